@@ -1,0 +1,64 @@
+# Needs make and Python 3.11 or newer, nothing else: the first target that needs an environment builds .venv,
+# every later one adds to it. Paths are relative, so the checkout may lie in a folder with spaces in its name.
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+PY := $(VENV)/bin/python
+
+# The real data sets are read from the folder CORRAL_DATA names.
+ifeq ($(origin CORRAL_DATA),undefined)
+  SHARED_DATA := $(shell cd ../shared/data 2>/dev/null && pwd)
+  ifneq ($(SHARED_DATA),)
+    export CORRAL_DATA := $(SHARED_DATA)
+  endif
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint types bench clean
+
+help: ## show this list
+	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.has-package ## classify the paper's ten groups and show which variables describe each
+	$(PY) examples/ten_groups.py $(ARGS)
+
+test: $(VENV)/.has-test ## run the tests and the docstrings' examples
+	$(PY) -m pytest $(ARGS)
+
+lint: $(VENV)/.has-lint ## check style and format
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+types: $(VENV)/.has-lint ## check types
+	$(PY) -m mypy
+
+bench: $(VENV)/.has-test ## measure speed and memory against peers
+	$(PY) -m benchmarks $(ARGS)
+
+clean: ## remove everything that make, the tests and the checks have written, .venv included
+	rm -rf .venv build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for what has been installed; a change of pyproject.toml makes them all stale.
+$(VENV)/.has-package: pyproject.toml | $(PY)
+	$(PY) -m pip install -q -e .
+	@touch $@
+
+$(VENV)/.has-%: pyproject.toml | $(PY)
+	$(PY) -m pip install -q -e '.[$*]'
+	@touch $@ $(VENV)/.has-package
+
+$(PY):
+	@$(PYTHON) -c '' 2>/dev/null || \
+	    { echo "corral needs Python 3.11 or newer, but '$(PYTHON)' does not run; name one with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "corral needs Python 3.11 or newer, but '$(PYTHON)' is older; name one with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "corral needs Python's venv module, which '$(PYTHON)' lacks; install it (on Debian: python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --upgrade pip

@@ -1,0 +1,220 @@
+"""RodeoDensity: algorithm 1 as a density estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corral._rodeo import ClassRows, leave_one_out_bandwidths, local_estimates
+from corral._scale import learn_scale
+from corral._validation import check_choice, check_number, check_rodeo, check_sample_weight
+
+Floats = NDArray[np.float64]
+
+
+class RodeoDensity(DensityMixin, BaseEstimator):
+    r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
+
+    At a point :math:`x` the estimate is
+
+    .. math::
+
+        \hat p(x) = \frac 1 n \sum_{i=1}^n \prod_{j=1}^d \frac 1 {h_j(x)}
+            \varphi\Big(\frac{x_j - x_{ij}}{h_j(x)}\Big)
+
+    with the standard normal density :math:`\varphi`. The Rodeo [1]_ starts from one wide bandwidth
+    :math:`h_0 = c_0 / \log\log \max(n, 16)` and multiplies :math:`h_j` by `beta` for as long as the
+    derivative of the estimate with respect to :math:`h_j` stands out from its noise. A bandwidth that
+    shrinks marks a variable in which the density varies at :math:`x`; one that stays wide marks a
+    variable in which it is flat.
+
+    Parameters
+    ----------
+    update : {"simultaneous", "sequential"}, default="simultaneous"
+        Whether bandwidths change after each sweep over the variables, so that the order of columns
+        does not matter, or inside it, as algorithm 1 of [2]_ is printed.
+    scale : {"range", "standard"} or None, default="range"
+        Units in which bandwidths are chosen: each column's range, its standard deviation, or its own
+        units. (Ranks, which `RodeoClassifier` also knows, would make every column uniform here.)
+    beta : float, default=0.9
+        Factor by which a bandwidth shrinks, between 0 and 1.
+    c0 : float, default=1.0
+        Constant of the initial bandwidth.
+    min_bandwidth : "auto" or float, default="auto"
+        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
+        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
+        floor the loop would not end. "auto" is :math:`h_0 / n`: the theory requires
+        :math:`n h \to \infty`, and below that a window holds less than about one row of a variable
+        spread over its range. Bandwidths of continuous variables stop well above it.
+    n_jobs : int, default=None
+        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        If positive, show a progress bar on the standard error stream.
+
+    Attributes
+    ----------
+    initial_bandwidth_ : float
+        The bandwidth every variable starts from, in scaled units.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoClassifier : Compares such estimates, one per class.
+    sklearn.neighbors.KernelDensity : One bandwidth for all points and variables.
+
+    Notes
+    -----
+    Because the bandwidths depend on :math:`x`, the estimate integrates to about 1 only.
+
+    References
+    ----------
+    .. [1] H. Liu, J. Lafferty, L. Wasserman (2007). Sparse nonparametric density estimation in high
+       dimensions using the rodeo. AISTATS.
+    .. [2] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corral import RodeoDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(0, 0.1, 500), rng.uniform(-1, 1, 500)])
+    >>> density = RodeoDensity().fit(X)
+    >>> density.local_bandwidths([[0.0, 0.0]]).round(2)  # only the first variable is informative
+    array([[0.1 , 0.4]])
+    >>> density.score_samples([[0.0, 0.0], [0.3, 0.0]]).round(1)
+    array([ 0.5, -3.3])
+    """
+
+    def __init__(
+        self,
+        *,
+        update: Literal["simultaneous", "sequential"] = "simultaneous",
+        scale: Literal["range", "standard"] | None = "range",
+        beta: float = 0.9,
+        c0: float = 1.0,
+        min_bandwidth: float | Literal["auto"] = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.update = update
+        self.scale = scale
+        self.beta = beta
+        self.c0 = c0
+        self.min_bandwidth = min_bandwidth
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Store the rows in scaled units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows drawn from the density.
+        y : ignored
+            Present for compatibility.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: weight k equals k copies, weight 0 removal.
+
+        Returns
+        -------
+        self : RodeoDensity
+        """
+        check_choice("scale", self.scale, ("range", "standard", None))
+        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        weights = check_sample_weight(sample_weight, len(rows))
+        if weights is not None:
+            rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        self._scale = learn_scale(rows, weights, self.scale)
+        self._rows = ClassRows.arrange(self._scale.transform(rows), weights, **settings)
+        self.initial_bandwidth_ = float(self._rows.h[0])
+        return self
+
+    def score_samples(self, X: ArrayLike) -> Floats:
+        """Logarithm of the density at each row of `X`, in the units of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        log_density, _ = self._estimate(X)
+        return log_density[:, 0] - self._scale.log_volume
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Total log-likelihood of the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        log_likelihood : float
+        """
+        return float(self.score_samples(X).sum())
+
+    def local_bandwidths(self, X: ArrayLike) -> Floats:
+        """Bandwidths that the Rodeo chooses at each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_features)
+            In scaled units, so that variables compare.
+        """
+        _, h = self._estimate(X, bandwidths=True)
+        return h[:, 0]
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
+        """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
+
+        The bandwidths at a training row are those of the other rows (leave-one-out).
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        n = int(check_number("n_samples", n_samples, 1, 2**62, inclusive=True))
+        random = check_random_state(random_state)
+        weights = self._rows.multiplicity
+        share = None if weights is None else weights / weights.sum()
+        drawn, which = np.unique(random.choice(self._rows.n_rows, n, p=share), return_inverse=True)
+        random.shuffle(which)
+        (h,) = leave_one_out_bandwidths([self._rows], [drawn], **self._computation())
+        noise = random.standard_normal((n, self.n_features_in_))
+        return self._scale.restore(self._rows.take(drawn)[which] + noise * h[which])
+
+    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
+        check_is_fitted(self)
+        queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return local_estimates(
+            [self._rows], self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
+        )
+
+    def _computation(self) -> dict[str, Any]:
+        return {"update": self.update, "n_jobs": self.n_jobs, "verbose": self.verbose}

@@ -1,0 +1,414 @@
+"""Compiled loops of the Rodeo, and nothing else: no checks, no randomness, no policy.
+
+Layout. A class is an array ``X`` (n_tiles, n_features, tile) in scaled units: rows are cut into tiles,
+and within a tile each variable is contiguous. Rows beyond the last are padding: copies of a real row,
+with the exponent ``EXCLUDED`` and hence no weight, so that no loop has a scalar tail.
+
+Numerics. The weight of row i is exp(-g_i) with g_i = sum_j (d_ij^2 - d_rj^2) / (2 h_j^2), where d_ij is
+the distance to the query in variable j and r is the row nearest to the query. Being relative to a row,
+g stays accurate however far away the query is; d_ij^2 - d_rj^2 is taken as the product
+(x_rj - x_ij)(2 x_j - x_rj - x_ij), which does not cancel. The test |Z_j| > lambda_j does not change
+under a common factor of the weights, so only the density needs the exponent of row r, once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
+TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
+EXCLUDED = 1e300  # exponent of a row without weight
+_BATCH = 4  # queries that share one reading of a class too large for the cache
+_LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
+
+# Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
+_FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+
+# Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
+# this limit (an error of 1e-11) they are summed anew instead of subtracted from a larger sum.
+_ROUNDING_LIMIT = 1e-11 * 2.0**54
+
+# While the sum of the weights is in this range they need no shift of the exponents.
+_LOW, _HIGH = 1e-30, 1e30
+
+# Interpolation at Chebyshev points of |r| <= log(2)/2: (exp(r) - 1 - r)/r^2 for the exact exponential
+# (relative error 2e-17 before rounding) and exp(r) for the rough one (1.02e-7).
+_P0, _P1, _P2 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
+_P3, _P4, _P5 = 8.333333333330062e-3, 1.3888888917213717e-3, 1.9841269863053618e-4
+_P6, _P7 = 2.4801521295954376e-5, 2.7557268459997064e-6
+_P8, _P9 = 2.7620088445409746e-7, 2.510038549551032e-8
+_R0, _R1, _R2 = 1.0000000754548972, 1.00000001077157, 0.49998869378303396
+_R3, _R4, _R5 = 0.16666505260408124, 0.04191750724961526, 8.369148490856347e-3
+ROUGH_ERROR = 1.1e-7
+_LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, left in the lowest bits
+_STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of range; exp_rough needs x <= 600
+
+
+@intrinsic
+def _bits(typing_context: Any, x: Any) -> Any:
+    """The bits of a double as an integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _double(typing_context: Any, x: Any) -> Any:
+    """The double that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+# The exponentials are compiled without "reassoc", which would cancel _ROUND, and must not be inlined by
+# numba (LLVM may), since numba would compile them with the flags of their callers.
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _exp(x):
+    x = x if x > -_STRONGEST else -_STRONGEST
+    x = x if x < _STRONGEST else _STRONGEST
+    z = x * _LOG2E + _ROUND
+    k = z - _ROUND
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    p = (_P0 + _P1 * r) + (_P2 + _P3 * r) * r2
+    p += ((_P4 + _P5 * r) + (_P6 + _P7 * r) * r2 + (_P8 + _P9 * r) * r4) * r4
+    return _double(_bits(p * r2 + r + 1.0) + (_bits(z) << 52))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _exp_rough(x):
+    x = x if x > -_STRONGEST else -_STRONGEST
+    z = x * _LOG2E + _ROUND
+    r = x - (z - _ROUND) * _LN2_HIGH
+    p = (_R0 + _R1 * r) + ((_R2 + _R3 * r) + (_R4 + _R5 * r) * (r * r)) * (r * r)
+    return _double(_bits(p) + (_bits(z) << 52))
+
+
+class Work(NamedTuple):
+    """Work space for one call, O(n) beyond the class; axis b is the query within a batch."""
+
+    D: Any  # (b, n_tiles, tile) per row: squared distances over the active variables, less row r's
+    G: Any  # (b, n_tiles, tile) per row: exponent from the frozen variables, less row r's
+    a: Any  # (tile,) weights
+    part: Any  # (tile,) sums over some variables
+    u: Any  # (b, n_features) x_r, the row nearest to the query
+    v: Any  # (b, n_features) 2 x - x_r
+    s1: Any  # (b, n_features) sum of Z_ji over rows, in the order of the active variables
+    s2: Any  # (b, n_features) sum of Z_ji^2
+    order: Any  # (b, n_features) the active variables, then those that have just stopped
+    count: Any  # (b, 2) how many variables are active, and how many have just stopped
+    spread: Any  # (b,) largest squared distance
+    shift: Any  # (b,) what is added to -g to keep the sum of the weights in range
+    nearest: Any  # (b, 2) row r: squared distance over active variables, exponent from frozen ones
+    density: Any  # (b,) sum of the weights
+
+
+def workspace(X: Any) -> Work:
+    """Allocate the work space for a class."""
+    n_tiles, d, tile = X.shape
+    n_batch = _BATCH if X.size > _LARGE else 1
+    return Work(
+        D=np.empty((n_batch, n_tiles, tile)),
+        G=np.empty((n_batch, n_tiles, tile)),
+        a=np.empty(tile),
+        part=np.empty(tile),
+        u=np.empty((n_batch, d)),
+        v=np.empty((n_batch, d)),
+        s1=np.empty((n_batch, d)),
+        s2=np.empty((n_batch, d)),
+        order=np.empty((n_batch, d), np.int64),
+        count=np.empty((n_batch, 2), np.int64),
+        spread=np.empty(n_batch),
+        shift=np.empty(n_batch),
+        nearest=np.empty((n_batch, 2)),
+        density=np.empty(n_batch),
+    )
+
+
+# The loops below index whole arrays: a view per variable would cost as much as the sum over it.
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _sum_products(X, t, b, order, begin, end, u, v, part):
+    """part_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
+    for i in range(part.shape[0]):
+        part[i] = 0.0
+    for s in range(begin, end):
+        j = order[b, s]
+        uj, vj = u[b, j], v[b, j]
+        for i in range(part.shape[0]):
+            part[i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _moments(X, root, t, j, xj, c, a):
+    """Sums of Z_ji and of Z_ji^2 over tile t, up to the factor that Z_j and lambda_j share."""
+    z1 = 0.0
+    z2 = 0.0
+    if root is None:
+        for i in range(a.shape[0]):
+            difference = X[t, j, i] - xj
+            z = a[i] * (difference * difference * c - 1.0)
+            z1 += z
+            z2 += z * z
+    else:
+        for i in range(a.shape[0]):
+            difference = X[t, j, i] - xj
+            z = a[i] * (difference * difference * c - 1.0)
+            z1 += root[t, i] * z
+            z2 += z * z
+    return z1, z2
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _sum_weights(root, t, a):
+    """Turn exp(-g) into weights, the square root of the multiplicity times it; return the density."""
+    density = 0.0
+    if root is None:
+        for i in range(a.shape[0]):
+            density += a[i]
+    else:
+        for i in range(a.shape[0]):
+            a[i] *= root[t, i]
+            density += a[i] * root[t, i]
+    return density
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
+    """Sums over all rows for order[begin:end], with exact weights, shifted so that they are in range."""
+    density = 0.0
+    for attempt in range(2):
+        if attempt == 1:  # let the strongest row have weight 1
+            shift[b] = EXCLUDED
+            for t in range(X.shape[0]):
+                for i in range(a.shape[0]):
+                    shift[b] = min(shift[b], G[b, t, i] + D[b, t, i] * 0.5 * c)
+        for s in range(begin, end):
+            s1[b, s] = 0.0
+            s2[b, s] = 0.0
+        density = 0.0
+        for t in range(X.shape[0]):
+            for i in range(a.shape[0]):
+                a[i] = _exp(shift[b] - (G[b, t, i] + D[b, t, i] * 0.5 * c))
+            density += _sum_weights(root, t, a)
+            for s in range(begin, end):
+                z1, z2 = _moments(X, root, t, order[b, s], x[q, order[b, s]], c, a)
+                s1[b, s] += z1
+                s2[b, s] += z2
+        if _LOW < density < _HIGH:
+            break
+    return density
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
+    """Turn squared distances in D into those relative to the nearest row, leaving row `own` out."""
+    n_tiles, d, tile = X.shape
+    nearest_t, nearest_i = 0, 0
+    least, most = np.inf, 0.0
+    for t in range(n_tiles):
+        for i in range(tile):
+            row = t * tile + i
+            if row < n_rows and row != own:
+                G[b, t, i] = 0.0
+                most = max(most, D[b, t, i])
+                if D[b, t, i] < least:
+                    nearest_t, nearest_i, least = t, i, D[b, t, i]
+            else:
+                G[b, t, i] = EXCLUDED
+    for t in range(n_tiles):
+        for i in range(tile):
+            D[b, t, i] -= least
+    for j in range(d):
+        u[b, j] = X[nearest_t, j, nearest_i]
+        v[b, j] = 2.0 * x[q, j] - u[b, j]
+    count[b, 0], count[b, 1] = d, 0
+    spread[b], shift[b] = most, 0.0
+    nearest[b, 0], nearest[b, 1] = least, 0.0
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
+    """Algorithm 1 with all active bandwidths shrinking together, for many queries and one class.
+
+    In sweep k every active variable has the bandwidth h[k], so the exponent of row i is
+    G_i + D_i / (2 h[k]^2), with D_i over the active variables and G_i over the frozen ones: a sweep
+    costs one exponential per row and one pass per active variable.
+
+    Parameters
+    ----------
+    X : (n_tiles, n_features, tile) the class.
+    n_rows : rows that are not padding; at least one of them is not `own`.
+    root : (n_tiles, tile) square roots of the rows' multiplicities, or None if all are 1.
+    x : (n_queries, n_features) queries.
+    own : (n_queries,) a row to leave out, or -1.
+    total : (n_queries,) n, the sum of the multiplicities not left out.
+    critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
+    h : (n_steps + 1,) the bandwidths h0 beta^k, down to the floor.
+    work : workspace(X).
+    steps : (n_queries, n_features) written: each bandwidth's index in h.
+    log_sum : (n_queries,) written: log of sum_i m_i exp(-sum_j d_ij^2 / (2 h_j^2)).
+    """
+    n_tiles, d, tile = X.shape
+    D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, density = work
+    n_batch = count.shape[0]
+    zero = np.int64(0)  # numba would compile the callees once more for a literal 0
+    for first in range(0, x.shape[0], n_batch):
+        size = min(n_batch, x.shape[0] - first)
+        for b in range(size):
+            for j in range(d):
+                order[b, j] = j
+                u[b, j] = x[first + b, j]
+                v[b, j] = x[first + b, j]
+        for t in range(n_tiles):
+            for b in range(size):
+                _sum_products(X, t, b, order, zero, d, u, v, part)
+                for i in range(tile):
+                    D[b, t, i] = part[i]
+        for b in range(size):
+            _start(X, n_rows, x, first + b, own[first + b], b, D, G, u, v, count, spread, shift, nearest)
+        going = size
+        k = 0
+        c_before = 0.0
+        while going > 0:
+            c = 1.0 / (h[k] * h[k])
+            for t in range(n_tiles):
+                for b in range(size):
+                    q = first + b
+                    n_active, n_stopped = count[b, 0], count[b, 1]
+                    if n_active == 0:
+                        continue
+                    if t == 0:
+                        density[b] = 0.0
+                        for s in range(n_active):
+                            s1[b, s] = 0.0
+                            s2[b, s] = 0.0
+
+                    # Move variables that stopped in the last sweep from D to G. Summing the active ones
+                    # anew is exact, and cheaper where fewer of them go on than stop.
+                    exact = spread[b] * c > _ROUNDING_LIMIT
+                    newly_exact = exact and not spread[b] * c_before > _ROUNDING_LIMIT
+                    if n_stopped > 0 or newly_exact:
+                        begin, end, keep, add = n_active, n_active + n_stopped, 1.0, -1.0
+                        if exact or n_stopped >= n_active:
+                            begin, end, keep, add = zero, n_active, 0.0, 1.0
+                        _sum_products(X, t, b, order, begin, end, u, v, part)
+                        for i in range(tile):
+                            left = keep * D[b, t, i] + add * part[i]
+                            G[b, t, i] += (D[b, t, i] - left) * 0.5 * c_before
+                            D[b, t, i] = left
+
+                    # Relative to row r, no row weighs more than the inverse of row r's own kernel.
+                    if shift[b] + nearest[b, 1] + nearest[b, 0] * 0.5 * c > _STRONGEST:
+                        continue
+                    half = tile // 2  # two rows at a time share the loading of constants
+                    for i in range(half):
+                        a[i] = _exp_rough(shift[b] - (G[b, t, i] + D[b, t, i] * 0.5 * c))
+                        a[i + half] = _exp_rough(shift[b] - (G[b, t, i + half] + D[b, t, i + half] * 0.5 * c))
+                    density[b] += _sum_weights(root, t, a)
+                    for s in range(n_active):
+                        z1, z2 = _moments(X, root, t, order[b, s], x[q, order[b, s]], c, a)
+                        s1[b, s] += z1
+                        s2[b, s] += z2
+
+            for b in range(size):
+                q = first + b
+                n_active = count[b, 0]
+                if n_active == 0:
+                    continue
+                if not _LOW < density[b] < _HIGH:
+                    _gather_all(X, root, b, x, q, order, zero, n_active, c, shift, D, G, a, s1, s2)
+                # Rough weights move sum Z_ji by at most error * sqrt(n sum Z_ji^2), by Cauchy-Schwarz,
+                # and the root of sum Z_ji^2 by a factor 1 +- error: where that could turn the test,
+                # exact weights decide.
+                doubt = 1.01 * ROUGH_ERROR * (math.sqrt(total[q]) + math.sqrt(critical[q]))
+                surely = (math.sqrt(critical[q]) + doubt) ** 2
+                hardly = (math.sqrt(critical[q]) - doubt) ** 2
+                kept = 0
+                nearest[b, 0] = 0.0
+                for s in range(n_active):
+                    j = order[b, s]
+                    square = s1[b, s] * s1[b, s]
+                    shrinks = square > surely * s2[b, s]
+                    if not shrinks and square > hardly * s2[b, s]:
+                        _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
+                        shrinks = s1[b, s] * s1[b, s] > critical[q] * s2[b, s]
+                    difference = x[q, j] - u[b, j]
+                    if shrinks and k + 1 < h.shape[0]:
+                        nearest[b, 0] += difference * difference
+                        order[b, s] = order[b, kept]
+                        order[b, kept] = j
+                        kept += 1
+                    else:
+                        nearest[b, 1] += difference * difference * 0.5 * c
+                        steps[q, j] = k
+                count[b, 0], count[b, 1] = kept, n_active - kept
+                if kept == 0:
+                    going -= 1
+                    last = _gather_all(X, root, b, x, q, order, zero, zero, c, shift, D, G, a, s1, s2)
+                    log_sum[q] = math.log(last) - shift[b] - nearest[b, 1]
+            c_before = c
+            k += 1
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
+    """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
+    n_tiles, d, tile = X.shape
+    D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, _ = work
+    b = zero = np.int64(0)
+    for q in range(x.shape[0]):
+        for j in range(d):
+            order[b, j] = j
+            u[b, j] = x[q, j]
+            v[b, j] = x[q, j]
+            steps[q, j] = 0
+        for t in range(n_tiles):
+            _sum_products(X, t, b, order, zero, d, u, v, part)
+            for i in range(tile):
+                D[b, t, i] = part[i]
+        _start(X, n_rows, x, q, own[q], b, D, G, u, v, count, spread, shift, nearest)
+        for t in range(n_tiles):  # bandwidths differ from now on, so all exponents are in G
+            _sum_products(X, t, b, order, zero, d, u, v, part)
+            for i in range(tile):
+                G[b, t, i] += part[i] * 0.5 / (h[0] * h[0])
+                D[b, t, i] = 0.0
+        n_active = d
+        while n_active > 0:
+            kept = 0
+            for s in range(n_active):
+                j = order[b, s]
+                k = steps[q, j]
+                c = 1.0 / (h[k] * h[k])
+                _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
+                if k + 1 < h.shape[0] and s1[b, s] * s1[b, s] > critical[q] * s2[b, s]:
+                    steps[q, j] = k + 1
+                    more = 0.5 / (h[k + 1] * h[k + 1]) - 0.5 * c
+                    for t in range(n_tiles):
+                        _sum_products(X, t, b, order, s, s + 1, u, v, part)
+                        for i in range(tile):
+                            G[b, t, i] += part[i] * more
+                    order[b, kept] = j
+                    kept += 1
+            n_active = kept
+        last = _gather_all(X, root, b, x, q, order, zero, zero, 1.0, shift, D, G, a, s1, s2)
+        exponent = shift[b]
+        for j in range(d):
+            z = (x[q, j] - u[b, j]) / h[steps[q, j]]
+            exponent += 0.5 * z * z
+        log_sum[q] = math.log(last) - exponent

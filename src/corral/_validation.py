@@ -1,0 +1,57 @@
+"""What an estimator accepts: parameters of the Rodeo and sample weights, each refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+
+
+def check_number(name: str, value: Any, low: float, high: float, *, inclusive: bool) -> float:
+    """Refuse a value that is not a number between two bounds; return it as a float."""
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    inside = number and (low <= value <= high if inclusive else low < value < high)
+    if not inside:
+        bounds = "inclusive" if inclusive else "exclusive"
+        raise ValueError(f"{name} must be a number between {low:g} and {high:g} ({bounds}), got {value!r}.")
+    return float(value)
+
+
+def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> dict[str, Any]:
+    """Check the parameters of algorithm 1; return those that `ClassRows.arrange` takes."""
+    check_choice("update", update, ("simultaneous", "sequential"))
+    return {
+        "beta": check_number("beta", beta, 0.0, 1.0, inclusive=False),
+        "c0": check_number("c0", c0, 1e-10, 1e10, inclusive=True),
+        "min_bandwidth": None
+        if isinstance(min_bandwidth, str) and min_bandwidth == "auto"
+        else check_number("min_bandwidth (unless 'auto')", min_bandwidth, 1e-12, math.inf, inclusive=True),
+    }
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+    """Return one weight per row, or None where all rows count once."""
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have the shape ({n_samples},), got {weights.shape}.")
+    if weights.min() < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min():g}.")
+    if weights.max() == 0.0:
+        raise ValueError("sample_weight must not be zero for every row.")
+    return None if np.all(weights == 1.0) else weights

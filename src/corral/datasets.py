@@ -1,0 +1,556 @@
+"""The data of the paper's experiments: seeded generators and loaders.
+
+The generators need no files. The loaders read UCI's tables from, in this order, the folder given as
+``data_home``, the folder named by the environment variable ``CORRAL_DATA``, or a download from UCI that
+is kept in the user's cache (``pip install "corral[data]"``). A folder holds the tables as
+comma-separated files with one header line, each plain or with ``.gz`` added to its name:
+``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and ``waveform_noise.csv``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import math
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch, check_random_state, check_scalar
+
+__all__ = [
+    "load_anuran",
+    "load_optdigits",
+    "load_waveform",
+    "make_shifted_groups",
+    "make_ten_groups",
+    "make_waveform",
+]
+
+_Samples = tuple[NDArray[np.float64], NDArray[np.int64]]
+_Seed = int | np.random.RandomState | None
+
+# The group means in Table 3 of the paper.
+_SHIFTED_MEANS = {
+    1: (0.0, 0.0),
+    2: (0.1635, 0.2044),
+    3: (-0.2452, 0.1431),
+    4: (-0.2180, -0.3815),
+    5: (0.3815, -0.1907),
+}
+
+# Breiman's base waves: triangles of height 6 over 21 positions, centred at positions 7, 15 and 11.
+_BASE_WAVES = np.maximum(6.0 - np.abs(np.arange(21) - np.array([[6], [14], [10]])), 0.0)
+# The two waves that each class mixes, numbered as in UCI's waveform.c and so as in its file.
+_WAVE_PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
+
+_PAPER_SPECIES = (
+    "AdenomeraAndre",
+    "AdenomeraHylaedactylus",
+    "Ameeregatrivittata",
+    "HylaMinuta",
+    "HypsiboasCinerascens",
+    "HypsiboasCordobae",
+    "LeptodactylusFuscus",
+)
+_ALL_SPECIES = (*_PAPER_SPECIES, "OsteocephalusOophagus", "Rhinellagranulosa", "ScinaxRuber")
+
+
+def make_ten_groups(n_per_class: int = 150, *, random_state: _Seed = None) -> _Samples:
+    r"""Generate the paper's ten-group example.
+
+    Group :math:`y` has six relevant variables of its own among 30,
+
+    .. math:: X_i \sim N(0.5, (0.02 (i - y + 1))^2), \quad i = y, \dots, y + 5,
+
+    and every other variable is uniform on (0, 1). All variables are independent.
+
+    Parameters
+    ----------
+    n_per_class : int, default=150
+        Number of samples of each group.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of the samples.
+
+    Returns
+    -------
+    X : ndarray of shape (10 * n_per_class, 30)
+        The samples, one group after the other.
+    y : ndarray of shape (10 * n_per_class,)
+        The group of each sample, 1 to 10.
+
+    Examples
+    --------
+    >>> from corral.datasets import make_ten_groups
+    >>> X, y = make_ten_groups(50, random_state=0)
+    >>> X.shape
+    (500, 30)
+    >>> bool(X[y == 3, 2].std() < 0.03 < X[y == 3, 0].std())
+    True
+    """
+    check_scalar(n_per_class, "n_per_class", Integral, min_val=1)
+    rng = check_random_state(random_state)
+    y = np.repeat(np.arange(1, 11), n_per_class)
+    X = rng.uniform(size=(y.size, 30))
+    for group in range(1, 11):
+        # Variable i of the paper is column i - 1, so the group's variables start at column group - 1.
+        X[y == group, group - 1 : group + 5] = rng.normal(0.5, 0.02 * np.arange(1, 7), (n_per_class, 6))
+    return X, y
+
+
+def make_shifted_groups(
+    n_per_class: int = 200, *, groups: Sequence[int] = (1, 2, 3, 4, 5), random_state: _Seed = None
+) -> _Samples:
+    r"""Generate the paper's example with four groups placed around a first one.
+
+    The first two of ten variables are relevant, :math:`N(\mu^y, \mathrm{diag}(0.1^2, 0.2^2))` with the
+    means of the paper's Table 3; the other eight are uniform on (0, 1).
+
+    Parameters
+    ----------
+    n_per_class : int, default=200
+        Number of samples of each group.
+    groups : sequence of int, default=(1, 2, 3, 4, 5)
+        The groups to generate, each at most once.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of the samples.
+
+    Returns
+    -------
+    X : ndarray of shape (len(groups) * n_per_class, 10)
+        The samples, one group after the other in the order of `groups`.
+    y : ndarray of shape (len(groups) * n_per_class,)
+        The group of each sample, as numbered in `groups`.
+
+    Examples
+    --------
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
+    >>> X.shape
+    (200, 10)
+    >>> [int(X[y == group, 0].mean().round(1) * 10) for group in (4, 5)]
+    [-2, 4]
+    """
+    check_scalar(n_per_class, "n_per_class", Integral, min_val=1)
+    for group in groups:
+        if group not in _SHIFTED_MEANS:
+            raise ValueError(f"Unknown group {group!r}; the groups are 1, 2, 3, 4 and 5.")
+    if not 0 < len(groups) == len(set(groups)):
+        raise ValueError(f"groups must name at least one group and none of them twice, got {groups!r}.")
+    rng = check_random_state(random_state)
+    y = np.repeat(np.array(groups, dtype=np.int64), n_per_class)
+    X = rng.uniform(size=(y.size, 10))
+    means = np.array([_SHIFTED_MEANS[group] for group in groups])
+    X[:, :2] = rng.normal(np.repeat(means, n_per_class, axis=0), [0.1, 0.2])
+    return X, y
+
+
+def make_waveform(
+    n_per_class: int = 100, *, noise_features: int = 19, random_state: _Seed = None
+) -> _Samples:
+    r"""Generate Breiman's waveforms with extra noise variables.
+
+    A sample of class :math:`k` is :math:`u h_a + (1 - u) h_b + \varepsilon` in its first 21 variables:
+    :math:`h_a` and :math:`h_b` are the two triangular base waves of the class, :math:`u` is uniform on
+    (0, 1) and drawn once per sample, and :math:`\varepsilon` is standard normal. The noise variables
+    that follow are standard normal too. Waves and class numbers agree with :func:`load_waveform`.
+
+    Parameters
+    ----------
+    n_per_class : int, default=100
+        Number of samples of each class.
+    noise_features : int, default=19
+        Number of variables without any wave; the default is that of UCI's table.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of the samples.
+
+    Returns
+    -------
+    X : ndarray of shape (3 * n_per_class, 21 + noise_features)
+        The samples, one class after the other.
+    y : ndarray of shape (3 * n_per_class,)
+        The class of each sample, 0 to 2.
+
+    References
+    ----------
+    L. Breiman, J. H. Friedman, R. A. Olshen and C. J. Stone, Classification and Regression Trees,
+    Wadsworth, 1984, pages 49-55.
+
+    Examples
+    --------
+    >>> from corral.datasets import make_waveform
+    >>> X, y = make_waveform(100, random_state=0)
+    >>> X.shape
+    (300, 40)
+    >>> X[y == 1].mean(axis=0)[[6, 10, 14]].round().astype(int).tolist()  # at the peaks of the waves
+    [4, 4, 1]
+    """
+    check_scalar(n_per_class, "n_per_class", Integral, min_val=1)
+    check_scalar(noise_features, "noise_features", Integral, min_val=0)
+    rng = check_random_state(random_state)
+    y = np.repeat(np.arange(3), n_per_class)
+    weight = rng.uniform(size=(y.size, 1))
+    X = rng.standard_normal((y.size, 21 + noise_features))
+    first, second = _BASE_WAVES[_WAVE_PAIRS[y].T]
+    X[:, :21] += weight * first + (1.0 - weight) * second
+    return X, y
+
+
+def load_anuran(
+    *,
+    species: str | Sequence[str] = "paper",
+    data_home: str | os.PathLike[str] | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
+    """Load the calls of frogs and toads as 22 mel-frequency cepstral coefficients.
+
+    The module's documentation says where the table is looked for.
+
+    Parameters
+    ----------
+    species : {"paper", "all"}, str or sequence of str, default="paper"
+        The species to keep: the seven of the paper, all ten, or those named.
+    data_home : path-like or None, default=None
+        Folder with the table.
+    return_X_y : bool, default=False
+        Return only ``(data, target)``.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        With `data` of shape (n_samples, 22), `target` (names of species), `feature_names`,
+        `target_names`, `family`, `genus`, `record_id`, `DESCR` and `filename`. Samples with the same
+        `record_id` are syllables of one recording of one animal: to judge how a classifier does on
+        other animals, split by `record_id`.
+
+    Examples
+    --------
+    >>> from corral.datasets import load_anuran
+    >>> frogs = load_anuran()  # doctest: +SKIP
+    >>> frogs.data.shape  # doctest: +SKIP
+    (6865, 22)
+    """
+    names = {"paper": _PAPER_SPECIES, "all": _ALL_SPECIES}
+    kept = names.get(species, (species,)) if isinstance(species, str) else tuple(species)
+    for name in kept:
+        if name not in _ALL_SPECIES:
+            raise ValueError(f"Unknown species {name!r}; the species are {', '.join(_ALL_SPECIES)}.")
+    if not kept:
+        raise ValueError(f"species must name at least one species, got {species!r}.")
+    path, rows = _load(_ANURAN, data_home)
+    rows = [row for row in rows if row[24] in kept]
+    data = np.array([row[:22] for row in rows], dtype=np.float64)
+    family, genus, target = (np.array([row[column] for row in rows], dtype=str) for column in (22, 23, 24))
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        feature_names=list(_ANURAN.columns)[:22],
+        target_names=np.array(sorted(set(kept))),
+        family=family,
+        genus=genus,
+        record_id=np.array([row[25] for row in rows], dtype=np.int64),
+        DESCR=_ANURAN_DESCR,
+        filename=path,
+    )
+
+
+def load_optdigits(
+    *,
+    subset: str = "all",
+    data_home: str | os.PathLike[str] | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
+    """Load handwritten digits as images of 8 x 8 pixels, each 0 to 16.
+
+    The module's documentation says where the tables are looked for.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="all"
+        UCI's training table, its test table (the one in :func:`sklearn.datasets.load_digits`; its
+        writers are others), or the rows of both in this order.
+    data_home : path-like or None, default=None
+        Folder with the tables.
+    return_X_y : bool, default=False
+        Return only ``(data, target)``.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        With `data` of shape (n_samples, 64), image row by image row, `target` (0 to 9),
+        `feature_names`, `target_names`, `DESCR` and `filenames`.
+
+    Examples
+    --------
+    >>> from corral.datasets import load_optdigits
+    >>> digits = load_optdigits(subset="train")  # doctest: +SKIP
+    >>> digits.data.shape  # doctest: +SKIP
+    (3823, 64)
+    """
+    subsets = {"train": _OPTDIGITS[:1], "test": _OPTDIGITS[1:], "all": _OPTDIGITS}
+    if subset not in subsets:
+        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
+    parts = [_load(table, data_home) for table in subsets[subset]]
+    data, target = _features_and_class([row for _, rows in parts for row in rows])
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        feature_names=list(_OPTDIGITS[0].columns)[:-1],
+        target_names=np.arange(10),
+        DESCR=_OPTDIGITS_DESCR,
+        filenames=[path for path, _ in parts],
+    )
+
+
+def load_waveform(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
+    """Load the 5000 waveforms with 19 noise variables that UCI distributes.
+
+    The module's documentation says where the table is looked for. :func:`make_waveform` draws new
+    samples from the same distribution.
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        Folder with the table.
+    return_X_y : bool, default=False
+        Return only ``(data, target)``.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        With `data` of shape (5000, 40), the noise in the last 19 columns, `target` (0 to 2),
+        `feature_names`, `target_names`, `DESCR` and `filename`.
+
+    Examples
+    --------
+    >>> from corral.datasets import load_waveform
+    >>> waves = load_waveform()  # doctest: +SKIP
+    >>> waves.data.shape  # doctest: +SKIP
+    (5000, 40)
+    """
+    path, rows = _load(_WAVEFORM, data_home)
+    data, target = _features_and_class(rows)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        feature_names=list(_WAVEFORM.columns)[:-1],
+        target_names=np.arange(3),
+        DESCR=_WAVEFORM_DESCR,
+        filename=path,
+    )
+
+
+def _features_and_class(rows: list[list[Any]]) -> _Samples:
+    """Split rows whose last cell is the class."""
+    data = np.array([row[:-1] for row in rows], dtype=np.float64)
+    return data, np.array([row[-1] for row in rows], dtype=np.int64)
+
+
+def _number(cell: str) -> float:
+    value = float(cell)
+    if not math.isfinite(value):  # no table has missing values
+        raise ValueError(f"not a finite number: {cell!r}")
+    return value
+
+
+def _name(cell: str) -> str:
+    if not cell.isalpha():
+        raise ValueError(f"not a name: {cell!r}")
+    return cell
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table: its form in a data folder and where UCI keeps the original."""
+
+    name: str  # file name in a data folder, where ".gz" may follow
+    columns: Mapping[str, Callable[[str], Any]]  # what reads a cell, by column name
+    url: str  # below UCI_URL
+    original: str  # name of UCI's file, inside the archive where there is one
+    sha256: str  # of UCI's file, line ends normalised
+    original_header: str | None = None
+
+
+# Every original lies below this address; the tests serve them from a local one.
+UCI_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+
+_ANURAN = _Table(
+    name="anuran_mfcc.csv",
+    columns={
+        **{f"mfcc_{i}": _number for i in range(1, 23)},
+        "family": _name,
+        "genus": _name,
+        "species": _name,
+        "record_id": int,
+    },
+    url="00406/Anuran%20Calls%20(MFCCs).zip",
+    original="Frogs_MFCCs.csv",
+    sha256="8b161e8d8535b871043cce7ecb7a3496e4b8baef377f1fe9bd4bc91b6effca38",
+    original_header=",".join(f"MFCCs_{i:2d}" for i in range(1, 23)) + ",Family,Genus,Species,RecordID",
+)
+_OPTDIGITS = tuple(
+    _Table(
+        name=name,
+        columns={**{f"p{i}": _number for i in range(1, 65)}, "class": int},
+        url=f"optdigits/{original}",
+        original=original,
+        sha256=sha256,
+    )
+    for name, original, sha256 in (
+        (
+            "optdigits_train.csv",
+            "optdigits.tra",
+            "e1b683cc211604fe8fd8c4417e6a69f31380e0c61d4af22e93cc21e9257ffedd",
+        ),
+        (
+            "optdigits_test.csv",
+            "optdigits.tes",
+            "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8",
+        ),
+    )
+)
+_WAVEFORM = _Table(
+    name="waveform_noise.csv",
+    columns={**{f"x{i}": _number for i in range(1, 41)}, "class": int},
+    url="waveform/waveform-+noise.data.Z",
+    original="waveform-+noise.data",
+    sha256="b95842ef008156c06fbdebd9b6b1c45b058dfd6592d41f21c73b8c164b9579c6",
+)
+
+_ANURAN_DESCR = """\
+Anuran Calls (MFCCs), 7195 syllables of 60 recordings, 10 species of frogs and toads.
+Creators: Juan Colonna, Eduardo Nakamura, Marco Cristo, Marcelo Gordo.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C5CC9H
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+Every syllable was divided by its largest coefficient, so mfcc_1 is exactly 1 in most rows.
+"""
+_OPTDIGITS_DESCR = """\
+Optical Recognition of Handwritten Digits, 5620 images: 3823 to train with and 1797 to test.
+Creators: E. Alpaydin, C. Kaynak.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C50P49
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+"""
+_WAVEFORM_DESCR = """\
+Waveform Database Generator (Version 2), 5000 generated samples of 3 classes.
+Creators: L. Breiman, C. J. Stone.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C56014
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+"""
+
+
+def _load(table: _Table, data_home: str | os.PathLike[str] | None) -> tuple[str, list[list[Any]]]:
+    """Return the path of a table and its rows, from a folder if one is given and from UCI if not."""
+    folder = os.environ.get("CORRAL_DATA") if data_home is None else data_home
+    if folder:
+        path, header = _find(table, Path(folder).expanduser()), ",".join(table.columns)
+        return str(path), _read(path, table.columns, header)
+    path = _download(table)
+    return str(path), _read(path, table.columns, table.original_header)
+
+
+def _find(table: _Table, folder: Path) -> Path:
+    for path in (folder / table.name, folder / f"{table.name}.gz"):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"There is no {table.name} or {table.name}.gz in the data folder {folder}.")
+
+
+def _read(path: Path, columns: Mapping[str, Callable[[str], Any]], header: str | None) -> list[list[Any]]:
+    """Return the rows of a comma-separated file, every cell read as its column asks for."""
+    rows: list[list[Any]] = []
+    number = 0
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        # Bytes, because a text file reads ahead and would report an undecodable byte lines too early.
+        with opener(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.decode(errors="replace").rstrip("\r\n")
+                if number > 1 or header is None:
+                    rows.append(_read_row(text, columns, f"Line {number} of {path}"))
+                elif text != header:
+                    raise ValueError(f"Line 1 of {path} is not the header {header[:24]}... of this table.")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"Line {number + 1} of {path} cannot be read: {error}.") from error
+    if not rows:
+        raise ValueError(f"Line {number + 1} of {path} is missing: the table has no rows.")
+    return rows
+
+
+def _read_row(text: str, columns: Mapping[str, Callable[[str], Any]], place: str) -> list[Any]:
+    cells = text.split(",")
+    if len(cells) != len(columns):
+        raise ValueError(f"{place} has {len(cells)} instead of {len(columns)} columns.")
+    row = []
+    for cell, (column, read) in zip(cells, columns.items(), strict=True):
+        try:
+            row.append(read(cell))
+        except ValueError as error:
+            raise ValueError(f"{place}, column {column}: {error}.") from error
+    return row
+
+
+def _download(table: _Table) -> Path:
+    """Return UCI's original from the user's cache, where only a file with the known checksum gets in."""
+    pooch = _import_extra("pooch")
+    path = Path(pooch.os_cache("corral"), table.original)
+    if path.is_file() and pooch.file_hash(path) == table.sha256:
+        return path
+    url = UCI_URL + table.url
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Work inside the cache, so that the verified file moves into place in one step on one file system.
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        received, unpacked = Path(folder, "received"), Path(folder, table.original)
+        try:
+            pooch.HTTPDownloader()(url, str(received), None)
+        except OSError as error:
+            response = getattr(error, "response", None)
+            reason = type(error).__name__ if response is None else f"HTTP status {response.status_code}"
+            raise OSError(f"Could not download {url} ({reason}).") from error
+        try:
+            content = _unpack(received, table)
+        except (ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            raise OSError(f"Could not unpack {table.original} from the download of {url}.") from error
+        # Copies of these files circulate with both kinds of line ends, and with or without the last one.
+        unpacked.write_bytes(b"\n".join(content.splitlines()) + b"\n")
+        if (received_hash := pooch.file_hash(unpacked)) != table.sha256:
+            raise OSError(
+                f"The download of {url} was thrown away because the SHA-256 of {table.original} in it is "
+                f"{received_hash} instead of {table.sha256}."
+            )
+        unpacked.replace(path)
+    return path
+
+
+def _unpack(received: Path, table: _Table) -> bytes:
+    if table.url.endswith(".zip"):
+        with zipfile.ZipFile(received) as archive:
+            return archive.read(table.original)
+    if table.url.endswith(".Z"):
+        # The format of Unix compress, which the standard library cannot read.
+        return bytes(_import_extra("unlzw3").unlzw(received))
+    return received.read_bytes()
+
+
+def _import_extra(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f'Downloading data needs {name}: pip install "corral[data]".') from error

@@ -1,0 +1,223 @@
+"""Algorithms 1-3 of the paper as plain loops: the slow referee for every fast path.
+
+Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
+It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
+means and variances are computed exactly with ``fractions.Fraction``; only ``exp``, ``log`` and the number
+that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight k equals k
+copies to the last bit, and the order of the rows cannot matter.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def initial_bandwidth(n: float, c0: float = 1.0) -> float:
+    """h_0 = c_0 / log log n, with n at least 16 so that small classes get a positive bandwidth."""
+    return c0 / math.log(math.log(max(n, 16)))
+
+
+def rodeo(
+    X: ArrayLike,
+    x: ArrayLike,
+    *,
+    h0: float,
+    floor: float,
+    beta: float = 0.9,
+    update: str = "simultaneous",
+    weights: ArrayLike | None = None,
+) -> tuple[list[float], float]:
+    """Algorithm 1: the bandwidths h_1..h_d of one class at the point x, and its log density there."""
+    if not (0 < beta < 1 and floor > 0 and h0 > 0):
+        raise ValueError("beta must lie between 0 and 1, h0 and floor above 0")
+    if update not in ("simultaneous", "sequential"):
+        raise ValueError(f"unknown update {update!r}")
+    x = _floats(x)
+    d = len(x)
+    X, m = _rows_and_multiplicities(X, weights)
+    n = sum(m)
+    h = [h0] * d
+    if n == 0:
+        return h, -math.inf
+
+    # squares[i][j] = (x_j - x_ij)^2
+    squares = [[(Fraction(x[j]) - Fraction(row[j])) ** 2 for j in range(d)] for row in X]
+    exponents = [_exponent(row, h) for row in squares]
+
+    steps = [0] * d  # h_j = h_0 beta^steps_j
+    active = list(range(d)) if n > 1 else []  # a single row has no variance: nothing shrinks
+    while active:
+        still_active = []
+        at_start = list(exponents)
+        for j in active:
+            column = [row[j] for row in squares]
+            Z_j, s2_j = _derivative(column, at_start if update == "simultaneous" else exponents, h[j], m)
+            c_n = math.log(max(n, 16))
+            lambda2_j = s2_j * Fraction(2 * math.log(n * c_n))
+            smaller = h0 * beta ** (steps[j] + 1)
+            if Z_j**2 > lambda2_j and smaller >= floor:  # |Z_j| > lambda_j
+                # The j-th term of every exponent changes; fractions are exact, so nothing drifts.
+                change = _half_inverse_square(smaller) - _half_inverse_square(h[j])
+                exponents = [E - square * change for E, square in zip(exponents, column, strict=True)]
+                h[j] = smaller
+                steps[j] += 1
+                still_active.append(j)
+        active = still_active
+    return h, _log_density(squares, h, m)
+
+
+def leave_one_out(
+    X: ArrayLike,
+    i: int,
+    *,
+    h0: float,
+    floor: float,
+    beta: float = 0.9,
+    update: str = "simultaneous",
+    weights: ArrayLike | None = None,
+) -> tuple[list[float], float]:
+    """Algorithm 1 at row i against its class without one copy of row i (without the row if m_i < 1)."""
+    x = _floats(np.asarray(X)[i])
+    weights = [1.0] * len(X) if weights is None else _floats(weights)
+    weights[i] -= min(1.0, weights[i])
+    return rodeo(X, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+
+
+def mean_bandwidths(
+    X: ArrayLike,
+    *,
+    h0: float,
+    floor: float,
+    beta: float = 0.9,
+    update: str = "simultaneous",
+    weights: ArrayLike | None = None,
+) -> list[float]:
+    """Algorithm 2, steps 1-2: mean over the rows (row i counts m_i times) of leave-one-out bandwidths."""
+    m = [1.0] * len(X) if weights is None else _floats(weights)
+    n = sum(Fraction(m_i) for m_i in m)
+    if n == 0:
+        raise ValueError("a class without rows has no mean bandwidths")
+    totals = [Fraction(0)] * np.asarray(X).shape[1]
+    for i, m_i in enumerate(m):
+        if m_i > 0:
+            h, _ = leave_one_out(X, i, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+            totals = [total + Fraction(m_i) * Fraction(h_j) for total, h_j in zip(totals, h, strict=True)]
+    return [float(total / n) for total in totals]
+
+
+def zscores(bandwidths: ArrayLike) -> list[float]:
+    """Algorithm 2, step 3: centre and scale by the population standard deviation; all zero if all equal."""
+    h = [Fraction(h_j) for h_j in _floats(bandwidths)]
+    mean = sum(h) / len(h)
+    variance = sum((h_j - mean) ** 2 for h_j in h) / len(h)
+    if variance == 0:
+        return [0.0] * len(h)
+    return [(1 if h_j > mean else -1) * math.sqrt((h_j - mean) ** 2 / variance) for h_j in h]
+
+
+def classify(
+    classes: Mapping[Hashable, tuple],
+    x: ArrayLike,
+    *,
+    priors: Mapping[Hashable, float],
+    floor: Callable[[float, float], float],
+    c0: float = 1.0,
+    beta: float = 0.9,
+    update: str = "simultaneous",
+) -> tuple[dict[Hashable, float], dict[Hashable, float]]:
+    """Algorithm 3 at one point: log(prior_y p_y(x)) and the posterior probability of every label y.
+
+    ``classes`` maps a label to ``(rows,)`` or ``(rows, weights)``; ``floor(n, h0)`` gives the class's floor.
+    Where every density is zero there is no evidence, and the posterior is the prior.
+    """
+    joint = {}
+    log_priors = {}
+    for label, (rows, *rest) in classes.items():
+        weights = rest[0] if rest else None
+        n = float(sum(_rows_and_multiplicities(rows, weights)[1]))
+        h0 = initial_bandwidth(n, c0)
+        _, log_p = rodeo(rows, x, h0=h0, floor=floor(n, h0), beta=beta, update=update, weights=weights)
+        log_priors[label] = math.log(priors[label]) if priors[label] > 0 else -math.inf
+        joint[label] = log_priors[label] + log_p
+    evidence = joint if max(joint.values()) > -math.inf else log_priors
+    log_total = _log_sum_exp(list(evidence.values()))
+    return joint, {label: math.exp(value - log_total) for label, value in evidence.items()}
+
+
+def _exponent(squares: list[Fraction], h: list[float]) -> Fraction:
+    """Exponent of one row's kernel, -sum_j (x_j - x_ij)^2 / (2 h_j^2)."""
+    return -sum(square * _half_inverse_square(h_j) for square, h_j in zip(squares, h, strict=True))
+
+
+def _derivative(
+    column: list[Fraction], exponents: list[Fraction], h: float, m: list[Fraction]
+) -> tuple[Fraction, Fraction]:
+    """Z_j and s_j^2 = v_j^2 / n, from Z_ji times a positive factor common to all rows.
+
+    Z_ji is ((x_j - x_ij)^2 - h_j^2) exp(exponent_i) times 1/h_j^3, prod_k 1/h_k and (2 pi)^(-d/2). The last
+    three are common to all rows and left out, and every exponent is taken relative to the largest one of a
+    row with Z_ji != 0: |Z_j| and lambda_j scale together, so |Z_j| > lambda_j does not change, and at least
+    one Z_ji survives however far x is from the data.
+    """
+    n = sum(m)
+    h2 = Fraction(h) ** 2
+    numerators = [square - h2 for square in column]
+    nonzero = [E for E, numerator in zip(exponents, numerators, strict=True) if numerator != 0]
+    if not nonzero:
+        return Fraction(0), Fraction(0)
+    largest = max(nonzero)
+    Z = []
+    for E, numerator in zip(exponents, numerators, strict=True):
+        Z.append(numerator * Fraction(math.exp(_to_float(E - largest))) if numerator != 0 else Fraction(0))
+    mean = sum(m_i * Z_i for m_i, Z_i in zip(m, Z, strict=True)) / n
+    v2 = sum(m_i * (Z_i - mean) ** 2 for m_i, Z_i in zip(m, Z, strict=True)) / (n - 1)
+    return mean, v2 / n
+
+
+def _log_density(squares: list[list[Fraction]], h: list[float], m: list[Fraction]) -> float:
+    """log of (1/n) sum_i m_i prod_j (1/h_j) phi((x_j - x_ij)/h_j)."""
+    exponents = [_exponent(row, h) for row in squares]
+    largest = max(exponents)
+    total = sum(m_i * Fraction(math.exp(_to_float(E - largest))) for m_i, E in zip(m, exponents, strict=True))
+    terms = [_to_float(largest), math.log(total / sum(m))]
+    terms += [-math.log(h_j) - math.log(2 * math.pi) / 2 for h_j in h]
+    return math.fsum(terms)
+
+
+def _half_inverse_square(h: float) -> Fraction:
+    """1 / (2 h^2)."""
+    return 1 / (2 * Fraction(h) ** 2)
+
+
+def _log_sum_exp(values: list[float]) -> float:
+    """log sum exp, without overflow."""
+    largest = max(values)
+    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
+
+
+def _to_float(number: Fraction) -> float:
+    """Nearest float; infinite where no finite float is near."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _floats(values: ArrayLike) -> list[float]:
+    """One-dimensional input as a list of floats."""
+    return np.asarray(values, dtype=float).tolist()
+
+
+def _rows_and_multiplicities(
+    X: ArrayLike, weights: ArrayLike | None
+) -> tuple[list[list[float]], list[Fraction]]:
+    """Rows that are there at all (m_i > 0) and their multiplicities m_i, 1 unless weights are given."""
+    rows = np.asarray(X, dtype=float).tolist()
+    m = [1.0] * len(rows) if weights is None else _floats(weights)
+    if min(m, default=0) < 0:
+        raise ValueError("weights must not be negative")
+    kept = [(row, Fraction(m_i)) for row, m_i in zip(rows, m, strict=True) if m_i > 0]
+    return [row for row, _ in kept], [m_i for _, m_i in kept]

@@ -1,0 +1,227 @@
+"""Tests of corral._scale: each unit against its plain formula, then every finite column there is."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from corral._scale import learn_scale
+
+KINDS = ["range", "standard", "rank", None]
+LARGEST = 1e100  # scaled values are clipped to this, as the module says
+
+# Columns on which a careless formula overflows, divides by zero or rounds a spread to nothing.
+EXTREMES = {
+    "opposite ends of the doubles": [1e308, -1e308],
+    "with zero between": [1.7e308, 0.0, -1.7e308],
+    "huge and alike": [1e308, 1e308, 1e308],
+    "huge neighbours": [1e308, math.nextafter(1e308, math.inf)],
+    "huge and tiny": [0.0, 1e-300, 1e300],
+    "neighbours of one": [1.0, math.nextafter(1.0, 2.0), 1.0],
+    "zero and the smallest double": [0.0, 5e-324],
+    "two smallest doubles apart": [0.0, 1e-323],
+    "three smallest doubles apart": [0.0, 1.5e-323],
+    "smallest doubles in the middle of a column": [0.0, 0.0, 5e-324, 1e-323],
+    "subnormal": [1e-320, 2e-320, 3e-320],
+    "subnormal, both signs": [-1e-310, 2e-310, 0.0],
+    "smallest normal": [2.2250738585072014e-308, 4e-308],
+    "constant": [3.0, 3.0, 3.0],
+    "zero": [0.0, 0.0],
+    "one row": [-7.5],
+}
+
+
+def column(values):
+    return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def transform(x, kind, queries=None, weights=None):
+    """Learn a scale from one column and bring queries (the column itself by default) into it."""
+    scale = learn_scale(column(x), None if weights is None else np.array(weights, dtype=float), kind)
+    return scale.transform(column(x if queries is None else queries))[:, 0]
+
+
+def plain(x, kind, queries, weights):
+    """The scaled queries by the formulas of the documentation."""
+    x, w = np.asarray(x, dtype=float), np.asarray(weights, dtype=float)
+    if kind == "range":
+        return [(q - x.min()) / (x.max() - x.min()) for q in queries]
+    if kind == "standard":
+        mean = (w * x).sum() / w.sum()
+        return [(q - mean) / math.sqrt((w * (x - mean) ** 2).sum() / w.sum()) for q in queries]
+    if kind == "rank":
+        return [(w[x < q].sum() + 0.5 * w[x == q].sum()) / w.sum() for q in queries]
+    return list(queries)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_formula(kind, weighted):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal([0, 50, -1], [1, 20, 0.1], size=(40, 3)), 1)  # rounded, so that there are ties
+    weights = rng.uniform(0.1, 3, size=40) if weighted else None
+    scaled = learn_scale(X, weights, kind).transform(X)
+    for j in range(3):
+        expected = plain(X[:, j], kind, X[:, j], np.ones(40) if weights is None else weights)
+        assert_allclose(scaled[:, j], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["range", "standard", None])
+def test_queries_beyond_the_column_are_on_the_same_line(kind):
+    x, queries = [1.0, 2.0, 5.0], [-100.0, 0.5, 3.25, 1e6]
+    assert_allclose(transform(x, kind, queries), plain(x, kind, queries, np.ones(3)), rtol=1e-12)
+
+
+def test_transform_leaves_its_argument_alone():
+    X = np.arange(6.0).reshape(3, 2)
+    for kind in KINDS:
+        learn_scale(X, None, kind).transform(X)
+    assert_array_equal(X, np.arange(6.0).reshape(3, 2))
+
+
+def test_a_large_offset_costs_no_accuracy():
+    # The mean of squares less the square of the mean would lose every digit here.
+    x = 1e9 + np.array([-1.0, 0.0, 1.0])
+    assert_allclose(transform(x, "standard"), [-math.sqrt(1.5), 0, math.sqrt(1.5)], atol=1e-6)
+    assert_array_equal(transform(x, "range"), [0, 0.5, 1])
+
+
+# Ranks
+
+
+def test_ties_count_half():
+    assert_array_equal(transform([2, 1, 2, 2], "rank"), [2.5 / 4, 0.5 / 4, 2.5 / 4, 2.5 / 4])
+
+
+def test_ranks_are_interpolated_and_end_with_the_column():
+    x = [0, 1, 1, 5]  # midranks 1/8, 4/8 and 7/8
+    queries = [-1e308, -1, 0, 0.25, 1, 3, 5, 6, 1e308]
+    expected = [1, 1, 1, 1 + 0.75, 4, 5.5, 7, 7, 7]
+    assert_array_equal(transform(x, "rank", queries), np.array(expected) / 8)
+
+
+def test_ranks_do_not_change_under_increasing_functions():
+    x = np.random.default_rng(1).normal(size=30)
+    assert_array_equal(transform(np.exp(x), "rank"), transform(x, "rank"))
+
+
+# Constant columns
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e308, 1e-310])
+@pytest.mark.parametrize("kind", ["range", "standard"])
+def test_a_constant_column_keeps_its_units(kind, value):
+    scale = learn_scale(column([value] * 7), None, kind)
+    assert scale.width.tolist() == [1.0]
+    assert scale.transform(column([value])).tolist() == [[0.0]]
+    if abs(value) < 1:
+        assert_allclose(scale.transform(column([value + 2.5])), [[2.5]], rtol=1e-12)
+
+
+def test_constant_rank_is_one_half():
+    assert_array_equal(transform([4, 4, 4], "rank", [3, 4, 5]), [0.5, 0.5, 0.5])
+
+
+def test_columns_are_scaled_each_on_its_own():
+    X = np.array([[0.0, 5.0, -1.0], [10.0, 5.0, -3.0]])
+    assert_array_equal(learn_scale(X, None, "range").transform(X), [[0, 0, 1], [1, 0, 0]])
+    assert_array_equal(learn_scale(X, None, "standard").transform(X), [[-1, 0, 1], [1, 0, -1]])
+    assert_array_equal(learn_scale(X, None, "rank").transform(X), [[0.25, 0.5, 0.75], [0.75, 0.5, 0.25]])
+
+
+# Weights
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    x=st.lists(st.integers(-5, 5), min_size=2, max_size=8),
+    seed=st.integers(0, 2**31),
+    factor=st.sampled_from([0.25, 1.0, 3.0, 1e-100]),
+)
+def test_weights_equal_copies(kind, x, seed, factor):
+    weights = np.random.default_rng(seed).integers(1, 4, size=len(x))
+    queries = np.linspace(-6, 6, 25)
+    copies = transform(np.repeat(x, weights), kind, queries)
+    # Only shares matter to a scale, so a common factor of all weights does not.
+    assert_allclose(transform(x, kind, queries, weights * factor), copies, rtol=1e-9, atol=1e-9)
+
+
+# Whatever is finite
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes_stay_finite_and_in_order(name, kind, weighted):
+    x = sorted(EXTREMES[name])
+    weights = np.linspace(0.3, 2.0, len(x)) if weighted else None
+    for queries in (x, [-1.7e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1.7e308]):
+        scaled = transform(x, kind, queries, weights)  # a warning would be an error
+        assert np.all(np.abs(scaled) <= LARGEST)
+        assert np.all(np.diff(scaled) >= 0)
+
+
+@pytest.mark.parametrize("name", [name for name, x in EXTREMES.items() if max(x) - min(x) > 1e-322])
+def test_extremes_are_scaled_rightly(name):
+    x = EXTREMES[name]
+    scaled = transform(x, "range")
+    assert scaled.min() == 0.0
+    # A range beyond the largest double is taken to be that double.
+    assert 1.0 <= scaled.max() <= (1.0 if max(x) - min(x) < math.inf else 2.0)
+    standard = transform(x, "standard")
+    if name != "huge neighbours" and name != "neighbours of one":  # where the mean itself is rounded
+        assert_allclose([standard.mean(), standard.std()], [0, 1], atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    x=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6),
+    queries=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
+    weights=st.none() | st.lists(st.floats(1e-6, 1e6), min_size=6, max_size=6),
+)
+def test_every_finite_column_stays_finite_and_in_order(kind, x, queries, weights):
+    queries = sorted([*x, *queries])
+    scaled = transform(x, kind, queries, None if weights is None else weights[: len(x)])
+    assert np.all(np.abs(scaled) <= LARGEST)
+    assert np.all(np.diff(scaled) >= 0)
+
+
+def test_what_is_beyond_telling_apart_is_clipped():
+    assert_array_equal(transform([0.0, 1.0], None, [1e99, 1e101, -1e300]), [1e99, LARGEST, -LARGEST])
+    assert_array_equal(transform([0.0, 1e-300], "range", [1e-250, 1.0, -1.0]), [1e50, LARGEST, -LARGEST])
+
+
+# The way back
+
+
+@pytest.mark.parametrize("kind", ["range", "standard", None])
+@given(x=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), query=st.floats(-1e6, 1e6))
+def test_restore_inverts_transform(kind, x, query):
+    scale = learn_scale(column(x), None, kind)
+    there = scale.transform(column([*x, query]))
+    # What is clipped cannot come back, and a tiny width times a far value loses that value's last digits.
+    if np.abs(there).max() < LARGEST:
+        back = scale.restore(there)[:, 0]
+        assert_allclose(back, [*x, query], rtol=1e-12, atol=1e-14 * max(map(abs, [*x, query])))
+
+
+@pytest.mark.parametrize("kind", ["range", "standard"])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_restore_inverts_transform_at_extremes(name, kind):
+    x = EXTREMES[name]
+    scale = learn_scale(column(x), None, kind)
+    back = scale.restore(scale.transform(column(x)))[:, 0]
+    assert_allclose(back, x, rtol=1e-9, atol=max(2e-323, 1e-9 * max(map(abs, x))))
+
+
+def test_log_volume_is_that_of_a_scaled_unit_cube():
+    X = np.array([[0.0, 5.0, -1.0], [10.0, 5.0, -3.0]])
+    assert learn_scale(X, None, "range").log_volume == pytest.approx(math.log(10 * 1 * 2))
+    assert learn_scale(X, None, "standard").log_volume == pytest.approx(math.log(5 * 1 * 1))
+    assert learn_scale(X, None, None).log_volume == 0.0
+    # Logarithms are summed, since the product itself would overflow.
+    wide = np.tile([[-1e300], [1e300]], (1, 50))
+    assert learn_scale(wide, None, "range").log_volume == pytest.approx(50 * math.log(2e300))
