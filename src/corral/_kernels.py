@@ -104,7 +104,7 @@ class Work(NamedTuple):
     D: Any  # (b, n_tiles, tile) per row: squared distances over the active variables, less row r's
     G: Any  # (b, n_tiles, tile) per row: exponent from the frozen variables, less row r's
     a: Any  # (tile,) weights
-    part: Any  # (tile,) sums over some variables
+    part: Any  # (1, 1, tile) sums over some variables
     u: Any  # (b, n_features) x_r, the row nearest to the query
     v: Any  # (b, n_features) 2 x - x_r
     s1: Any  # (b, n_features) sum of Z_ji over rows, in the order of the active variables
@@ -125,7 +125,7 @@ def workspace(X: Any) -> Work:
         D=np.empty((n_batch, n_tiles, tile)),
         G=np.empty((n_batch, n_tiles, tile)),
         a=np.empty(tile),
-        part=np.empty(tile),
+        part=np.empty((1, 1, tile)),
         u=np.empty((n_batch, d)),
         v=np.empty((n_batch, d)),
         s1=np.empty((n_batch, d)),
@@ -143,15 +143,15 @@ def workspace(X: Any) -> Work:
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _sum_products(X, t, b, order, begin, end, u, v, part):
-    """part_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
-    for i in range(part.shape[0]):
-        part[i] = 0.0
+def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
+    """out_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
+    for i in range(out.shape[2]):
+        out[out_b, out_t, i] = 0.0
     for s in range(begin, end):
         j = order[b, s]
         uj, vj = u[b, j], v[b, j]
-        for i in range(part.shape[0]):
-            part[i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
+        for i in range(out.shape[2]):
+            out[out_b, out_t, i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
@@ -275,11 +275,12 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                 order[b, j] = j
                 u[b, j] = x[first + b, j]
                 v[b, j] = x[first + b, j]
+                s1[b, j] = 0.0
+                s2[b, j] = 0.0
+            density[b] = 0.0
         for t in range(n_tiles):
             for b in range(size):
-                _sum_products(X, t, b, order, zero, d, u, v, part)
-                for i in range(tile):
-                    D[b, t, i] = part[i]
+                _sum_products(X, t, b, order, zero, d, u, v, D, b, t)
         for b in range(size):
             _start(X, n_rows, x, first + b, own[first + b], b, D, G, u, v, count, spread, shift, nearest)
         going = size
@@ -293,12 +294,6 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                     n_active, n_stopped = count[b, 0], count[b, 1]
                     if n_active == 0:
                         continue
-                    if t == 0:
-                        density[b] = 0.0
-                        for s in range(n_active):
-                            s1[b, s] = 0.0
-                            s2[b, s] = 0.0
-
                     # Move variables that stopped in the last sweep from D to G. Summing the active ones
                     # anew is exact, and cheaper where fewer of them go on than stop.
                     exact = spread[b] * c > _ROUNDING_LIMIT
@@ -307,9 +302,9 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                         begin, end, keep, add = n_active, n_active + n_stopped, 1.0, -1.0
                         if exact or n_stopped >= n_active:
                             begin, end, keep, add = zero, n_active, 0.0, 1.0
-                        _sum_products(X, t, b, order, begin, end, u, v, part)
+                        _sum_products(X, t, b, order, begin, end, u, v, part, zero, zero)
                         for i in range(tile):
-                            left = keep * D[b, t, i] + add * part[i]
+                            left = keep * D[b, t, i] + add * part[0, 0, i]
                             G[b, t, i] += (D[b, t, i] - left) * 0.5 * c_before
                             D[b, t, i] = left
 
@@ -348,6 +343,8 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                     if not shrinks and square > hardly * s2[b, s]:
                         _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
                         shrinks = s1[b, s] * s1[b, s] > critical[q] * s2[b, s]
+                    s1[b, s] = 0.0
+                    s2[b, s] = 0.0
                     difference = x[q, j] - u[b, j]
                     if shrinks and k + 1 < h.shape[0]:
                         nearest[b, 0] += difference * difference
@@ -358,6 +355,7 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                         nearest[b, 1] += difference * difference * 0.5 * c
                         steps[q, j] = k
                 count[b, 0], count[b, 1] = kept, n_active - kept
+                density[b] = 0.0
                 if kept == 0:
                     going -= 1
                     last = _gather_all(X, root, b, x, q, order, zero, zero, c, shift, D, G, a, s1, s2)
@@ -379,14 +377,12 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
             v[b, j] = x[q, j]
             steps[q, j] = 0
         for t in range(n_tiles):
-            _sum_products(X, t, b, order, zero, d, u, v, part)
-            for i in range(tile):
-                D[b, t, i] = part[i]
+            _sum_products(X, t, b, order, zero, d, u, v, D, b, t)
         _start(X, n_rows, x, q, own[q], b, D, G, u, v, count, spread, shift, nearest)
         for t in range(n_tiles):  # bandwidths differ from now on, so all exponents are in G
-            _sum_products(X, t, b, order, zero, d, u, v, part)
+            _sum_products(X, t, b, order, zero, d, u, v, part, zero, zero)
             for i in range(tile):
-                G[b, t, i] += part[i] * 0.5 / (h[0] * h[0])
+                G[b, t, i] += part[0, 0, i] * 0.5 / (h[0] * h[0])
                 D[b, t, i] = 0.0
         n_active = d
         while n_active > 0:
@@ -400,9 +396,9 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
                     steps[q, j] = k + 1
                     more = 0.5 / (h[k + 1] * h[k + 1]) - 0.5 * c
                     for t in range(n_tiles):
-                        _sum_products(X, t, b, order, s, s + 1, u, v, part)
+                        _sum_products(X, t, b, order, s, s + 1, u, v, part, zero, zero)
                         for i in range(tile):
-                            G[b, t, i] += part[i] * more
+                            G[b, t, i] += part[0, 0, i] * more
                     order[b, kept] = j
                     kept += 1
             n_active = kept
