@@ -1,7 +1,9 @@
 """Sparse kernel density classification that explains itself."""
 
-from corral._classifier import RodeoClassifier
+from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
+from corral._explain import Explanation
+from corral._selector import RodeoSelector
 
 __version__ = "0.1.0"
-__all__ = ["RodeoClassifier", "RodeoDensity"]
+__all__ = ["EmptySelectionWarning", "Explanation", "RodeoClassifier", "RodeoDensity", "RodeoSelector"]

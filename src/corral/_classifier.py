@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import log_softmax, ndtri
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._rodeo import ClassRows, leave_one_out_bandwidths, local_estimates, zscores
+from corral._explain import Explanation, explain_sample
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    Integers,
+    estimates,
+    mean_bandwidths,
+    shadow_scores,
+    zscores,
+)
 from corral._scale import learn_scale
-from corral._validation import check_choice, check_number, check_rodeo, check_sample_weight
+from corral._validation import check_choice, check_number, check_priors, check_rodeo, check_sample_weight
 
 Floats = NDArray[np.float64]
 
-# Leave-one-out bandwidths are averaged over at most this many rows of a class.
-_MAX_POINTS = 1000
+# The share of classes in which noise may be taken for a relevant variable by rule="shadow".
+_SHADOW_LEVEL = 0.01
+
+
+class EmptySelectionWarning(UserWarning):
+    """No variable was found to describe a class."""
 
 
 class RodeoClassifier(ClassifierMixin, BaseEstimator):
@@ -35,11 +49,18 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
 
     are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
     3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
-    (algorithm 2): `zscores_` standardises the class's mean bandwidths over the variables, and those at
-    or below `cutpoint` are `relevant_`.
+    (algorithm 2); `rule` says how much it must shrink.
 
     Parameters
     ----------
+    bandwidth : {"local", "class"}, default="local"
+        "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
+        mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
+        kernel sum, much faster, and more accurate where classes overlap in few variables.
+    features : {"all", "selected"}, default="all"
+        "selected" estimates the density of each class over its relevant variables alone and takes the
+        others as uniform over their range in the training rows, so that classes with different
+        variables compare fairly. A class without relevant variables keeps them all.
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
@@ -51,8 +72,14 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
         Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
+    rule : {"zscore", "shadow"}, default="zscore"
+        Which variables are relevant for a class. "zscore" (the paper's): those whose mean bandwidth,
+        standardised over the variables of the class, is at most `cutpoint`. "shadow" needs no cut
+        point: those whose mean bandwidth is smaller than that of a *shadow*, a column drawn from the
+        values of the variable in all classes, by so many standard errors that among the variables of a
+        class noise is selected with probability 0.01 at most. See Notes.
     cutpoint : float, default=-1.0
-        A variable is relevant for a class if its z-score is at most this.
+        Largest z-score of a relevant variable; read by ``rule="zscore"`` only.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
@@ -68,7 +95,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     verbose : int, default=0
         If positive, show a progress bar on the standard error stream.
     random_state : int, RandomState or None, default=None
-        Chooses the rows over which the bandwidths of a class of more than 1000 are averaged.
+        Draws the shadows, and chooses the rows over which bandwidths are averaged in a class of more
+        than 1000 (for ``rule="shadow"``, of more than 200 for each shadow).
 
     Attributes
     ----------
@@ -84,6 +112,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         Mean bandwidth at the class's own rows, each row leaving itself out.
     zscores_ : ndarray of shape (n_classes, n_features)
         Mean bandwidths standardised over the variables of a class.
+    shadow_scores_ : ndarray of shape (n_classes, n_features)
+        With ``rule="shadow"``: mean bandwidth less that of the shadow, in standard errors.
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class.
     n_features_in_ : int
@@ -94,6 +124,16 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     See Also
     --------
     RodeoDensity : The density of one sample of rows.
+    RodeoSelector : The relevant variables as a step of a pipeline.
+
+    Notes
+    -----
+    What relevance means depends on the units and on the rule. By z-scores in range or standard units a
+    relevant variable is one in which the class is *concentrated*, more than in its other variables;
+    that may be so in every class alike. In rank units a column that is distributed in the class as in
+    all classes together is uniform, so a relevant variable is one that *differs from the background*.
+    Shadows are such background columns, so ``rule="shadow"`` means the latter in any units: the class
+    is more concentrated in the variable than the training rows as a whole.
 
     References
     ----------
@@ -109,17 +149,41 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier = RodeoClassifier().fit(X, y)
     >>> classifier.score(X_test, y_test) > 0.98
     True
-    >>> classifier.zscores_[0].argmin()  # the variable that describes the first class best
-    0
+    >>> print(classifier.explain(X_test[:1]))
+    sample 0: 4 (0.84) rather than 5 (0.16)
+      evidence: x0 +1.64, x6 +0.10, x2 +0.07, x7 -0.07
+      closest:  row 41 (10%), row 157 (6%), row 172 (4%)
+
+    Two meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["left", "right"], 200)
+    >>> X = rng.uniform(size=(400, 8))
+    >>> sharp = rng.uniform(size=400) < 0.9
+    >>> X[sharp, 0] = rng.normal(0.5, 0.02, sharp.sum())
+    >>> X[:, 1] = rng.normal(np.where(y == "left", 0.35, 0.65), 0.1)
+    >>> def relevant(**parameters):
+    ...     found = RodeoClassifier(**parameters).fit(X, y).relevant_
+    ...     return [np.flatnonzero(of_class).tolist() for of_class in found]
+    >>> relevant()  # in which variables is each class concentrated?
+    [[0, 1], [0, 1]]
+    >>> relevant(scale="rank")  # in which does it differ from the background?
+    [[1], [1]]
+    >>> relevant(rule="shadow", random_state=0)
+    [[1], [1]]
     """
 
     def __init__(
         self,
         *,
+        bandwidth: Literal["local", "class"] = "local",
+        features: Literal["all", "selected"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
         scale: Literal["range", "standard", "rank"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
+        rule: Literal["zscore", "shadow"] = "zscore",
         cutpoint: float = -1.0,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
         min_bandwidth: float | Literal["auto"] = "auto",
@@ -127,10 +191,13 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
+        self.bandwidth = bandwidth
+        self.features = features
         self.update = update
         self.scale = scale
         self.beta = beta
         self.c0 = c0
+        self.rule = rule
         self.cutpoint = cutpoint
         self.priors = priors
         self.min_bandwidth = min_bandwidth
@@ -254,11 +321,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         -------
         log_joint : ndarray of shape (n_samples, n_classes)
         """
-        log_density = self.log_density(X)
-        with np.errstate(divide="ignore"):
-            joint: Floats = log_density + np.log(self.class_prior_)
-        # Only classes without rows may be left with a positive prior: then nothing is known but it.
-        return np.where(np.isneginf(joint).all(axis=1, keepdims=True), np.log(self.class_prior_), joint)
+        return self._joint(self.log_density(X))
 
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
@@ -275,7 +338,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         return log_density
 
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths that the Rodeo chooses at each row of `X` in each class.
+        """Bandwidths at each row of `X` in each class.
 
         Parameters
         ----------
@@ -284,10 +347,94 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         h : ndarray of shape (n_samples, n_classes, n_features)
-            In scaled units, so that variables compare.
+            In scaled units, so that variables compare: those the Rodeo chooses at the row, or
+            `bandwidths_` with ``bandwidth="class"``. With ``features="selected"`` a variable that is
+            not relevant keeps the initial bandwidth.
         """
         _, h = self._estimate(X, bandwidths=True)
         return h
+
+    def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
+        """Why each row of `X` gets its label and not another one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples to explain.
+        against : label or array-like of shape (n_samples,), default=None
+            The class to compare with the predicted one; by default the second most probable.
+        n_rows : int, default=5
+            How many of the training rows that support the label are listed.
+
+        Returns
+        -------
+        explanation : Explanation
+            Per sample and variable the bandwidths and the evidence for the label; per sample the
+            training rows with the largest share of the label's density.
+        """
+        check_is_fitted(self)
+        n_listed = int(check_number("n_rows", n_rows, 1, 2**31, inclusive=True))
+        queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        scaled = self._scale.transform(queries)
+        log_density, h = estimates(self._densities, scaled, bandwidths=True, **self._computation())
+        joint = self._joint(log_density)
+        label = joint.argmax(axis=1)
+        rival = self._rivals(against, joint, label)
+        samples = [
+            explain_sample(x, h[i, a], self._densities[a], h[i, b], self._densities[b], self._widths)
+            for i, (x, a, b) in enumerate(zip(scaled, label, rival, strict=True))
+        ]
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return Explanation.collect(
+            samples,
+            classes=self.classes_,
+            pair=(label, rival),
+            proba=np.exp(log_softmax(joint, axis=1)),
+            values=queries,
+            bandwidths=h,
+            feature_names=[str(name) for name in names],
+            training_rows=[np.flatnonzero(self._codes == a) for a in range(self.classes_.size)],
+            n_listed=n_listed,
+        )
+
+    def selection_frequency(
+        self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
+    ) -> Floats:
+        """How often each variable is relevant when the training rows are halved at random.
+
+        Parameters
+        ----------
+        n_resamples : int, default=20
+            Number of halves, each drawn without replacement within each class.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        frequency : ndarray of shape (n_classes, n_features)
+            Share of the halves in which the variable was selected: near 1 or 0 where the selection is
+            stable.
+        """
+        check_is_fitted(self)
+        n = int(check_number("n_resamples", n_resamples, 1, 2**31, inclusive=True))
+        random = check_random_state(random_state)
+        X, y, weights = self._training
+        frequency = np.zeros(self.relevant_.shape)
+        for _ in range(n):
+            half = np.sort(
+                np.concatenate(
+                    [
+                        random.permutation(members)[: -(-members.size // 2)]
+                        for members in (np.flatnonzero(self._codes == a) for a in range(self.classes_.size))
+                    ]
+                )
+            )
+            fitted = clone(self).set_params(random_state=random.randint(2**31 - 1), features="all")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EmptySelectionWarning)
+                part = None if weights is None else weights[half]
+                fitted._learn(X[half], y[half], part, classes=self.classes_)
+            frequency += fitted.relevant_
+        return frequency / n
 
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
@@ -303,78 +450,100 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     def _learn(
         self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
     ) -> Self:
+        check_choice("bandwidth", self.bandwidth, ("local", "class"))
+        check_choice("features", self.features, ("all", "selected"))
+        check_choice("rule", self.rule, ("zscore", "shadow"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         cutpoint = check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True)
         all_classes = np.unique(y) if classes is None else np.union1d(classes, y)
         if all_classes.size < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {all_classes.tolist()[0]!r}.")
-        counts = np.array([_count(y == label, weights) for label in all_classes])
-        prior = _check_priors(self.priors, counts)
-
+        codes = np.searchsorted(all_classes, y)
+        counts = np.bincount(codes, weights, minlength=all_classes.size).astype(np.float64)
+        prior = check_priors(self.priors, counts)
         scale = learn_scale(X, weights, self.scale)
-        self._classes = [
-            ClassRows.arrange(
-                scale.transform(X[y == label]),
-                None if weights is None else weights[y == label],
-                **settings,
-            )
-            for label in all_classes
+        scaled = scale.transform(X)
+        members = [scaled[codes == a] for a in range(all_classes.size)]
+        multiplicities = [None if weights is None else weights[codes == a] for a in range(all_classes.size)]
+        rows = [
+            ClassRows.arrange(part, m, **settings) for part, m in zip(members, multiplicities, strict=True)
         ]
+        random = check_random_state(self.random_state)
+        means = mean_bandwidths(rows, random, **self._computation())
+        scores = np.array([zscores(h) for h in means])
+        if self.rule == "shadow":
+            self.shadow_scores_ = shadow_scores(
+                members, multiplicities, random, settings=settings, **self._computation()
+            )
+            relevant = self.shadow_scores_ <= ndtri(_SHADOW_LEVEL / self.n_features_in_)
+        else:
+            relevant = scores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
+
+        widths = np.ptp(scaled, axis=0)
+        self._widths = np.where(widths > 0.0, widths, 1.0)
         self._scale = scale
         self._training = X, y, weights
+        self._codes = codes
         self.classes_ = all_classes
         self.class_count_ = counts
         self.class_prior_ = prior
-        self.initial_bandwidth_ = np.array([rows.h[0] for rows in self._classes])
-        self.bandwidths_ = self._mean_bandwidths()
-        self.zscores_ = np.array([zscores(h) for h in self.bandwidths_])
-        self.relevant_ = self.zscores_ <= cutpoint
+        self.initial_bandwidth_ = np.array([of_class.h[0] for of_class in rows])
+        self.bandwidths_ = means
+        self.zscores_ = scores
+        self.relevant_ = relevant
+        self._densities = [self._density(of_class, a) for a, of_class in enumerate(rows)]
+        without = all_classes[(counts > 0.0) & ~relevant.any(axis=1)]
+        if without.size:
+            warnings.warn(
+                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
+                EmptySelectionWarning,
+                stacklevel=3,
+            )
         return self
 
-    def _mean_bandwidths(self) -> Floats:
-        """Mean leave-one-out bandwidths of each class; the initial one where a class has no rows."""
-        random = check_random_state(self.random_state)
-        points = [
-            np.arange(rows.n_rows)
-            if rows.n_rows <= _MAX_POINTS
-            else np.sort(random.choice(rows.n_rows, _MAX_POINTS, replace=False))
-            for rows in self._classes
-        ]
-        local = leave_one_out_bandwidths(self._classes, points, **self._computation())
-        means = np.repeat(self.initial_bandwidth_[:, np.newaxis], self.n_features_in_, axis=1)
-        for mean, rows, at, h in zip(means, self._classes, points, local, strict=True):
-            if at.size:
-                m = None if rows.multiplicity is None else rows.multiplicity[at]
-                mean[:] = np.average(h, axis=0, weights=m)
-        return means
+    def _density(self, rows: ClassRows, a: int) -> ClassDensity:
+        """The density of class number a, as `bandwidth` and `features` ask for."""
+        used = self.relevant_[a]
+        if self.features == "all" or not used.any():
+            used = np.ones_like(used)
+        variables = np.flatnonzero(used)
+        return ClassDensity(
+            rows if used.all() else rows.select(variables),
+            variables,
+            self.bandwidths_[a, variables] if self.bandwidth == "class" else None,
+            -float(np.log(self._widths[~used]).sum()),
+        )
+
+    def _joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times density."""
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(self.class_prior_)
+        joint: Floats = log_density + log_prior
+        # Only classes without rows may be left with a positive prior: then nothing is known but it.
+        return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+    def _rivals(self, against: ArrayLike | None, joint: Floats, label: Integers) -> Integers:
+        """Numbers of the classes to compare the predicted ones with."""
+        if against is None:
+            others = joint.copy()
+            others[np.arange(len(joint)), label] = -np.inf
+            second: Integers = others.argmax(axis=1)
+            # Where every other class has density zero, any of them is second.
+            second[second == label] = (label[second == label] == 0).astype(np.int64)
+            return second
+        named = np.broadcast_to(np.asarray(against), label.shape)
+        unknown = np.setdiff1d(named, self.classes_)
+        if unknown.size:
+            raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
+        return np.searchsorted(self.classes_, named)
 
     def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return local_estimates(
-            self._classes, self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
+        return estimates(
+            self._densities, self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
         )
 
     def _computation(self) -> dict[str, Any]:
         return {"update": self.update, "n_jobs": self.n_jobs, "verbose": self.verbose}
-
-
-def _count(members: NDArray[np.bool_], weights: Floats | None) -> float:
-    return float(members.sum() if weights is None else weights[members].sum())
-
-
-def _check_priors(priors: Any, counts: Floats) -> Floats:
-    """Class probabilities from the parameter `priors`."""
-    if isinstance(priors, str):
-        check_choice("priors", priors, ("uniform", "empirical"))
-        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
-    given: Floats = np.asarray(priors, dtype=np.float64)
-    if given.shape != counts.shape:
-        raise ValueError(
-            f"priors must hold one number for each of the {counts.size} classes, got {priors!r}."
-        )
-    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
-        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    shares: Floats = given / given.sum()
-    return shares

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._rodeo import ClassRows, leave_one_out_bandwidths, local_estimates
+from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
 from corral._scale import learn_scale
 from corral._validation import check_choice, check_number, check_rodeo, check_sample_weight
 
@@ -87,12 +87,13 @@ class RodeoDensity(DensityMixin, BaseEstimator):
     >>> import numpy as np
     >>> from corral import RodeoDensity
     >>> rng = np.random.default_rng(0)
-    >>> X = np.column_stack([rng.normal(0, 0.1, 500), rng.uniform(-1, 1, 500)])
+    >>> X = rng.uniform(size=(500, 2))
+    >>> X[:450, 0] = rng.normal(0.5, 0.02, 450)
     >>> density = RodeoDensity().fit(X)
-    >>> density.local_bandwidths([[0.0, 0.0]]).round(2)  # only the first variable is informative
-    array([[0.1 , 0.4]])
-    >>> density.score_samples([[0.0, 0.0], [0.3, 0.0]]).round(1)
-    array([ 0.5, -3.3])
+    >>> density.local_bandwidths([[0.5, 0.5]]).round(2)  # the density varies in the first variable
+    array([[0.01, 0.21]])
+    >>> density.score_samples([[0.5, 0.5], [0.6, 0.5]]).round(1)
+    array([2.7, 0.8])
     """
 
     def __init__(
@@ -212,8 +213,9 @@ class RodeoDensity(DensityMixin, BaseEstimator):
     def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return local_estimates(
-            [self._rows], self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
+        density = ClassDensity(self._rows, np.arange(self.n_features_in_))
+        return estimates(
+            [density], self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
         )
 
     def _computation(self) -> dict[str, Any]:

@@ -46,7 +46,8 @@ _P8, _P9 = 2.7620088445409746e-7, 2.510038549551032e-8
 _R0, _R1, _R2 = 1.0000000754548972, 1.00000001077157, 0.49998869378303396
 _R3, _R4, _R5 = 0.16666505260408124, 0.04191750724961526, 8.369148490856347e-3
 ROUGH_ERROR = 1.1e-7
-_LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # k * high is exact
 _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, left in the lowest bits
 _STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of range; exp_rough needs x <= 600
 
@@ -93,7 +94,7 @@ def _exp(x):
 def _exp_rough(x):
     x = x if x > -_STRONGEST else -_STRONGEST
     z = x * _LOG2E + _ROUND
-    r = x - (z - _ROUND) * _LN2_HIGH
+    r = x - (z - _ROUND) * _LN2
     p = (_R0 + _R1 * r) + ((_R2 + _R3 * r) + (_R4 + _R5 * r) * (r * r)) * (r * r)
     return _double(_bits(p) + (_bits(z) << 52))
 
@@ -408,3 +409,51 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
             z = (x[q, j] - u[b, j]) / h[steps[q, j]]
             exponent += 0.5 * z * z
         log_sum[q] = math.log(last) - exponent
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"}, error_model="numpy")
+def _least(part):
+    """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
+    least = part[0]
+    for i in range(part.shape[0]):
+        least = part[i] if part[i] < least else least
+    return least
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def kernel_sums(X, n_rows, root, x, own, half_c, a, least, log_sum):
+    """Kernel sums with one bandwidth per variable, 1 / sqrt(2 half_c), for many queries and one class.
+
+    Tiles are outermost, so that a tile serves all queries while it is in the cache. `a` (tile,) and
+    `least` (n_queries,) are work space; `log_sum` is written as by `simultaneous`.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[i] = 0.0
+            for j in range(d):
+                for i in range(tile):
+                    difference = X[t, j, i] - x[q, j]
+                    a[i] += difference * difference * half_c[j]
+            for i in range(min(tile, max(0, n_rows - t * tile)), tile):
+                a[i] = EXCLUDED
+            if own[q] // tile == t and own[q] >= 0:
+                a[own[q] % tile] = EXCLUDED
+            low = _least(a)
+            if low < least[q]:
+                log_sum[q] *= _exp(low - least[q])
+                least[q] = low
+            for i in range(tile):
+                a[i] = _exp(least[q] - a[i])
+            if root is None:
+                for i in range(tile):
+                    log_sum[q] += a[i]
+            else:
+                for i in range(tile):
+                    log_sum[q] += a[i] * root[t, i] * root[t, i]
+    for q in range(x.shape[0]):
+        log_sum[q] = math.log(log_sum[q]) - least[q]

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -39,9 +39,14 @@ Update = Literal["simultaneous", "sequential"]
 # Below this size log log n is too small (or negative) to start from or to test with.
 SMALLEST_COUNT = 16
 
-# A query costs at most about 10 ns per row and variable, so one call of a kernel takes about 0.1 s:
-# often enough for Ctrl-C and for a progress bar.
+# Numbers read in one call of a kernel, which takes about 0.03 s for them, and 0.3 s where all bandwidths
+# fall to the floor: often enough for Ctrl-C and for a progress bar. The other two kinds of estimate
+# cost more and less than the simultaneous Rodeo.
 _CHUNK = 10_000_000
+_COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1}
+
+# Leave-one-out bandwidths are averaged over at most this many rows of a class.
+MAX_POINTS = 1000
 
 _KERNELS: dict[str, Callable[..., None]] = {
     "simultaneous": _kernels.simultaneous,
@@ -118,10 +123,15 @@ class ClassRows:
         for t in range(n_tiles):
             tile = X[t * size : (t + 1) * size]
             tiles[t, :, : len(tile)] = tile.T
-            tiles[t, :, len(tile) :] = X[:1].T
+            if n_rows:
+                tiles[t, :, len(tile) :] = X[:1].T
         h0 = initial_bandwidth(total, c0)
         floor = smallest_bandwidth(total, c0) if min_bandwidth is None else min_bandwidth
         return cls(tiles, n_rows, multiplicity, total, bandwidth_grid(h0, beta, floor))
+
+    def select(self, variables: Integers) -> ClassRows:
+        """The same rows with some of the variables."""
+        return replace(self, tiles=np.ascontiguousarray(self.tiles[:, variables]))
 
     def take(self, which: Integers) -> Floats:
         """Some of the scaled rows, (len(which), n_features)."""
@@ -199,8 +209,59 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
     return log_sum - log_norm - np.log(np.maximum(total, np.finfo(float).tiny)), steps
 
 
-def local_estimates(
-    classes: Sequence[ClassRows],
+def kernel_density(rows: ClassRows, x: Floats, h: Floats) -> Floats:
+    """Logarithm of the kernel density estimate with the bandwidths h (n_features,) at each query."""
+    if rows.n_rows == 0:
+        return np.full(len(x), -np.inf)
+    log_sum = np.empty(len(x))
+    _kernels.kernel_sums(
+        rows.tiles,
+        rows.n_rows,
+        rows.root(),
+        np.ascontiguousarray(x),
+        np.full(len(x), -1),
+        0.5 / (h * h),
+        np.empty(rows.tiles.shape[2]),
+        np.empty(len(x)),
+        log_sum,
+    )
+    log_norm = np.log(h).sum() + 0.5 * h.size * math.log(2.0 * math.pi) + math.log(rows.total)
+    log_density: Floats = log_sum - log_norm
+    return log_density
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDensity:
+    """How the density of one class is estimated.
+
+    Attributes
+    ----------
+    rows : the class, on the variables used.
+    variables : (n_used,) which columns those are.
+    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
+    outside : logarithm of the density of all other variables, which are taken as uniform.
+    """
+
+    rows: ClassRows
+    variables: Integers
+    fixed: Floats | None = None
+    outside: float = 0.0
+
+    def estimate(self, x: Floats, update: Update) -> tuple[Floats, Floats]:
+        """Log densities (n_queries,) and bandwidths (n_queries, n_features), the initial one outside."""
+        h = np.full(x.shape, self.rows.h[0])
+        used = x[:, self.variables]
+        if self.fixed is None:
+            log_density, steps = rodeo(self.rows, used, update)
+            h[:, self.variables] = self.rows.h[steps]
+        else:
+            log_density = kernel_density(self.rows, used, self.fixed)
+            h[:, self.variables] = self.fixed
+        return log_density + self.outside, h
+
+
+def estimates(
+    classes: Sequence[ClassDensity],
     x: Floats,
     *,
     update: Update,
@@ -208,28 +269,28 @@ def local_estimates(
     verbose: int,
     bandwidths: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Algorithm 1 for every query and class.
+    """Log densities of every query in every class, and the bandwidths that gave them.
 
-    Returns log densities (n_queries, n_classes) and, if asked for, bandwidths (n_queries, n_classes,
-    n_features), else an empty array. Each query is computed on its own, so the numbers do not depend
-    on chunks or threads.
+    Returns arrays (n_queries, n_classes) and, if bandwidths are asked for, (n_queries, n_classes,
+    n_features), else an empty one. Each query is computed on its own, so the numbers do not depend on
+    chunks or threads.
     """
     n_queries, d = x.shape
     log_density = np.empty((n_queries, len(classes)))
     h = np.empty((n_queries if bandwidths else 0, len(classes), d))
 
     def estimate(y: int, chunk: slice) -> int:
-        log_density[chunk, y], steps = rodeo(classes[y], x[chunk], update)
+        log_density[chunk, y], chosen = classes[y].estimate(x[chunk], update)
         if bandwidths:
-            h[chunk, y] = classes[y].h[steps]
-        return len(steps)
+            h[chunk, y] = chosen
+        return len(chosen)
 
     tasks = [
         partial(estimate, y, chunk)
-        for y, rows in enumerate(classes)
-        for chunk in _chunks(n_queries, rows, n_jobs)
+        for y, density in enumerate(classes)
+        for chunk in _chunks(n_queries, density.rows, update if density.fixed is None else "fixed", n_jobs)
     ]
-    _run(tasks, n_queries * len(classes), "Rodeo", n_jobs, verbose)
+    _run(tasks, n_queries * len(classes), "Densities", n_jobs, verbose)
     return log_density, h
 
 
@@ -253,25 +314,116 @@ def leave_one_out_bandwidths(
     tasks = [
         partial(estimate, y, chunk)
         for y, rows in enumerate(classes)
-        for chunk in _chunks(points[y].size, rows, n_jobs)
+        for chunk in _chunks(points[y].size, rows, update, n_jobs)
     ]
     _run(tasks, sum(at.size for at in points), "Leave-one-out", n_jobs, verbose)
     return h
 
 
-def zscores(mean_bandwidths: Floats) -> Floats:
+def mean_bandwidths(
+    classes: Sequence[ClassRows],
+    random: np.random.RandomState,
+    *,
+    update: Update,
+    n_jobs: int | None,
+    verbose: int,
+    n_points: int | None = None,
+) -> Floats:
+    """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
+
+    They are averaged over `n_points` random rows (by default MAX_POINTS) of a larger class. The initial
+    bandwidth stands in for a class without rows.
+    """
+    points = [_some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
+    local = leave_one_out_bandwidths(classes, points, update=update, n_jobs=n_jobs, verbose=verbose)
+    means = np.empty((len(classes), classes[0].tiles.shape[1]))
+    for mean, rows, at, h in zip(means, classes, points, local, strict=True):
+        m = None if rows.multiplicity is None else rows.multiplicity[at]
+        mean[:] = np.average(h, axis=0, weights=m) if at.size else rows.h[0]
+    return means
+
+
+def zscores(means: Floats) -> Floats:
     """Standardise the mean bandwidths of a class over its variables (equation "zscore")."""
-    spread = mean_bandwidths.std()
-    if spread <= 1e-12 * mean_bandwidths.mean():  # equal but for rounding: no variable stands out
-        return np.zeros_like(mean_bandwidths)
-    z: Floats = (mean_bandwidths - mean_bandwidths.mean()) / spread
+    spread = means.std()
+    if spread <= 1e-12 * means.mean():  # equal but for rounding: no variable stands out
+        return np.zeros_like(means)
+    z: Floats = (means - means.mean()) / spread
     return z
 
 
-def _chunks(n_queries: int, rows: ClassRows, n_jobs: int | None) -> Iterator[slice]:
-    """Cut queries into pieces that take about 0.1 s at most and keep every thread busy."""
+def shadow_scores(
+    classes: Sequence[Floats],
+    multiplicities: Sequence[Floats | None],
+    random: np.random.RandomState,
+    *,
+    settings: dict[str, Any],
+    update: Update,
+    n_jobs: int | None,
+    verbose: int,
+    rounds: int = 5,
+    n_points: int = 200,
+) -> Floats:
+    """How many standard errors each mean bandwidth lies above that of its shadow.
+
+    The shadows of a class's variables are columns of rows drawn from all classes in equal parts, put
+    beside the class's own rows at random. Variables that are distributed in the class as in the pool,
+    independently of the others, cannot be told from their shadows when both take part in the same
+    Rodeo; so the difference of their mean leave-one-out bandwidths has mean zero, whatever the units.
+    Its standard error is that of the shadows over the rounds, pooled over the variables of the class.
+
+    Parameters
+    ----------
+    classes : scaled rows (n_rows, n_features) of each class.
+    multiplicities : of the rows, as in ClassRows.
+    random : source of the shadows and, in large classes, of the points to average over.
+    settings : arguments of ClassRows.arrange.
+
+    Returns
+    -------
+    scores : (n_classes, n_features)
+    """
+    d = classes[0].shape[1]
+    means = np.empty((rounds, len(classes), 2 * d))
+    for k in range(rounds):
+        rows = [
+            ClassRows.arrange(np.hstack([X, _shadow(X, classes, random)]), m, **settings)
+            for X, m in zip(classes, multiplicities, strict=True)
+        ]
+        means[k] = mean_bandwidths(
+            rows, random, update=update, n_jobs=n_jobs, verbose=verbose, n_points=n_points
+        )
+    variable, shadow = means[:, :, :d], means[:, :, d:]
+    variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True) * (1.0 + 1.0 / rounds)
+    difference = variable.mean(axis=0) - shadow.mean(axis=0)
+    scores: Floats = difference / np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+    return scores
+
+
+def _shadow(X: Floats, classes: Sequence[Floats], random: np.random.RandomState) -> Floats:
+    """As many rows as X, drawn whole and in equal parts from all classes."""
+    pools = [pool for pool in classes if len(pool)]
+    parts = np.array_split(np.arange(len(X)), len(pools))
+    # Without replacement where possible, because ties would narrow bandwidths; shuffled, because
+    # nothing may tie a row of the class to its shadow.
+    drawn = [
+        pool[random.choice(len(pool), part.size, replace=part.size > len(pool))]
+        for part, pool in zip(parts, pools, strict=True)
+    ]
+    return random.permutation(np.concatenate(drawn))
+
+
+def _some_rows(n_rows: int, most: int, random: np.random.RandomState) -> Integers:
+    """All rows, or a random choice of `most` of them, in order."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(random.choice(n_rows, most, replace=False))
+
+
+def _chunks(n_queries: int, rows: ClassRows, kind: str, n_jobs: int | None) -> Iterator[slice]:
+    """Cut queries into pieces that are short and keep every thread busy."""
     fair = -(-n_queries // (4 * effective_n_jobs(n_jobs)))
-    size = max(1, min(_CHUNK // rows.tiles.size, max(fair, 64)))
+    size = max(1, min(int(_CHUNK / (rows.tiles.size * _COST[kind])), max(fair, 64)))
     for start in range(0, n_queries, size):
         yield slice(start, min(start + size, n_queries))
 

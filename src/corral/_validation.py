@@ -55,3 +55,20 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     if weights.max() == 0.0:
         raise ValueError("sample_weight must not be zero for every row.")
     return None if np.all(weights == 1.0) else weights
+
+
+def check_priors(priors: Any, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability of each class, whose rows are counted."""
+    if isinstance(priors, str):
+        check_choice("priors", priors, ("uniform", "empirical"))
+        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
+    try:
+        given: NDArray[np.float64] = np.asarray(priors, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
+    if given.shape != counts.shape:
+        raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
+    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
+        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
+    shares: NDArray[np.float64] = given / given.sum()
+    return shares

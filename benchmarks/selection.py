@@ -1,0 +1,290 @@
+"""Variables that describe a class: what is found, what it is worth and what it costs, each beside its target.
+
+Trial s draws its data from the seed s. Selections are judged per class-trial, one class in one trial. The
+noise columns are independent of the class by construction, so every one that is selected is a mistake; how
+many other columns were selected stands beside it, because a rule that selects nothing makes no mistakes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from benchmarks._measure import Figure, Options, Task, ratio, seconds, time_alternately
+from benchmarks.memory import _peak, _resident
+from corral import RodeoClassifier
+from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
+
+Samples = tuple[np.ndarray, np.ndarray]
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+# A share of at most one in a hundred cannot be told from fewer class-trials than these give.
+_LEAST_TRIALS = 20
+_ROWS, _VARIABLES, _CLASSES = 100_000, 30, 5
+
+_BY_CLASS: Mapping[str, Any] = {"bandwidth": "class"}
+_SELECTED: Mapping[str, Any] = {"bandwidth": "class", "features": "selected"}
+_BY_SHADOW: Mapping[str, Any] = {**_SELECTED, "rule": "shadow"}
+
+
+def run(options: Options) -> Iterator[Figure]:
+    """Simulated data first, then noise columns in real data, then times."""
+    # An empty selection is counted here; the warning would only tear the table.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no variable was found", UserWarning)
+        yield from _simulated(options)
+        yield from _noise(max(options.seeds, _LEAST_TRIALS))
+    yield from _speed(options)
+    for rule in ("zscore", "shadow"):
+        yield from _large_fit(rule)
+
+
+# ---------------------------------------------------------------------------- selections and accuracy
+
+
+def _simulated(options: Options) -> Iterator[Figure]:
+    columns = np.arange(30)
+    six = np.array([(columns >= group) & (columns < group + 6) for group in range(10)])
+    two = np.tile(np.arange(10) < 2, (5, 1))
+    yield from _study(
+        "ten groups 150/100",
+        partial(_draw, make_ten_groups, 150, 100),
+        six,
+        exact={"zscore": 0.95, "shadow": -np.inf},
+        accuracy=[
+            ("class, selected", _SELECTED, 0.895),
+            ("class, selected by shadow", _BY_SHADOW, -np.inf),
+            ("class, all", _BY_CLASS, 0.82),
+            ("local, all", {}, -np.inf),
+        ],
+        seeds=options.seeds,
+    )
+    yield from _study(
+        "shifted groups 200/150",
+        partial(_draw, make_shifted_groups, 200, 150),
+        two,
+        exact={"shadow": 0.90, "zscore": -np.inf},
+        accuracy=[
+            ("class, selected by shadow", _BY_SHADOW, 0.80),
+            ("class, selected", _SELECTED, -np.inf),
+            ("class, all", _BY_CLASS, -np.inf),
+            ("local, all", {}, -np.inf),
+        ],
+        seeds=options.seeds,
+    )
+
+
+def _study(
+    name: str,
+    split: Callable[[int], Split],
+    truth: np.ndarray,
+    *,
+    exact: Mapping[str, float],
+    accuracy: list[tuple[str, Mapping[str, Any], float]],
+    seeds: int,
+) -> Iterator[Figure]:
+    """Selections against the truth by rule, then accuracies of settings and rivals, on the same splits."""
+    selected: dict[str, list[np.ndarray]] = {rule: [] for rule in exact}
+    scores: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        X, y, X_test, y_test = split(seed)
+        for rule, found in selected.items():
+            found.append(RodeoClassifier(rule=rule, n_jobs=-1, random_state=seed).fit(X, y).relevant_)
+        models = {
+            label: RodeoClassifier(**settings, n_jobs=-1, random_state=seed)
+            for label, settings, _ in accuracy
+        }
+        for model_name, model in (models | _rivals(seed)).items():
+            scores.setdefault(model_name, []).append(model.fit(X, y).score(X_test, y_test))
+    for rule, found in selected.items():
+        relevant = np.array(found)
+        detail = (
+            f"{len(relevant) * len(truth)} class-trials; missed {(truth & ~relevant).sum()} of "
+            f"{truth.sum() * len(relevant)}, wrong {(relevant & ~truth).sum()} of "
+            f"{(~truth).sum() * len(relevant)}"
+        )
+        share = float((relevant == truth).all(axis=2).mean())
+        yield Figure(f"{name}: exact set, rule={rule}", share, exact[rule], digits=3, detail=detail)
+    lows = {label: low for label, _, low in accuracy}
+    first = accuracy[0][0]
+    for model_name, values in scores.items():
+        mean, low = float(np.mean(values)), lows.get(model_name, -np.inf)
+        detail = _spread(values)
+        if model_name not in lows:
+            ahead = mean - float(np.mean(scores[first]))
+            detail += f"; {'AHEAD of' if ahead > 0 else 'behind'} '{first}' by {abs(ahead):.3f}"
+        yield Figure(f"{name}: accuracy, {model_name}", mean, low, digits=4, detail=detail)
+
+
+def _rivals(seed: int) -> dict[str, Any]:
+    return {
+        "GaussianNB": GaussianNB(),
+        "5 nearest neighbours": KNeighborsClassifier(5),
+        "SVC (RBF, standardised)": make_pipeline(StandardScaler(), SVC()),
+        "random forest (100)": RandomForestClassifier(100, n_jobs=-1, random_state=seed),
+    }
+
+
+def _spread(values: list[float]) -> str:
+    """Standard error of the mean, and the range over trials."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
+
+
+def _draw(make: Callable[..., Samples], train: int, test: int, seed: int) -> Split:
+    random = np.random.RandomState(seed)
+    return *make(train, random_state=random), *make(test, random_state=random)
+
+
+# ------------------------------------------------------------------------------------- noise columns
+
+
+def _noise(trials: int) -> Iterator[Figure]:
+    if not os.environ.get("CORRAL_DATA"):
+        print("  noise columns: not measured, because CORRAL_DATA does not name a data folder")
+        return
+    frogs, waves = load_anuran(return_X_y=True), load_waveform(return_X_y=True)
+    yield from _mistakes("anuran + 5 normal", partial(_sample, *frogs, "normal"), 5, trials)
+    yield from _mistakes("anuran + 5 uniform", partial(_sample, *frogs, "uniform"), 5, trials)
+    yield from _mistakes("waveform, its 19", partial(_sample, *waves, None), 19, trials)
+
+
+def _sample(X: np.ndarray, y: np.ndarray, noise: str | None, seed: int) -> Samples:
+    """100 rows of each class, with five columns of noise behind them where a kind is named."""
+    rng = np.random.default_rng(seed)
+    rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:100] for label in np.unique(y)])
+    X, y = X[rows], y[rows]
+    if noise == "normal":
+        X = np.hstack([X, rng.standard_normal((len(X), 5))])
+    elif noise == "uniform":
+        X = np.hstack([X, rng.random((len(X), 5))])
+    return X, y
+
+
+def _mistakes(name: str, sample: Callable[[int], Samples], columns: int, trials: int) -> Iterator[Figure]:
+    """How often the last columns are selected, one by one and in any class-trial at all."""
+    for rule, scale in product(("zscore", "shadow"), ("range", "rank")):
+        relevant = np.concatenate(
+            [
+                RodeoClassifier(rule=rule, scale=scale, n_jobs=-1, random_state=seed)
+                .fit(*sample(seed))
+                .relevant_
+                for seed in range(trials)
+            ]
+        )
+        wrong = relevant[:, -columns:]
+        others = f"selected of the other {relevant.shape[1] - columns} columns: "
+        others += f"{relevant[:, :-columns].sum(axis=1).mean():.1f} on average"
+        what = f"{name}, {rule}, {scale}"
+        yield _share(f"{what}: noise columns selected", wrong.ravel(), others)
+        yield _share(f"{what}: class-trials with any", wrong.any(axis=1), others)
+
+
+def _share(what: str, found: np.ndarray, detail: str) -> Figure:
+    """Percentage of true entries, with the limit that an exact 95 % interval puts on it from above."""
+    hits, n = int(found.sum()), found.size
+    limit = 100.0 * beta.ppf(0.975, hits + 1, n - hits) if hits < n else 100.0
+    detail = f"{hits} of {n}, 95 % limit {limit:.2f} %; {detail}"
+    return Figure(what, 100.0 * hits / n, high=1.0, unit=" %", detail=detail)
+
+
+# --------------------------------------------------------------------------------------------- costs
+
+
+def _speed(options: Options) -> Iterator[Figure]:
+    """1000 predictions for the ten groups on one thread."""
+    X, y = make_ten_groups(150, random_state=0)
+    X_test, _ = make_ten_groups(100, random_state=1)
+    local = RodeoClassifier(n_jobs=1).fit(X, y)
+    selected = RodeoClassifier(**_SELECTED, n_jobs=1).fit(X, y)
+    masks = selected.relevant_
+
+    def densities(algorithm: str) -> Task:
+        # Class by class on the columns of that class. Copies, because a slice would be copied in every
+        # call; labels and probabilities would still have to be computed, which is left out in its favour.
+        parts = [
+            (
+                KernelDensity(bandwidth=0.1, algorithm=algorithm).fit(X[y == label][:, mask]),
+                np.ascontiguousarray(X_test[:, mask]),
+            )
+            for label, mask in zip(selected.classes_, masks, strict=True)
+        ]
+        return Task(lambda: [model.score_samples(queries) for model, queries in parts])
+
+    timings = time_alternately(
+        {
+            "local": Task(partial(local.predict_proba, X_test)),
+            "selected": Task(partial(selected.predict_proba, X_test)),
+            "kd_tree": densities("kd_tree"),
+            "ball_tree": densities("ball_tree"),
+        },
+        options.repeats,
+    )
+    own = timings["selected"]
+    yield ratio("local prediction / class bandwidths, selected", timings["local"], own, low=10.0)
+    for algorithm in ("kd_tree", "ball_tree"):
+        yield ratio(
+            f"ten KernelDensity({algorithm}), same columns / the same", timings[algorithm], own, low=1.0
+        )
+
+
+def _large_fit(rule: str) -> Iterator[Figure]:
+    """Time and memory of a large fit, in a fresh process whose peak nothing else has raised."""
+    code = f"from benchmarks.selection import child; child({rule!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    size = f"{_ROWS} x {_VARIABLES}, {_CLASSES} classes"
+    detail = f"{size}; processor time {seconds(found['cpu'])}; exact set in {found['exact']} of {_CLASSES}"
+    what = f"fit of 100,000 rows, 2 threads, rule={rule}"
+    yield Figure(what, found["time"], high=60.0, unit=" s", digits=1, detail=detail)
+    detail = f"data {found['data']:.0f} MB, process before {found['before']:.0f} MB"
+    yield Figure(
+        "  peak memory above the data", found["peak"] - found["before"], unit=" MB", digits=0, detail=detail
+    )
+
+
+def child(rule: str) -> None:
+    """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
+    rng = np.random.default_rng(0)
+    X = np.empty((_ROWS, _VARIABLES))
+    rng.random(out=X)
+    y = np.repeat(np.arange(_CLASSES), _ROWS // _CLASSES)
+    truth = np.zeros((_CLASSES, _VARIABLES), dtype=bool)
+    for label in range(_CLASSES):
+        truth[label, 6 * label : 6 * label + 6] = True
+        for j in range(6):
+            X[y == label, 6 * label + j] = rng.normal(0.5, 0.02 * (j + 1), _ROWS // _CLASSES)
+    tiny = slice(None, None, _ROWS // (50 * _CLASSES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        RodeoClassifier(rule=rule, n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
+
+    classifier = RodeoClassifier(rule=rule, n_jobs=2, random_state=0)
+    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": _resident()}
+    start, cpu = time.perf_counter(), time.process_time()
+    classifier.fit(X, y)
+    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": _peak()}
+    found["exact"] = int((classifier.relevant_ == truth).all(axis=1).sum())
+    print(json.dumps(found))

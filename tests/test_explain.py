@@ -1,0 +1,454 @@
+"""Explanations against the definition, with exact fractions in place of rounded sums."""
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from corral import EmptySelectionWarning, Explanation, RodeoClassifier
+
+SCALES = ["range", "standard", "rank", None]
+N = 15  # rows of the smallest class
+
+
+def three_classes(seed=0):
+    """Class k is concentrated in column k of four; 15, 16 and 17 rows, in no order of classes."""
+    random = np.random.RandomState(seed)
+    y = random.permutation(np.repeat([0, 1, 2], [N, N + 1, N + 2]))
+    X = random.uniform(size=(y.size, 4))
+    for k in range(3):
+        X[y == k, k] = random.normal(0.5, 0.05, (y == k).sum())
+    return X * [1.0, 2.0, 0.5, 1.0], y
+
+
+def fit_quietly(classifier, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptySelectionWarning)
+        return classifier.fit(*args)
+
+
+def log_sum_exp(exponents, weights):
+    """log sum_i w_i exp(e_i) for fractions, as (largest exponent, logarithm of the rest)."""
+    largest = max(exponents)
+    total = math.fsum(
+        w * math.exp(max(float(e - largest), -1e4)) for e, w in zip(exponents, weights, strict=True)
+    )
+    return largest, math.log(total)
+
+
+def brute_force(rows, weights, x, h):
+    """Per variable, log of the kernel sum with its factor over the one without; and the shares of the rows.
+
+    Exponents are exact and only their differences are rounded, so that samples may be far away.
+    """
+    d = len(x)
+    terms = [
+        [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(d)] for row in rows
+    ]
+    whole = [sum(row) for row in terms]
+    largest, log_rest = log_sum_exp(whole, weights)
+    conditional = []
+    for j in range(d):
+        largest_j, log_rest_j = log_sum_exp(
+            [e - row[j] for e, row in zip(whole, terms, strict=True)], weights
+        )
+        log_ratio = float(largest - largest_j) + log_rest - log_rest_j
+        conditional.append(log_ratio - math.log(h[j] * math.sqrt(2.0 * math.pi)))
+    shares = [
+        w * math.exp(max(float(e - largest), -1e4) - log_rest) for e, w in zip(whole, weights, strict=True)
+    ]
+    return conditional, shares
+
+
+def expected_explanation(fitted, X, y, weights, queries, rivals=None):
+    """Labels, rivals, evidence and shares (by training row) from the public results of a classifier."""
+    scaled, x = fitted._scale.transform(X), fitted._scale.transform(queries)
+    ranges = np.ptp(scaled, axis=0)
+    joint = fitted.predict_joint_log_proba(queries)
+    h = fitted.local_bandwidths(queries)
+    order = np.argsort(-joint, axis=1, kind="stable")
+    labels, rivals = order[:, 0], order[:, 1] if rivals is None else rivals
+    evidence, shares = np.zeros(queries.shape), np.zeros((len(queries), len(X)))
+    for i in range(len(queries)):
+        for k, sign in ((labels[i], 1.0), (rivals[i], -1.0)):
+            used = fitted.relevant_[k] if fitted.features == "selected" else np.ones(X.shape[1], dtype=bool)
+            conditional = -np.log(ranges)
+            rows = np.flatnonzero(y == k)
+            own, share = brute_force(scaled[rows][:, used], weights[rows], x[i, used], h[i, k, used])
+            conditional[used] = own
+            evidence[i] += sign * conditional
+            if sign > 0:
+                shares[i, rows] = share
+    return labels, rivals, evidence, shares
+
+
+def agree(explanation, expected, atol=1e-9):
+    labels, rivals, evidence, shares = expected
+    assert_array_equal(explanation.label, labels)
+    assert_array_equal(explanation.rival, rivals)
+    assert_allclose(explanation.evidence, evidence, rtol=1e-9, atol=atol)
+    for i in range(len(explanation)):
+        rows = explanation.rows[i][explanation.rows[i] >= 0]
+        assert_allclose(explanation.shares[i, : rows.size], shares[i, rows], rtol=1e-9, atol=1e-12)
+        assert_allclose(explanation.shares[i, : rows.size], np.sort(shares[i])[::-1][: rows.size], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("features", ["all", "selected"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_evidence_and_shares_by_brute_force(scale, bandwidth, features, weighted):
+    X, y = three_classes()
+    random = np.random.RandomState(1)
+    weights = random.uniform(0.2, 4.0, len(y)) if weighted else np.ones(len(y))
+    classifier = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.6)
+    fitted = fit_quietly(classifier, X, y, weights if weighted else None)
+    assert fitted.relevant_.any(axis=1).all()
+    assert not fitted.relevant_.all(axis=1).any()
+    queries = np.vstack([[X[y == k][0] for k in range(3)], X.mean(axis=0), X.max(axis=0) + 0.5])
+    queries[:3] += random.normal(0.0, 0.02, (3, 4))
+    explanation = fitted.explain(queries, n_rows=len(y))
+    agree(explanation, expected_explanation(fitted, X, y, weights, queries))
+    # All rows of the class are listed, so nothing of its density is missing.
+    assert explanation.shares.shape == (5, N + 2)
+    assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
+    for i in range(5):
+        listed = explanation.rows[i][explanation.rows[i] >= 0]
+        assert_array_equal(np.sort(listed), np.flatnonzero(y == explanation.label[i]))
+        assert_array_equal(explanation.shares[i][explanation.rows[i] < 0], 0.0)
+    assert (np.diff(explanation.shares, axis=1) <= 0.0).all()
+    assert np.unique(explanation.label).size >= 2
+
+
+def test_explanation_agrees_with_the_predictions():
+    X, y = three_classes()
+    fitted = RodeoClassifier().fit(X, y)
+    explanation = fitted.explain(X)
+    proba, h = fitted.predict_proba(X), fitted.local_bandwidths(X)
+    assert isinstance(explanation, Explanation)
+    assert len(explanation) == len(X)
+    assert_array_equal(explanation.label, fitted.predict(X))
+    assert_array_equal(explanation.rival, np.argsort(proba, axis=1)[:, 1])
+    for i, (a, b) in enumerate(zip(explanation.label, explanation.rival, strict=True)):
+        assert_allclose(explanation.probability[i], proba[i, [a, b]], rtol=1e-12)
+        assert_array_equal(explanation.bandwidths[i], h[i, [a, b]])
+    assert_array_equal(explanation.values, X)
+
+
+def test_two_classes_name_the_other_one():
+    X, y = three_classes()
+    X, y = X[y < 2], np.where(y[y < 2] == 0, "ant", "bee")
+    explanation = RodeoClassifier().fit(X, y).explain(X)
+    assert {"ant", "bee"} == set(explanation.label)
+    assert_array_equal(explanation.rival, np.where(explanation.label == "ant", "bee", "ant"))
+
+
+def test_evidence_adds_up_where_variables_are_independent():
+    # One row per class: kernels are products, so the log ratio of the densities is the sum of the evidence.
+    X = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+    fitted = fit_quietly(RodeoClassifier(scale=None), X, [0, 1])
+    queries = np.array([[0.2, 0.1, -0.3], [0.9, 2.5, 2.0]])
+    log_density = fitted.log_density(queries)
+    explanation = fitted.explain(queries)
+    assert_array_equal(explanation.label, [0, 1])
+    ratio = [log_density[0, 0] - log_density[0, 1], log_density[1, 1] - log_density[1, 0]]
+    assert_allclose(explanation.evidence.sum(axis=1), ratio, rtol=1e-12)
+    assert (explanation.evidence > 0.0).sum() >= 5  # of nearer values in the label's favour
+    assert_array_equal(explanation.shares, 1.0)
+    assert_array_equal(explanation.rows, [[0], [1]])
+
+
+def test_a_variable_uniform_in_both_classes_is_no_evidence():
+    X, y = three_classes()
+    fitted = RodeoClassifier(features="selected", cutpoint=-1.0).fit(X, y)
+    unused = ~fitted.relevant_.any(axis=0)
+    assert unused.any()
+    assert_array_equal(fitted.explain(X).evidence[:, unused], 0.0)
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_the_strongest_variable_is_the_one_that_tells_the_classes_apart(bandwidth):
+    random = np.random.RandomState(0)
+    y = np.repeat([0, 1], 100)
+    X = random.uniform(size=(200, 4))
+    X[:, 2] = random.normal(y, 0.1)
+    explanation = fit_quietly(RodeoClassifier(bandwidth=bandwidth), X, y).explain(X[::20])
+    assert_array_equal(np.abs(explanation.evidence).argmax(axis=1), 2)
+    assert (explanation.evidence[:, 2] > 0.0).all()  # for the label, not against it
+
+
+# ---------------------------------------------------------------------------------- rows and classes
+
+
+def test_rows_are_numbered_as_in_fit():
+    X, y = three_classes()
+    explanation = RodeoClassifier(min_bandwidth=1e-9, bandwidth="class").fit(X, y).explain(X, n_rows=3)
+    correct = explanation.label == y
+    assert correct.mean() > 0.8
+    # A training row is its own nearest neighbour.
+    assert_array_equal(explanation.rows[correct, 0], np.flatnonzero(correct))
+    assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 3))
+
+
+def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
+    X, y = three_classes()
+    weights = np.ones(len(y))
+    weights[::3] = 0.0
+    fitted = fit_quietly(RodeoClassifier(bandwidth="class"), X, y, weights)
+    explanation = fitted.explain(X, n_rows=3)
+    assert (weights[explanation.rows] > 0.0).all()
+    assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 3))
+    agree(explanation, expected_explanation_of_kept(fitted, X, y, weights))
+
+
+def expected_explanation_of_kept(fitted, X, y, weights):
+    """The explanation of all rows by those with a weight, numbered among all."""
+    kept = np.flatnonzero(weights)
+    labels, rivals, evidence, shares = expected_explanation(fitted, X[kept], y[kept], weights[kept], X)
+    numbered = np.zeros((len(X), len(X)))
+    numbered[:, kept] = shares
+    return labels, rivals, evidence, numbered
+
+
+def test_rows_of_partial_fit_are_numbered_in_order_of_arrival():
+    X, y = three_classes()
+    whole = RodeoClassifier().fit(X, y).explain(X)
+    parts = fit_quietly(RodeoClassifier(), X[:30], y[:30]).partial_fit(X[30:], y[30:]).explain(X)
+    assert_array_equal(parts.rows, whole.rows)
+    assert_array_equal(parts.shares, whole.shares)
+
+
+def test_multiplicity_counts_in_shares():
+    # Two rows equally near: the one that counts three times has three quarters.
+    X = np.array([[-1.0], [1.0], [9.0], [10.0]])
+    fitted = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])
+    explanation = fitted.explain([[0.0]])
+    assert_array_equal(explanation.rows, [[1, 0]])
+    assert_allclose(explanation.shares, [[0.75, 0.25]], rtol=1e-12)
+
+
+def test_a_class_with_fewer_rows_than_asked_for():
+    X = np.array([[0.0], [1.0], [1.1], [1.2]])
+    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 1, 1, 1]).explain(
+        [[-1.0], [1.1]], n_rows=50
+    )
+    assert explanation.rows[0].tolist() == [0, -1, -1]
+    assert explanation.shares[0].tolist() == [1.0, 0.0, 0.0]
+    assert sorted(explanation.rows[1]) == [1, 2, 3]
+    assert explanation.rows[1, 0] == 2
+    assert "row -1" not in repr(explanation)
+    assert_array_equal(explanation.support_to_frame()["training_row"], [0, *explanation.rows[1]])
+
+
+def test_equal_shares_keep_the_order_of_rows():
+    X = np.array([[0.0], [0.0], [0.0], [5.0]])
+    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 0, 1]).explain([[0.0]])
+    assert explanation.rows.tolist() == [[0, 1, 2]]
+    assert_allclose(explanation.shares, 1.0 / 3.0)
+
+
+def test_against_names_the_rival():
+    X, y = three_classes()
+    names = np.array(["ant", "bee", "cat"])[y]
+    fitted = RodeoClassifier().fit(X, names)
+    codes = RodeoClassifier().fit(X, y)
+    one = fitted.explain(X, against="cat")
+    assert_array_equal(one.rival, "cat")
+    each = np.array(["ant", "bee", "cat"])[np.random.RandomState(0).randint(0, 3, len(y))]
+    assert_array_equal(fitted.explain(X, against=each).rival, each)
+    assert_array_equal(fitted.explain(X, against=each.tolist()).rival, each)
+    expected = expected_explanation(codes, X, y, np.ones(len(y)), X[:6], np.full(6, 2))
+    assert_allclose(one.evidence[:6], expected[2], rtol=1e-9, atol=1e-9)
+    # A label against itself is no comparison, and no evidence.
+    assert_array_equal(one.evidence[one.label == "cat"], 0.0)
+    assert (one.label == "cat").any()
+
+
+@pytest.mark.parametrize(("against", "named"), [("dog", "'dog'"), (["ant", "dog"], "'dog'"), (7, "7")])
+def test_an_unknown_class_is_named(against, named):
+    X, y = three_classes()
+    fitted = RodeoClassifier().fit(X, np.array(["ant", "bee", "cat"])[y])
+    with pytest.raises(ValueError, match=f"against.*{named}"):
+        fitted.explain(X[:2], against=against)
+
+
+def test_against_must_fit_the_samples():
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="against"):
+        RodeoClassifier().fit(X, y).explain(X[:2], against=[0, 1, 2])
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_a_class_without_rows_is_the_last_rival(bandwidth):
+    X, y = three_classes()
+    keep = y > 0
+    fitted = RodeoClassifier(bandwidth=bandwidth, cutpoint=-0.6)
+    fitted.partial_fit(X[keep], y[keep], classes=[0, 1, 2])
+    explanation = fitted.explain(X)
+    assert set(explanation.label) == set(explanation.rival) == {1, 2}
+    # Named, it is compared as if uniform: all that is known of it is the range of the variables.
+    against = fitted.explain(X[:5], against=0)
+    assert_array_equal(against.rival, 0)
+    assert np.isfinite(against.evidence).all()
+    assert_array_equal(against.probability[:, 1], 0.0)
+    assert_allclose(against.shares.sum(axis=1) <= 1.0 + 1e-12, True)
+
+
+def test_one_class_with_rows_has_a_rival_all_the_same():
+    X, _ = three_classes()
+    for only in (0, 1):
+        fitted = RodeoClassifier()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptySelectionWarning)
+            fitted.partial_fit(X, np.full(len(X), only), classes=[0, 1])
+        explanation = fitted.explain(X[:3])
+        assert_array_equal(explanation.label, only)
+        assert_array_equal(explanation.rival, 1 - only)
+
+
+def test_only_a_class_without_rows_has_a_prior():
+    # The label then has no rows to list.
+    X, y = three_classes()
+    fitted = RodeoClassifier(priors=[1.0, 0.0, 0.0])
+    fitted.partial_fit(X[y > 0], y[y > 0], classes=[0, 1, 2])
+    explanation = fitted.explain(X[:2])
+    assert_array_equal(explanation.label, 0)
+    assert (explanation.rival != 0).all()
+    assert_array_equal(explanation.rows, -1)
+    assert_array_equal(explanation.shares, 0.0)
+    assert np.isfinite(explanation.evidence).all()
+    assert len(explanation.support_to_frame()) == 0
+    assert "sample 1" in repr(explanation)
+
+
+# --------------------------------------------------------------------------------------- far samples
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("features", ["all", "selected"])
+def test_far_samples_are_explained(scale, bandwidth, features):
+    X, y = three_classes()
+    fitted = fit_quietly(RodeoClassifier(scale=scale, bandwidth=bandwidth, features=features), X, y)
+    far = np.vstack([X[0] + 1e6, X[1] - 1e6, X[2] + [1e6, 0.0, 0.0, 0.0], X[3] * 1e300])
+    explanation = fitted.explain(far, n_rows=len(y))
+    assert np.isfinite(explanation.evidence).all()
+    assert np.isfinite(explanation.shares).all()
+    assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
+def test_evidence_of_near_variables_where_another_is_far(bandwidth, distance):
+    # The exponent of the far variable, up to 1e14, must not swallow the digits of the others. Own units,
+    # so that no rounding of the scale comes between.
+    X, y = three_classes()
+    X[:, 0] = np.minimum(X[:, 0], 0.5)  # several rows are equally far in it, and share the density
+    fitted = fit_quietly(RodeoClassifier(scale=None, bandwidth=bandwidth), X, y)
+    queries = np.round(X[::8], 1)
+    queries[:, 0] += distance
+    explanation = fitted.explain(queries, n_rows=len(y), against=0)
+    expected = expected_explanation(fitted, X, y, np.ones(len(y)), queries, np.zeros(len(queries), dtype=int))
+    agree(explanation, expected)
+    assert explanation.shares[:, 1].max() > 0.1
+
+
+# ------------------------------------------------------------------------------------- what it shows
+
+
+@pytest.fixture(scope="module")
+def seen():
+    X, y = three_classes()
+    frame = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
+    names = np.array(["ant", "bee", "cat"])[y]
+    return RodeoClassifier().fit(frame, names).explain(frame.iloc[:7], n_rows=2)
+
+
+def test_to_frame_has_a_line_per_sample_and_variable(seen):
+    frame = seen.to_frame()
+    assert frame.shape == (28, 8)
+    assert frame.columns.tolist() == [
+        "sample",
+        "label",
+        "rival",
+        "variable",
+        "value",
+        "bandwidth",
+        "bandwidth_rival",
+        "evidence",
+    ]
+    assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
+    for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
+        j = seen.feature_names.index(name)
+        assert (line["label"], line["rival"]) == (seen.label[i], seen.rival[i])
+        assert line["value"] == seen.values[i, j]
+        assert (line["bandwidth"], line["bandwidth_rival"]) == tuple(seen.bandwidths[i, :, j])
+        assert line["evidence"] == seen.evidence[i, j]
+
+
+def test_support_to_frame_has_a_line_per_sample_and_row(seen):
+    frame = seen.support_to_frame()
+    assert frame.columns.tolist() == ["sample", "training_row", "share"]
+    assert frame["sample"].tolist() == np.repeat(np.arange(7), 2).tolist()
+    assert_array_equal(frame["training_row"], seen.rows.ravel())
+    assert_array_equal(frame["share"], seen.shares.ravel())
+
+
+def test_repr_says_which_why_and_by_whom(seen):
+    text = repr(seen).splitlines()
+    assert len(text) == 5 * 3 + 1
+    for i in range(5):
+        head, evidence, closest = text[3 * i : 3 * i + 3]
+        assert head == (
+            f"sample {i}: {seen.label[i]} ({seen.probability[i, 0]:.2f}) "
+            f"rather than {seen.rival[i]} ({seen.probability[i, 1]:.2f})"
+        )
+        j = np.abs(seen.evidence[i]).argmax()
+        assert evidence.startswith(f"  evidence: {seen.feature_names[j]} {seen.evidence[i, j]:+.2f}")
+        assert f"row {seen.rows[i, 0]} ({seen.shares[i, 0]:.0%})" in closest
+    assert text[-1] == "... and 2 more samples"
+
+
+def test_columns_without_names_are_numbered():
+    X, y = three_classes()
+    assert RodeoClassifier().fit(X, y).explain(X[:1]).feature_names == ["x0", "x1", "x2", "x3"]
+
+
+def test_a_single_sample():
+    X, y = three_classes()
+    fitted = RodeoClassifier().fit(X, y)
+    alone, among = fitted.explain(X[3:4]), fitted.explain(X)
+    assert len(alone) == 1
+    assert alone.to_frame().shape == (4, 8)
+    assert "more samples" not in repr(alone)
+    assert_array_equal(alone.evidence[0], among.evidence[3])
+    assert_array_equal(alone.rows[0], among.rows[3])
+    assert alone.rows.shape == (1, 5)  # as many as asked for by default
+
+
+# -------------------------------------------------------------------------------------------- errors
+
+
+def test_explain_needs_fit():
+    with pytest.raises(NotFittedError):
+        RodeoClassifier().explain([[0.0]])
+    with pytest.raises(NotFittedError):
+        RodeoClassifier().selection_frequency()
+
+
+@pytest.mark.parametrize("n_rows", [0, -1, 2.5, "3", True, None])
+def test_n_rows_must_be_a_positive_integer(n_rows):
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="n_rows"):
+        RodeoClassifier().fit(X, y).explain(X[:1], n_rows=n_rows)
+
+
+def test_samples_must_have_the_variables_of_fit():
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="features"):
+        RodeoClassifier().fit(X, y).explain(X[:, :3])

@@ -1,0 +1,170 @@
+"""The kernel sums behind bandwidth="class", against the formula written out and against scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.neighbors import KernelDensity
+
+from corral import _kernels
+from corral._rodeo import ClassDensity, ClassRows, estimates, kernel_density
+
+SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
+
+
+def arrange(X, m=None, tile=None):
+    """The rows as the kernel reads them, in tiles of at most `tile` rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        if tile is not None:
+            patch.setattr(_kernels, "TILE", tile)
+        return ClassRows.arrange(X, m, **SETTINGS)
+
+
+def plain(X, m, x, h):
+    """log of (1/n) sum_i m_i prod_j phi((x_j - x_ij) / h_j) / h_j at one query, sums without rounding."""
+    m = np.ones(len(X)) if m is None else m
+    exponents = [
+        math.fsum(-0.5 * ((x_j - x_ij) / h_j) ** 2 for x_j, x_ij, h_j in zip(x, row, h, strict=True))
+        for row in X
+    ]
+    largest = max(exponents)
+    total = math.fsum(m_i * math.exp(e - largest) for m_i, e in zip(m, exponents, strict=True))
+    norm = math.fsum(math.log(h_j) + 0.5 * math.log(2.0 * math.pi) for h_j in h)
+    return largest + math.log(total) - norm - math.log(math.fsum(m))
+
+
+def agree(log_density, X, m, x, h):
+    # An exponent is a sum of d squares, each rounded a few times; the logarithm of the sum adds little.
+    expected = [plain(X, m, row, h) for row in x]
+    assert_allclose(log_density, expected, rtol=1e-14 + 1e-16 * X.shape[1], atol=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 100),
+    d=st.sampled_from([1, 2, 5]),
+    tile=st.sampled_from([32, 1024]),
+    weights=st.sampled_from([None, "copies", "fractions"]),
+    grid=st.booleans(),
+    far=st.sampled_from([0.0, 1.0, 1e3, 1e6]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@example(n=33, d=1, tile=32, weights=None, grid=False, far=0.0, seed=0)  # second tile nearly all padding
+@example(n=97, d=2, tile=32, weights="copies", grid=True, far=1e6, seed=0)  # a nearer row in a later tile
+@example(n=1, d=1, tile=32, weights="fractions", grid=False, far=1e6, seed=0)
+def test_sums_equal_the_formula(n, d, tile, weights, grid, far, seed):
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(n, d))
+    if grid:
+        X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
+    x = np.vstack([random.uniform(size=(3, d)) + far * random.choice([-1.0, 1.0], d), X[-1:]])
+    h = 10.0 ** random.uniform(-2.5, 0.5, d)
+    m = {
+        None: None,
+        "copies": random.randint(1, 9, n).astype(float),
+        "fractions": 10.0 ** random.uniform(-6, 6, n),
+    }[weights]
+    rows = arrange(X, m, tile)
+    assert rows.tiles.shape[0] == -(-n // tile)
+    agree(kernel_density(rows, x, h), X, m, x, h)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_two_hundred_variables(far):
+    # A single kernel underflows by hundreds of orders of magnitude; only the log domain survives.
+    random = np.random.RandomState(0)
+    X, x, h = random.uniform(size=(50, 200)), random.uniform(size=(4, 200)), random.uniform(0.02, 0.1, 200)
+    x = x + far
+    agree(kernel_density(arrange(X, None, 32), x, h), X, None, x, h)
+    assert (kernel_density(arrange(X, None, 32), x, h) < -1000.0).all()
+
+
+def test_rows_far_apart_in_different_tiles():
+    # The running minimum falls by more than any exponential can express, in either order of the tiles.
+    X = np.concatenate([np.full(32, 1e5), np.full(32, 0.0), np.full(32, -1e5)])[:, np.newaxis]
+    x, h = np.array([[-1e5], [0.0], [1e5]]), np.array([0.5])
+    log_density = kernel_density(arrange(X, None, 32), x, h)
+    assert_allclose(log_density, -math.log(0.5 * math.sqrt(2.0 * math.pi)) - math.log(3.0), rtol=1e-14)
+
+
+def test_the_row_that_pads_a_tile_counts_once():
+    # Padding repeats the first row, so it would show most where the first row is the only one.
+    rows = arrange(np.array([[0.25, 0.75]]))
+    assert rows.tiles.size > 2
+    expected = -2.0 * math.log(0.1 * math.sqrt(2.0 * math.pi))
+    assert_allclose(
+        kernel_density(rows, np.array([[0.25, 0.75]]), np.array([0.1, 0.1])), expected, rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("tile", [32, None])
+def test_multiplicity_k_is_k_copies(tile):
+    random = np.random.RandomState(1)
+    X, x, h = random.uniform(size=(70, 3)), random.uniform(size=(20, 3)), np.array([0.05, 0.2, 1.0])
+    m = random.randint(1, 5, 70)
+    weighted = kernel_density(arrange(X, m.astype(float), tile), x, h)
+    copied = kernel_density(arrange(np.repeat(X, m, axis=0), None, tile), x, h)
+    assert_allclose(weighted, copied, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_equal_kernel_density_of_scikit_learn(d, weighted):
+    random = np.random.RandomState(d)
+    X, x = random.standard_normal((300, d)), random.standard_normal((40, d))
+    m = random.uniform(0.1, 3.0, 300) if weighted else None
+    # One leaf, since bounds of inner nodes are added and subtracted again, which costs digits in the tails.
+    other = KernelDensity(bandwidth=0.3, rtol=0.0, leaf_size=300).fit(X, sample_weight=m)
+    ours = kernel_density(arrange(X, m, 64), x, np.full(d, 0.3))
+    assert_allclose(ours, other.score_samples(x), rtol=1e-11)
+
+
+def test_bandwidths_belong_to_their_variables():
+    # Equal bandwidths, as in scikit-learn, cannot show this: variables and bandwidths permuted alike.
+    random = np.random.RandomState(2)
+    X, x, h = random.uniform(size=(40, 4)), random.uniform(size=(5, 4)), np.array([0.01, 0.1, 0.5, 2.0])
+    order = [2, 0, 3, 1]
+    permuted = kernel_density(arrange(X[:, order]), x[:, order], h[order])
+    assert_allclose(permuted, kernel_density(arrange(X), x, h), rtol=1e-13)
+    assert not np.allclose(kernel_density(arrange(X), x, h[order]), permuted)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bits_do_not_depend_on_the_other_queries(weighted):
+    random = np.random.RandomState(3)
+    X, x, h = random.uniform(size=(1500, 5)), random.uniform(-1, 2, size=(37, 5)), np.full(5, 0.07)
+    rows = arrange(X, random.uniform(0.5, 2.0, 1500) if weighted else None)
+    assert rows.tiles.shape[0] == 2
+    whole = kernel_density(rows, x, h)
+    assert_array_equal(whole, [kernel_density(rows, x[i : i + 1], h)[0] for i in range(37)])
+    assert_array_equal(whole[::-3], kernel_density(rows, x[::-3], h))
+
+
+def test_bits_do_not_depend_on_chunks_or_threads(monkeypatch):
+    random = np.random.RandomState(4)
+    rows = arrange(random.uniform(size=(200, 3)))
+    density = ClassDensity(rows, np.arange(3), np.array([0.05, 0.1, 0.3]))
+    x = random.uniform(size=(300, 3))
+    once, _ = estimates([density], x, update="simultaneous", n_jobs=1, verbose=0)
+    monkeypatch.setattr("corral._rodeo._CHUNK", 1)  # one query per call
+    for n_jobs in (1, 2):
+        again, _ = estimates([density], x, update="simultaneous", n_jobs=n_jobs, verbose=0)
+        assert_array_equal(once, again)
+
+
+def test_a_class_without_rows_has_density_zero():
+    rows = arrange(np.empty((0, 3)))
+    assert_array_equal(kernel_density(rows, np.zeros((2, 3)), np.ones(3)), [-np.inf, -np.inf])
+
+
+def test_the_density_integrates_to_one():
+    # Independent of any other formula for the constant factors.
+    random = np.random.RandomState(5)
+    rows = arrange(random.uniform(size=(30, 1)), random.uniform(0.5, 3.0, 30))
+    x = np.linspace(-4.0, 5.0, 20001)
+    log_integral = logsumexp(kernel_density(rows, x[:, np.newaxis], np.array([0.3]))) + math.log(x[1] - x[0])
+    assert abs(log_integral) < 1e-9

@@ -1,0 +1,170 @@
+"""The exponentials inside the compiled loops, and what the loops may cost in memory and in compilation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import _nrt_python, rtsys
+
+from corral import _kernels, _rodeo
+from corral._rodeo import ClassRows, rodeo
+
+EXACT_ERROR = 4e-16
+LIMIT = _kernels._STRONGEST
+
+# The loops of the kernels, reduced to the exponential. Their flags allow to reorder sums, which would turn
+# (x + c) - c into x, so an exponential that were inlined into such a loop would be destroyed.
+
+
+@njit(fastmath=_kernels._FAST, error_model="numpy")
+def exp_in_a_fast_loop(x: Any, out: Any) -> None:
+    for i in range(x.size):
+        out[i] = _kernels._exp(x[i])
+
+
+@njit(fastmath=_kernels._FAST, error_model="numpy")
+def exp_rough_in_a_fast_loop(x: Any, out: Any) -> None:
+    for i in range(x.size):
+        out[i] = _kernels._exp_rough(x[i])
+
+
+def relative_error(values: np.ndarray, x: np.ndarray) -> float:
+    expected = np.array([math.exp(t) for t in x])
+    return float(np.abs(values / expected - 1.0).max())
+
+
+def arguments() -> np.ndarray:
+    """The range, with more points where weights matter, at multiples of log 2 / 2 and at both ends."""
+    rng = np.random.default_rng(0)
+    halves = np.arange(-1700, 1701) * (0.5 * math.log(2.0))  # where one polynomial takes over from the next
+    x = np.concatenate(
+        [
+            np.linspace(-LIMIT, LIMIT, 60_001),
+            np.linspace(-40.0, 5.0, 60_001),
+            rng.uniform(-1.0, 1.0, 20_000),
+            halves,
+            np.nextafter(halves, np.inf),
+            np.nextafter(halves, -np.inf),
+            [0.0, -0.0, 1e-300, -1e-300, LIMIT, -LIMIT],
+        ]
+    )
+    return x[np.abs(x) <= LIMIT]
+
+
+EXPONENTIALS = {
+    "exact": (_kernels._exp, exp_in_a_fast_loop, EXACT_ERROR),
+    "rough": (_kernels._exp_rough, exp_rough_in_a_fast_loop, _kernels.ROUGH_ERROR),
+}
+
+
+@pytest.mark.parametrize("kind", EXPONENTIALS)
+def test_exponential_in_a_fast_loop(kind: str) -> None:
+    _, loop, tolerance = EXPONENTIALS[kind]
+    x = arguments()
+    values = np.empty_like(x)
+    loop(x, values)
+    assert relative_error(values, x) <= tolerance
+
+
+@pytest.mark.parametrize("kind", EXPONENTIALS)
+@settings(max_examples=300)
+@given(x=st.floats(-LIMIT, LIMIT))
+def test_exponential(kind: str, x: float) -> None:
+    function, _, tolerance = EXPONENTIALS[kind]
+    assert function(x) == pytest.approx(math.exp(x), rel=tolerance, abs=0.0)
+
+
+@pytest.mark.parametrize("x", [-LIMIT, -700.0, -1e6, -_kernels.EXCLUDED, -math.inf])
+@pytest.mark.parametrize("kind", EXPONENTIALS)
+def test_exponential_below_its_range(kind: str, x: float) -> None:
+    # What is left is positive, so that a sum of weights has a logarithm, but vanishes next to any weight.
+    function, _, tolerance = EXPONENTIALS[kind]
+    assert function(x) == pytest.approx(math.exp(-LIMIT), rel=tolerance, abs=0.0)
+
+
+@pytest.mark.parametrize("x", [LIMIT, 700.0, 1e6, math.inf])
+def test_exponential_above_its_range(x: float) -> None:
+    # Large enough that the weights are found out of range, and finite.
+    assert _kernels._exp(x) == pytest.approx(math.exp(LIMIT), rel=EXACT_ERROR, abs=0.0)
+    assert _kernels._exp(x) > _kernels._HIGH
+
+
+def test_rough_error_is_that_of_the_rough_exponential() -> None:
+    # The decisions of `simultaneous` rely on it being large enough; much too large, it would cost time.
+    x = np.linspace(-1.0, 0.0, 20_001)
+    error = relative_error(np.array([_kernels._exp_rough(t) for t in x]), x)
+    assert 0.8 * _kernels.ROUGH_ERROR < error <= _kernels.ROUGH_ERROR
+
+
+# ------------------------------------------------------------------------------------ memory and compilation
+
+
+def classes() -> list[ClassRows]:
+    """A class without multiplicities and one with."""
+    X = np.random.default_rng(0).normal(0, 1, (100, 3))
+    settings = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
+    return [ClassRows.arrange(X, weights, **settings) for weights in (None, np.linspace(0.5, 4, 100))]
+
+
+KERNELS = {"simultaneous": _kernels.simultaneous, "sequential": _kernels.sequential}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(100, 4), (20_000, 50), (5000, 1000), (3, 1000)])
+def test_work_space_is_linear(rows: int, columns: int) -> None:
+    X = ClassRows.arrange(np.zeros((rows, columns)), None, beta=0.9, c0=1.0, min_bandwidth=None).tiles
+    work = _kernels.workspace(X)
+    n_batch = len(work.spread)
+    assert n_batch == (_kernels._BATCH if rows > 100 else 1)
+    padded = X.shape[0] * X.shape[2]
+    numbers = sum(array.nbytes for array in work) / 8
+    assert numbers <= n_batch * (2 * padded + 6 * columns + 10) + 4 * _kernels.TILE
+
+
+@pytest.mark.parametrize("update", KERNELS)
+def test_kernels_allocate_nothing(update: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = KERNELS[update]
+    allocations = []
+
+    def watched(*arguments: Any) -> None:
+        # numba counts every array that it is handed as an allocation of its own.
+        flat = [each for some in arguments for each in (some if isinstance(some, tuple) else [some])]
+        arrays = sum(isinstance(each, np.ndarray) for each in flat)
+        before = rtsys.get_allocation_stats().alloc
+        kernel(*arguments)
+        allocations.append(rtsys.get_allocation_stats().alloc - before - arrays)
+
+    monkeypatch.setitem(_rodeo._KERNELS, update, watched)
+    _nrt_python.memsys_enable_stats()
+    try:
+        for rows in classes():
+            rodeo(rows, rows.take(np.arange(20)), update)
+            rodeo(rows, rows.take(np.arange(20)), update, np.arange(20))
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert allocations
+    assert not any(allocations)
+
+
+@pytest.mark.parametrize("update", KERNELS)
+def test_one_compilation_per_variant(update: str) -> None:
+    # A kernel takes seconds to compile, so it must not be compiled again for a literal or another layout.
+    for rows in classes():
+        x = rows.take(np.arange(20))
+        for queries in (x, np.asfortranarray(x), x[::2], np.tile(x, 2)[:, :3]):
+            rodeo(rows, queries, update)
+        rodeo(rows, x, update, np.arange(20))
+        rodeo(rows, x[:1], update, np.array([7], dtype=np.int64))
+    assert len(KERNELS[update].signatures) == 2  # without multiplicities and with them
+    # What they call has signatures here only if this process has compiled it instead of reading the cache, as
+    # it does in the first run after any change.
+    compiled = [each for each in vars(_kernels).values() if isinstance(each, Dispatcher)]
+    assert len(compiled) > 4
+    for function in compiled:
+        assert len(function.signatures) <= 2, function

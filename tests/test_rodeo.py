@@ -1,0 +1,889 @@
+"""Algorithms 1 and 2 on arrays, against the plain loops of `naive`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import naive
+from corral import _kernels, _rodeo
+from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths, rodeo
+
+UPDATES = ("simultaneous", "sequential")
+
+
+def local_estimates(
+    classes: list[ClassRows], x: np.ndarray, **settings: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """`estimates` with the Rodeo on all variables."""
+    densities = [ClassDensity(rows, np.arange(rows.tiles.shape[1])) for rows in classes]
+    return estimates(densities, x, **settings)
+
+
+@contextmanager
+def constants(**values: int) -> Iterator[None]:
+    """Other constants of `_kernels`, which are sized for caches, so that small data fills many tiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(_kernels, name, value)
+        yield
+
+
+# ------------------------------------------------------------------------------------------ the referee
+
+
+@dataclass
+class Case:
+    """A class, queries and settings: all that both implementations take."""
+
+    X: np.ndarray
+    x: np.ndarray
+    weights: np.ndarray | None = None
+    beta: float = 0.9
+    c0: float = 1.0
+    min_bandwidth: float | None = None
+
+    def arrange(self) -> ClassRows:
+        return ClassRows.arrange(
+            self.X, self.weights, beta=self.beta, c0=self.c0, min_bandwidth=self.min_bandwidth
+        )
+
+
+# Doubles decide |Z_j| > lambda_j as fractions do unless Z_j^2 and lambda_j^2 agree to this relative distance.
+# Exponents are good to 1e-11 (`_kernels._ROUNDING_LIMIT`), and a sum of Z_ji at the threshold loses a factor
+# of sqrt(n) at most.
+KNIFE_EDGE = 1e-9
+
+
+def referee(case: Case, q: int, update: str, own: int | None = None) -> tuple[list[float], float, float]:
+    """Bandwidths and log density by `naive`, and the relative distance of the closest of its decisions."""
+    n = len(case.X) if case.weights is None else case.weights.sum()
+    h0 = naive.initial_bandwidth(n, case.c0)
+    settings = {
+        "h0": h0,
+        "floor": h0 / max(n, 1.0) if case.min_bandwidth is None else case.min_bandwidth,
+        "beta": case.beta,
+        "update": update,
+        "weights": case.weights,
+    }
+    margins = [math.inf]
+    derivative = naive._derivative
+
+    def watched(column: Any, exponents: Any, h: float, m: Any) -> tuple[Fraction, Fraction]:
+        Z_j, s2_j = derivative(column, exponents, h, m)
+        n = sum(m)
+        lambda2_j = s2_j * Fraction(2 * math.log(n * math.log(max(n, 16))))
+        if lambda2_j > 0:
+            margins.append(abs(naive._to_float(Z_j**2 / lambda2_j - 1)))
+        return Z_j, s2_j
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(naive, "_derivative", watched)
+        if own is None:
+            h, log_density = naive.rodeo(case.X, case.x[q], **settings)
+        else:
+            h, log_density = naive.leave_one_out(case.X, own, **settings)
+    return h, log_density, min(margins)
+
+
+def certain(condition: bool) -> None:
+    """The counterpart of `assume` for a case that is not drawn at random."""
+    assert condition
+
+
+def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any = certain) -> None:
+    """Fail unless the fast path finds the bandwidths and densities of the referee at every query."""
+    rows = case.arrange()
+    log_density, steps = rodeo(rows, case.x, update, own)
+    assert log_density.shape == (len(case.x),)
+    assert steps.shape == case.x.shape
+    for q in range(len(case.x)):
+        h, expected, margin = referee(case, q, update, None if own is None else int(own[q]))
+        suppose(margin > KNIFE_EDGE)
+        # A step is a factor of at least 1.03, so this means the same step. It is not == because numpy's power
+        # and Python's may differ in the last bit.
+        np.testing.assert_allclose(rows.h[steps[q]], h, rtol=1e-14, atol=0.0)
+        if expected == -math.inf:
+            assert log_density[q] == -math.inf
+        else:
+            assert log_density[q] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+# -------------------------------------------------------------------------------- algorithm 1, at random
+
+lattice = st.integers(-4, 4).map(lambda k: k / 4)  # few values, so ties everywhere
+smooth = st.floats(-1.0, 1.0, allow_subnormal=False)
+integer_weights = st.integers(1, 5).map(float)
+fraction_weights = st.one_of(
+    st.integers(1, 24).map(lambda k: k / 8), st.floats(0.05, 3.0), st.sampled_from([0.1, 0.2, 0.3])
+)
+
+
+@st.composite
+def cases(
+    draw: Callable[..., Any],
+    *,
+    rows: tuple[int, int] = (3, 12),
+    columns: tuple[int, int] = (1, 4),
+    kinds: tuple[str, ...] = ("lattice", "smooth"),
+    units: tuple[float, ...] = (1.0,),
+    distinct: int | None = None,
+    query: str = "any",
+    weights: st.SearchStrategy[float] | None = None,
+    floor: bool = False,
+) -> Case:
+    """A class of rows by columns, and two queries.
+
+    Columns are of the given kinds and units. `distinct` rows are drawn and then repeated. A query is "any"
+    point, a row ("at row"), or 1e6 units away in one ("far in one") or all ("far in all") of its columns.
+    """
+    n, d = draw(st.integers(*rows)), draw(st.integers(*columns))
+    n_drawn, n_queries = distinct or n, 2
+    table = np.empty((n_drawn + n_queries, d))
+    size = np.empty(d)
+    for j in range(d):
+        kind = draw(st.sampled_from(kinds))
+        value = lattice if kind in ("lattice", "constant") else smooth
+        size[j] = draw(st.sampled_from(units))
+        table[:, j] = draw(st.lists(value, min_size=len(table), max_size=len(table)))
+        if kind == "constant":
+            table[:n_drawn, j] = table[0, j]
+    table *= size
+    X, x = table[:n_drawn], table[n_drawn:]
+    if distinct is not None:
+        X = X[draw(st.lists(st.integers(0, distinct - 1), min_size=n, max_size=n))]
+    if query == "at row":
+        x = X[draw(st.lists(st.integers(0, n - 1), min_size=n_queries, max_size=n_queries))]
+    elif query.startswith("far"):
+        far = np.zeros(d, dtype=bool)
+        far[draw(st.integers(0, d - 1)) if query == "far in one" else slice(None)] = True
+        signs = np.array(draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=d, max_size=d)))
+        x = x + 1e6 * size * signs * far
+    return Case(
+        X=X,
+        x=x,
+        weights=None if weights is None else np.array(draw(st.lists(weights, min_size=n, max_size=n))),
+        beta=draw(st.sampled_from([0.5, 0.7, 0.8, 0.9, 0.95, 0.97])),
+        c0=draw(st.sampled_from([0.25, 1.0, 1.5, 4.0])),
+        min_bandwidth=draw(st.floats(1e-3, 1.5)) if floor else None,
+    )
+
+
+CASES = {
+    "ties": cases(kinds=("lattice",), columns=(1, 5)),
+    "smooth": cases(kinds=("smooth",), rows=(8, 24), columns=(1, 3)),
+    "constant columns": cases(kinds=("constant", "constant", "lattice", "smooth"), columns=(2, 5)),
+    "duplicated rows": cases(rows=(6, 20), distinct=4),
+    "one distinct row": cases(rows=(2, 20), distinct=1),
+    "far in one column": cases(query="far in one"),
+    "far in all columns": cases(query="far in all"),
+    "far from ties": cases(query="far in all", kinds=("lattice", "constant"), distinct=4),
+    "one row": cases(rows=(1, 1)),
+    "two rows": cases(rows=(2, 2)),
+    "one column": cases(rows=(2, 30), columns=(1, 1)),
+    "fewer rows than columns": cases(rows=(2, 5), columns=(6, 20)),
+    "mixed units": cases(units=(1e-3, 1.0, 1e6), columns=(2, 5)),
+    "mixed units, at a row": cases(units=(1e-3, 1e6), columns=(2, 5), query="at row"),
+    "mixed units, far": cases(units=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
+    "at a row": cases(query="at row", kinds=("lattice", "smooth", "constant")),
+    "integer multiplicities": cases(weights=integer_weights),
+    "fractional multiplicities": cases(weights=fraction_weights, rows=(1, 10)),
+    "multiplicities, far": cases(weights=fraction_weights, query="far in one", rows=(1, 10)),
+    "given floor": cases(floor=True),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", CASES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    check(data.draw(CASES[kind]), update, suppose=assume)
+
+
+LEAVE_ONE_OUT = {
+    "rows": cases(rows=(1, 10), kinds=("lattice", "smooth", "constant")),
+    "duplicates": cases(rows=(2, 12), distinct=3),
+    "integer multiplicities": cases(rows=(1, 8), weights=integer_weights),
+    "fractional multiplicities": cases(rows=(1, 8), weights=fraction_weights),
+    "mixed units": cases(rows=(2, 8), units=(1e-3, 1e6), columns=(2, 4)),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", LEAVE_ONE_OUT)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_leave_one_out_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    case = data.draw(LEAVE_ONE_OUT[kind])
+    n = len(case.X)
+    own = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3)))
+    check(replace(case, x=case.X[own]), update, own, suppose=assume)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str) -> None:
+    # What the strategies rarely draw: enough rows that informative variables shrink far, others stop early.
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 3))])
+    weights = rng.integers(1, 4, 60) / 2 if weighted else None
+    case = Case(X, np.vstack([[0.5, 0.1, 0.5, 0.5, 0.5], rng.uniform(0, 1, 5)]), weights)
+    _, steps = rodeo(case.arrange(), case.x, update)
+    assert steps[0, 0] > 30 > steps[0, 1] > 15 > steps[0, 2:].max()
+    check(case, update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_thousand_columns(n: int, update: str) -> None:
+    rng = np.random.default_rng(n)
+    X = np.column_stack([rng.integers(0, 3, (n, 500)) / 8, rng.normal(0, 0.3, (n, 490)), np.ones((n, 10))])
+    x = np.vstack([X[0] + rng.normal(0, 0.01, 1000), rng.normal(0, 0.3, 1000)])
+    case = Case(X, x, beta=0.6, min_bandwidth=0.1)
+    _, steps = rodeo(case.arrange(), x, update)
+    assert n == 1 or 0 < steps.mean() < steps.max()
+    check(case, update)
+
+
+def test_a_thousand_columns_far_away() -> None:
+    # Exponents of 1e15, of which all but differences between rows is common.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (4, 1000)) / 8
+    check(Case(X, X[:2] + 1e6, beta=0.5), "simultaneous")
+
+
+# ------------------------------------------------------------------------------------- tiles and batches
+
+
+def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
+    """Rows in no order and queries that stop at different sweeps, some of them far away."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(0, 0.05, n), rng.integers(0, 3, n) / 4, rng.uniform(-1, 1, (n, d - 2))])
+    x = rng.normal(0, 0.3, (7, d))
+    x[1] = X[-1]
+    x[2] = X[0] + 0.01
+    x[4, 0] = 1e6
+    x[5] = [30.0] * d  # so far that weights need a shift, so near that several rows have some
+    return Case(X, x, rng.integers(1, 7, n) / 2 if weighted else None)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("n", [33, 64, 70])  # 2 to 5 tiles; the last is full, or holds one row, or some
+def test_many_tiles_agree_with_referee(n: int, weighted: bool, update: str) -> None:
+    case = many_tiles(n, n, weighted=weighted)
+    with constants(TILE=16 if n == 70 else 32, _LARGE=0, _BATCH=3):
+        assert case.arrange().tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
+        check(case, update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+def test_leave_one_out_in_many_tiles_agrees_with_referee(weighted: bool, update: str) -> None:
+    case = many_tiles(3, 50, weighted=weighted)
+    own = np.array([0, 15, 16, 31, 32, 49, 20])  # ends of tiles among them
+    with constants(TILE=16, _LARGE=0, _BATCH=4):
+        check(replace(case, x=case.X[own]), update, own)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_bits_do_not_depend_on_batches_or_chunks(update: str, data: st.DataObject) -> None:
+    n, batch = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 9))
+    case = many_tiles(data.draw(st.integers(0, 99)), n, d=4, weighted=data.draw(st.booleans()))
+    own = None
+    if data.draw(st.booleans()):
+        own = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=7, max_size=7)))
+        case.x = case.X[own]
+    cuts = sorted(data.draw(st.lists(st.integers(0, 7), max_size=3)))
+    order = np.array(data.draw(st.permutations(range(7))))
+    with constants(TILE=32):
+        rows = case.arrange()
+        with constants(_LARGE=10**9):  # one query at a time
+            alone = rodeo(rows, case.x, update, own)
+        with constants(_LARGE=0, _BATCH=batch):
+            together = rodeo(rows, case.x[order], update, None if own is None else own[order])
+            pieces = [
+                rodeo(rows, case.x[start:end], update, None if own is None else own[start:end])
+                for start, end in zip([0, *cuts], [*cuts, 7], strict=True)
+            ]
+    for k in range(2):
+        np.testing.assert_array_equal(alone[k][order], together[k])
+        np.testing.assert_array_equal(alone[k], np.concatenate([piece[k] for piece in pieces]))
+
+
+@settings(max_examples=30)
+@given(n=st.integers(1, 150), tile=st.sampled_from([16, 32, 48, 1024]), weighted=st.booleans())
+def test_rows_survive_the_cutting_into_tiles(n: int, tile: int, weighted: bool) -> None:
+    case = many_tiles(n, n, weighted=weighted)
+    with constants(TILE=tile):
+        rows = case.arrange()
+    n_tiles, d, size = rows.tiles.shape
+    assert size <= tile
+    assert size % _kernels.LANES == 0
+    assert n <= n_tiles * size < n + n_tiles * _kernels.LANES  # hardly more padding than the lanes need
+    which = np.random.default_rng(0).permutation(n)
+    np.testing.assert_array_equal(rows.take(which), case.X[which])
+    padding = rows.tiles.transpose(0, 2, 1).reshape(-1, d)[n:]
+    np.testing.assert_array_equal(padding, np.broadcast_to(case.X[0], padding.shape))
+    root = rows.root()
+    if case.weights is None:
+        assert root is None
+    else:
+        np.testing.assert_allclose(root.reshape(-1)[:n] ** 2, case.weights, rtol=1e-15)
+        assert not root.reshape(-1)[n:].any()
+
+
+# -------------------------------------------------------------------- decisions at the edge of the threshold
+
+
+def statistic(offsets: np.ndarray, h: float, weights: np.ndarray, j: int) -> float:
+    """(sum Z_ji)^2 / sum Z_ji^2 of variable j where all bandwidths are h."""
+    scaled = (offsets / h) ** 2
+    Z = np.exp(-0.5 * scaled.sum(axis=1)) * (scaled[:, j] - 1.0)
+    return float((weights @ Z) ** 2 / (weights @ Z**2))
+
+
+def bisect(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where function, above the target at one end and below it at the other, crosses it."""
+    rising = function(low) < target
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if (function(middle) < target) == rising:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float]:
+    """A class with one row that moves, so that one decision can be brought as near to its edge as wanted.
+
+    Returns the case for a relative distance of the statistic from its critical value, the variable that it is
+    about and the sweep in which it comes.
+    """
+    rng = np.random.default_rng(seed)
+    n, d, beta = int(rng.integers(3, 30)), int(rng.integers(1, 4)), 0.9
+    weights = rng.integers(1, 9, n) / 4 if weighted else np.ones(n)
+    total = weights.sum()
+    h0 = _rodeo.initial_bandwidth(total, 1.0)
+    critical = float(_rodeo.critical_ratio(np.array([total]))[()].item())
+    while True:
+        X = rng.normal(0, rng.uniform(0.1, 1.5), (n, d)) * h0
+        k = int(rng.integers(0, 4))
+        h = h0 * beta**k
+        j = int(rng.integers(d))
+
+        def moved(t: float, X: np.ndarray = X, j: int = j) -> np.ndarray:
+            Y = X.copy()
+            Y[0, j] = t
+            return Y
+
+        def at(t: float, h: float = h, j: int = j, moved: Callable[..., Any] = moved) -> float:
+            return statistic(moved(t), h, weights, j)
+
+        grid = np.linspace(-3 * h, 3 * h, 61)
+        values = np.array([at(t) for t in grid])
+        crossing = np.flatnonzero((values[:-1] < critical) != (values[1:] < critical))
+        if not crossing.size:
+            continue
+        i = crossing[0]
+        ends = float(grid[i]), float(grid[i + 1])
+        t = bisect(at, critical, *ends)
+        # All variables must still be active in sweep k, or bandwidths would not be equal.
+        earlier = [statistic(moved(t), h0 * beta**s, weights, v) for s in range(k) for v in range(d)]
+        if all(value > 1.001 * critical for value in earlier):
+            break
+
+    def case(distance: float) -> Case:
+        t = bisect(at, critical * (1.0 + distance), *ends)
+        # A floor right below the next bandwidth: the outcome of this decision is the result.
+        floor = 0.999 * h * beta
+        return Case(moved(t), np.zeros((1, d)), weights if weighted else None, beta, 1.0, floor)
+
+    return case, j, k
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
+    # Rough weights are wrong by up to 1e-7, so these distances are beyond them, and not beyond doubles.
+    for seed in range(25):
+        build, j, k = edge(seed, weighted)
+        for distance in (-1e-7, -1e-8, -1e-9, 1e-9, 1e-8, 1e-7):
+            case = build(distance)
+            rows = case.arrange()
+            _, steps = rodeo(rows, case.x, update)
+            h, _, margin = referee(case, 0, update)
+            np.testing.assert_allclose(rows.h[steps[0]], h, rtol=1e-14)
+            if update == "simultaneous":
+                assert margin < 1e-5  # as close as was meant
+                assert steps[0, j] == k + (distance > 0)
+
+
+def rough_exponential(x: float) -> float:
+    return float(_kernels._exp_rough(x))
+
+
+@pytest.mark.parametrize("duplicates", [True, False], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("rough_is", ["too large", "too small"])
+def test_decision_where_rough_weights_err_most(rough_is: str, duplicates: bool) -> None:
+    # Many rows near the query have Z_ji < 0, many others Z_ji > 0, and their sums nearly cancel, which
+    # magnifies the errors of the rough weights. Both groups stand where the error is worst, one where it is
+    # positive, one where it is negative.
+    n = 1000
+    h0 = _rodeo.initial_bandwidth(float(n), 1.0)
+    critical = float(_rodeo.critical_ratio(np.array([float(n)])).item())
+    sign = 1.0 if rough_is == "too large" else -1.0
+
+    def worst(exponents: np.ndarray, sign: float) -> float:
+        errors = [sign * (rough_exponential(x) / math.exp(x) - 1.0) for x in exponents]
+        assert max(errors) > 0.8e-7
+        return h0 * math.sqrt(-2.0 * exponents[np.argmax(errors)])
+
+    near, away = worst(np.linspace(-0.3, -0.01, 2001), -sign), worst(np.linspace(-2.0, -1.2, 4001), sign)
+
+    def ratio(n_near: int, t: float, exponential: Callable[[float], float] = math.exp) -> float:
+        scaled = (np.array([0.0, near, away, t]) / h0) ** 2
+        Z = np.array([exponential(-0.5 * s) for s in scaled]) * (scaled - 1.0)
+        weights = np.array([1.0, n_near, n - 2.0 - n_near, 1.0])
+        assert weights @ Z > 0.0
+        return float((weights @ Z) ** 2 / (weights @ Z**2))
+
+    # The first row is the nearest, from which exponents are counted; the last does the fine adjustment.
+    low, high = 0.0, math.sqrt(3.0) * h0
+    n_near = next(k for k in range(n) if ratio(k, low) < critical)
+    assert ratio(n_near, high) > critical
+    fooled = 0
+    for distance in (-7e-7, -1e-8, 1e-8, 7e-7):
+        t = bisect(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
+        fooled += (ratio(n_near, t, rough_exponential) > critical) != (distance > 0)
+        X, weights = np.array([[0.0], [near], [away], [t]]), np.array([1, n_near, n - 2 - n_near, 1])
+        few = Case(X, np.zeros((1, 1)), weights.astype(float), min_bandwidth=0.85 * h0)
+        many = replace(few, X=np.repeat(X, weights, axis=0), weights=None)
+        rows = (many if duplicates else few).arrange()
+        _, steps = rodeo(rows, few.x, "simultaneous")
+        h, _, _ = referee(few, 0, "simultaneous")  # to which a multiplicity is the same as copies
+        assert rows.h[steps[0, 0]] == pytest.approx(h[0], rel=1e-14)
+        assert steps[0, 0] == (distance > 0)
+    assert fooled == 2  # rough weights alone would decide both cases on one side wrongly
+
+
+# ------------------------------------------------------------------------------------ formulas of the module
+
+
+@settings(max_examples=200)
+@given(
+    Z=st.lists(st.floats(-1.0, 1.0).filter(lambda z: z == 0 or abs(z) > 1e-6), min_size=2, max_size=40),
+    centre=st.floats(-2.0, 2.0),
+)
+def test_critical_ratio_is_the_test_of_the_paper(Z: list[float], centre: float) -> None:
+    Z = np.array(Z) + centre
+    n = len(Z)
+    assume((Z**2).sum() > 1e-6)
+    s = Z.std(ddof=1) / math.sqrt(n)
+    lam = s * math.sqrt(2.0 * math.log(n * math.log(max(n, 16))))
+    assume(abs(abs(Z.mean()) - lam) > 1e-9 * lam)
+    critical = _rodeo.critical_ratio(np.array([float(n)]))[0]
+    assert (Z.sum() ** 2 > critical * (Z**2).sum()) == (abs(Z.mean()) > lam)
+
+
+@pytest.mark.parametrize("n", [2.0, 3.0, 7.5, 15.0, 16.0, 17.0, 40.0, 1e3, 1e6])
+def test_critical_ratio_at_the_threshold(n: float) -> None:
+    # One value -a and the rest 1, as multiplicities: mean and variance are simple, a is where |Z| = lambda.
+    L = 2.0 * math.log(n * math.log(max(n, 16.0)))
+
+    def squares(a: float) -> tuple[float, float]:
+        mean = (n - 1.0 - a) / n
+        variance = ((n - 1.0) * (1.0 - mean) ** 2 + (a + mean) ** 2) / (n - 1.0)
+        return mean**2, variance / n * L
+
+    a = bisect(lambda a: squares(a)[0] - squares(a)[1], 0.0, -1.0, n - 1.0)
+    ratio = (n - 1.0 - a) ** 2 / (n - 1.0 + a**2)
+    assert _rodeo.critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
+
+
+@given(n=st.floats(0.0, 1.0))
+def test_one_row_cannot_shrink(n: float) -> None:
+    # By Cauchy-Schwarz the ratio is at most n.
+    assert _rodeo.critical_ratio(np.array([n]))[0] > 1.0 >= n
+
+
+@given(n=st.one_of(st.floats(1.001, 1e9), st.integers(2, 10**6).map(float)))
+def test_equal_derivatives_always_shrink(n: float) -> None:
+    # Their ratio is n, their variance is 0, so |Z| > lambda = 0.
+    assert 1.0 < _rodeo.critical_ratio(np.array([n]))[0] < n
+
+
+grids = st.tuples(
+    st.floats(1e-3, 1e3), st.one_of(st.floats(0.05, 0.98), st.sampled_from([0.5, 0.9])), st.floats(1e-6, 3.0)
+)
+
+
+@settings(max_examples=200)
+@given(grid=grids)
+def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
+    h0, beta, ratio = grid
+    floor = h0 * ratio
+    h = _rodeo.bandwidth_grid(h0, beta, floor)
+    assert h[0] == h0  # even where the floor is higher
+    assert (h[1:] >= floor).all()
+    np.testing.assert_allclose(h[1:] / h[:-1], beta, rtol=1e-13)
+    np.testing.assert_allclose(h, [h0 * beta**k for k in range(len(h))], rtol=1e-15)
+    assert (h0 * beta ** np.arange(len(h) + 1))[-1] < floor  # no further step was possible
+
+
+@settings(max_examples=200)
+@given(grid=grids, k=st.integers(0, 40))
+def test_bandwidth_may_be_equal_to_the_floor(grid: tuple[float, float, float], k: int) -> None:
+    h0, beta, _ = grid
+    powers = h0 * beta ** np.arange(k + 1)
+    h = _rodeo.bandwidth_grid(h0, beta, powers[k])
+    np.testing.assert_array_equal(h, powers)
+
+
+@given(n=st.floats(0.0, 1e9), c0=st.floats(0.01, 100.0))
+def test_initial_and_smallest_bandwidth(n: float, c0: float) -> None:
+    h0 = _rodeo.initial_bandwidth(n, c0)
+    assert h0 == naive.initial_bandwidth(n, c0)
+    assert h0 > 0.0
+    assert _rodeo.smallest_bandwidth(n, c0) == pytest.approx(h0 / n if n > 1.0 else h0, rel=1e-15)
+
+
+def test_initial_bandwidth_of_known_sizes() -> None:
+    assert _rodeo.initial_bandwidth(1000.0, 2.0) == 2.0 / math.log(math.log(1000.0))
+    assert _rodeo.initial_bandwidth(3.0, 1.0) == _rodeo.initial_bandwidth(16.0, 1.0)
+    assert _rodeo.initial_bandwidth(17.0, 1.0) < _rodeo.initial_bandwidth(16.0, 1.0)
+
+
+@given(h=st.lists(st.floats(0.01, 10.0), min_size=1, max_size=30))
+def test_zscores(h: list[float]) -> None:
+    bandwidths = np.array(h)
+    assume(bandwidths.std() > 1e-9 or len(set(h)) == 1)
+    np.testing.assert_allclose(_rodeo.zscores(bandwidths), naive.zscores(h), rtol=1e-6, atol=1e-6)
+
+
+def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
+    bandwidths = 0.3 * (1.0 + np.array([0, 1, 2, 3]) * 2.0**-52)
+    assert bandwidths.std() > 0.0
+    np.testing.assert_array_equal(_rodeo.zscores(bandwidths), np.zeros(4))
+
+
+# ------------------------------------------------------------------------------------------- many classes
+
+
+def three_classes(weighted: bool = False) -> tuple[list[ClassRows], np.ndarray]:
+    parts = [many_tiles(seed, n, d=4, weighted=weighted) for seed, n in ((1, 40), (2, 1), (3, 90))]
+    return [case.arrange() for case in parts], np.vstack([case.x for case in parts])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str) -> None:
+    classes, x = three_classes(weighted)
+    log_density, h = local_estimates(classes, x, update=update, n_jobs=1, verbose=0, bandwidths=True)
+    assert log_density.shape == (21, 3)
+    assert h.shape == (21, 3, 4)
+    for q in range(21):
+        for y in range(3):
+            one_density, steps = rodeo(classes[y], x[q : q + 1], update)
+            assert log_density[q, y] == one_density[0]
+            np.testing.assert_array_equal(h[q, y], classes[y].h[steps[0]])
+    without, none = local_estimates(classes, x, update=update, n_jobs=1, verbose=0)
+    np.testing.assert_array_equal(without, log_density)
+    assert none.size == 0
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("chunk", [1, 1000, 3000, 10**9])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_bits_do_not_depend_on_threads(
+    n_jobs: int, chunk: int, update: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with constants(TILE=32, _LARGE=0):
+        classes, x = three_classes()
+        points = [np.arange(rows.n_rows)[::-2].copy() for rows in classes]
+        expected = local_estimates(classes, x, update=update, n_jobs=1, verbose=0, bandwidths=True)
+        expected_h = leave_one_out_bandwidths(classes, points, update=update, n_jobs=1, verbose=0)
+        monkeypatch.setattr(_rodeo, "_CHUNK", chunk)
+        found = local_estimates(classes, x, update=update, n_jobs=n_jobs, verbose=0, bandwidths=True)
+        found_h = leave_one_out_bandwidths(classes, points, update=update, n_jobs=n_jobs, verbose=0)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+    for y in range(3):
+        np.testing.assert_array_equal(found_h[y], expected_h[y])
+
+
+def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+
+    def watched(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+        threads.add(threading.get_ident())
+        time.sleep(0.02)  # or the first thread might do it all before the second has started
+        return rodeo(*arguments)
+
+    monkeypatch.setattr(_rodeo, "rodeo", watched)
+    classes, x = three_classes()
+    local_estimates(classes, np.repeat(x, 8, axis=0), update="simultaneous", n_jobs=2, verbose=0)
+    assert len(threads) == 2
+
+
+@settings(max_examples=100)
+@given(
+    n_queries=st.integers(0, 500),
+    n_rows=st.integers(1, 30),
+    n_jobs=st.sampled_from([None, 1, 2]),
+    limit=st.integers(1, 20_000),
+)
+def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | None, limit: int) -> None:
+    rows = Case(np.zeros((n_rows, 2)), np.zeros((1, 2))).arrange()
+    x = np.arange(2.0 * n_queries).reshape(n_queries, 2)
+    chunks = []
+
+    def pretended(rows: ClassRows, x: np.ndarray, update: str) -> tuple[np.ndarray, np.ndarray]:
+        chunks.append(x[:, 0])
+        return x[:, 1], np.zeros(x.shape, dtype=np.int64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_rodeo, "_CHUNK", limit)
+        patch.setattr(_rodeo, "rodeo", pretended)
+        log_density, _ = local_estimates([rows], x, update="simultaneous", n_jobs=n_jobs, verbose=0)
+    np.testing.assert_array_equal(log_density[:, 0], x[:, 1])
+    np.testing.assert_array_equal(np.sort(np.concatenate([*chunks, []])), x[:, 0])
+    for chunk in chunks:
+        assert len(chunk) == 1 or len(chunk) * rows.tiles.size <= limit
+
+
+def test_no_queries() -> None:
+    classes, x = three_classes()
+    log_density, h = local_estimates(
+        classes, x[:0], update="simultaneous", n_jobs=2, verbose=0, bandwidths=True
+    )
+    assert log_density.shape == (0, 3)
+    assert h.shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+def test_leave_one_out_is_the_class_without_the_row(weighted: bool, update: str) -> None:
+    case = many_tiles(5, 400, d=5, weighted=weighted)
+    rows = case.arrange()
+    points = np.array([0, 17, 399])
+    [h] = leave_one_out_bandwidths([rows], [points], update=update, n_jobs=1, verbose=0)
+    assert h.shape == (3, 5)
+    for k, i in enumerate(points):
+        if case.weights is not None and case.weights[i] > 1.0:
+            fewer = case.weights.copy()
+            fewer[i] -= 1.0
+            rest = replace(case, weights=fewer)
+        else:
+            weights = None if case.weights is None else np.delete(case.weights, i)
+            rest = replace(case, X=np.delete(case.X, i, axis=0), weights=weights)
+        # The class keeps the bandwidths that it starts from and may come to.
+        log_density, steps = rodeo(replace(rest.arrange(), h=rows.h), case.X[[i]], update)
+        np.testing.assert_array_equal(h[k], rows.h[steps[0]])
+        own_density, _ = rodeo(rows, case.X[[i]], update, points[[k]])
+        assert own_density[0] == pytest.approx(log_density[0], rel=1e-12)
+
+
+def test_leave_one_out_is_not_the_whole_class() -> None:
+    case = many_tiles(6, 60)
+    everything = case.arrange()
+    points = np.arange(60)
+    [h] = leave_one_out_bandwidths([everything], [points], update="simultaneous", n_jobs=1, verbose=0)
+    _, steps = rodeo(everything, case.X, "simultaneous")
+    assert (h != everything.h[steps]).any()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weights", [None, np.empty(0)], ids=["rows", "multiplicities"])
+def test_class_without_rows(weights: np.ndarray | None, update: str) -> None:
+    rows = Case(np.empty((0, 3)), np.empty((0, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, np.zeros((2, 3)), update)
+    np.testing.assert_array_equal(log_density, [-np.inf, -np.inf])
+    np.testing.assert_array_equal(steps, np.zeros((2, 3)))
+    assert rows.h[0] == _rodeo.initial_bandwidth(0.0, 1.0)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weight", [None, 1.0, 0.4])
+def test_only_row_left_out(weight: float | None, update: str) -> None:
+    weights = None if weight is None else np.array([weight])
+    rows = Case(np.ones((1, 3)), np.ones((1, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, np.ones((1, 3)), update, np.array([0]))
+    assert log_density[0] == -np.inf
+    assert not steps.any()
+
+
+# ------------------------------------------------------------------- memory, progress, interruption by a user
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_memory_does_not_grow_with_rows_times_columns(update: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = Case(rng.uniform(0, 1, (2000, 100)), np.zeros((1, 100)), np.ones(2000)).arrange()
+    x = rng.uniform(0, 1, (8, 100))
+    rodeo(rows, x[:1], update)
+    tracemalloc.start()
+    try:
+        rodeo(rows, x, update)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    n_batch = max(_kernels._BATCH, 1)
+    assert peak < 8 * (2 * n_batch + 6) * 2048 + 100_000
+    assert peak < rows.tiles.nbytes / 4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_advances(
+    n_jobs: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.progress import Progress
+
+    steps = []
+
+    def advance(bar: Progress, line: Any, n: float = 1) -> None:
+        steps.append(n)
+        original(bar, line, n)
+        bar.refresh()  # show every step, not only those that last a tenth of a second
+
+    original = Progress.advance
+    monkeypatch.setattr(Progress, "advance", advance)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws moving bars on terminals only
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(_rodeo, "_CHUNK", 1)
+    classes, x = three_classes()
+    local_estimates(classes, x, update="simultaneous", n_jobs=n_jobs, verbose=1)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Densities" in captured.err
+    assert steps == [1] * 63  # 21 queries in 3 classes
+    shown = [int(percent) for percent in re.findall(r"(\d+)%", captured.err)]
+    assert shown == sorted(shown)
+    assert shown[0] == 0
+    assert shown[-1] == 100
+    assert len(set(shown)) > 10
+
+    leave_one_out_bandwidths(
+        classes,
+        [np.array([3, 5]), np.array([0]), np.array([], int)],
+        update="simultaneous",
+        n_jobs=1,
+        verbose=1,
+    )
+    assert "Leave-one-out" in (err := capsys.readouterr().err)
+    assert "100%" in err
+
+
+def test_no_progress_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    classes, x = three_classes()
+    local_estimates(classes, x, update="simultaneous", n_jobs=1, verbose=0)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+INTERRUPTED = """
+    import sys
+    import numpy as np
+    from corral._rodeo import ClassDensity, ClassRows, estimates
+
+    update, n_jobs = sys.argv[1], int(sys.argv[2])
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 0.1, (20_000, 50))
+    settings = dict(beta=0.9, c0=1.0, min_bandwidth=None)
+    x = X[rng.integers(0, len(X), 20_000)]
+    few = ClassDensity(ClassRows.arrange(X[:20], None, **settings), np.arange(50))
+    estimates([few], x[:2], update=update, n_jobs=n_jobs, verbose=0)  # compiled, threads started
+    density = ClassDensity(ClassRows.arrange(X, None, **settings), np.arange(50))
+    print("begin", flush=True)
+    estimates([density], x, update=update, n_jobs=n_jobs, verbose=0)
+    print("end", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to another process")
+@pytest.mark.parametrize(
+    ("update", "n_jobs"),
+    [
+        ("simultaneous", 1),
+        ("simultaneous", 2),
+        ("sequential", 1),
+    ],
+)
+def test_interrupt_is_quick(update: str, n_jobs: int) -> None:
+    import resource  # which Windows does not have
+
+    def seconds_of_children() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = seconds_of_children()
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), update, str(n_jobs)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "begin\n"
+        time.sleep(0.7)
+        assert process.poll() is None
+        used = psutil.Process(process.pid).cpu_times()
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        took = time.monotonic() - start
+    finally:
+        process.kill()
+        process.communicate()
+    assert "KeyboardInterrupt" in err
+    assert "end" not in out
+    assert process.returncode != 0
+    # The rest of a chunk and the end of the interpreter take less than a second, so two leave room for a slow
+    # machine. Where other processes keep the cores busy it waits for them as well, which is not its fault, so
+    # the time it has worked itself counts if it is less.
+    worked = seconds_of_children() - before - used.user - used.system
+    assert min(took, worked) < 2.0
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_slowest_chunk_is_short(update: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No signal is handled while a kernel runs, so a call of it must be short where it has most to do: at a
+    # point mass, where every bandwidth falls to the floor.
+    class FirstChunkDoneError(Exception):
+        pass
+
+    seconds = []
+
+    def watched(*arguments: Any) -> None:
+        start = time.thread_time()  # of this thread only: other load does not count
+        rodeo(*arguments)
+        seconds.append(time.thread_time() - start)
+        raise FirstChunkDoneError
+
+    few = Case(np.zeros((20, 50)), np.zeros((1, 50)))
+    rodeo(few.arrange(), few.x, update)  # compiled
+    rows = Case(np.zeros((20_000, 50)), few.x).arrange()
+    monkeypatch.setattr(_rodeo, "rodeo", watched)
+    with pytest.raises(FirstChunkDoneError):
+        local_estimates([rows], np.zeros((1000, 50)), update=update, n_jobs=1, verbose=0)
+    assert seconds[0] < 1.5

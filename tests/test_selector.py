@@ -1,0 +1,192 @@
+"""RodeoSelector, and the estimators of this package in scikit-learn's own checks."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from corral import EmptySelectionWarning, RodeoClassifier, RodeoSelector
+from corral.datasets import make_shifted_groups, make_ten_groups
+
+NAMES = [f"column {j}" for j in range(10)]
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    return make_shifted_groups(100, random_state=0)
+
+
+# The checks use tiny or random data, in which often no variable describes a class: the warning is then right,
+# but checks that count warnings or forbid them would take it for a failure. So is scikit-learn's own, which
+# all its selectors give in `transform` when they have found nothing.
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+@parametrize_with_checks(
+    [
+        RodeoSelector(),
+        RodeoSelector(rule="shadow", random_state=0),
+        RodeoClassifier(bandwidth="class"),
+        RodeoClassifier(bandwidth="class", features="selected", rule="shadow", random_state=0),
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("rule", ["zscore", "shadow"])
+@pytest.mark.parametrize("scale", ["range", "rank"])
+def test_masks_are_those_of_the_classifier(shifted, rule, scale):
+    X, y = shifted
+    parameters = {"rule": rule, "scale": scale, "random_state": 0, "cutpoint": -0.9, "beta": 0.8, "c0": 1.2}
+    selector = RodeoSelector(**parameters).fit(X, y)
+    classifier = RodeoClassifier(**parameters).fit(X, y)
+    assert selector.masks_.shape == (5, 10)
+    assert_array_equal(selector.masks_, classifier.relevant_)
+    assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
+    assert_array_equal(selector.zscores_, classifier.zscores_)
+    assert_array_equal(selector.classes_, [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"update": "sequential"},
+        {"scale": "standard"},
+        {"beta": 0.5},
+        {"c0": 0.5},
+        {"min_bandwidth": 0.3},
+        {"cutpoint": 0.0},
+        {"n_jobs": 2},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")  # in standard units nothing shrinks here
+def test_parameters_reach_the_classifier(parameters):
+    X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
+    parameters = {"cutpoint": -0.5, **parameters}
+    selector, classifier = RodeoSelector(**parameters), RodeoClassifier(**parameters)
+    assert_array_equal(selector.fit(X, y).bandwidths_, classifier.fit(X, y).bandwidths_)
+    assert_array_equal(selector.masks_, classifier.relevant_)
+
+
+def test_the_union_of_all_classes_is_kept():
+    # In ten groups no class has all of the 15 variables, and no variable belongs to all classes.
+    X, y = make_ten_groups(100, random_state=0)
+    selector = RodeoSelector().fit(X, y)
+    assert_array_equal(selector.get_support(), selector.masks_.any(axis=0))
+    assert_array_equal(selector.get_support(indices=True), np.arange(15))
+    assert selector.masks_.sum(axis=1).max() < 15
+    assert_array_equal(selector.transform(X), X[:, :15])
+    restored = selector.inverse_transform(X[:3, :15])
+    assert_array_equal(restored, np.hstack([X[:3, :15], np.zeros((3, 15))]))
+
+
+def test_names_of_the_selected_columns(shifted):
+    X, y = shifted
+    selector = RodeoSelector(rule="shadow", random_state=0)
+    named = selector.fit(pd.DataFrame(X, columns=NAMES), y)
+    assert named.feature_names_in_.tolist() == NAMES
+    assert named.get_feature_names_out().tolist() == ["column 0", "column 1"]
+    assert selector.fit(X, y).get_feature_names_out().tolist() == ["x0", "x1"]
+    assert selector.get_feature_names_out(NAMES).tolist() == ["column 0", "column 1"]
+
+
+@pytest.mark.parametrize(("output", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_set_output(shifted, output, kind):
+    X, y = shifted
+    frame = kind(X, columns=NAMES) if output == "pandas" else kind(X, schema=NAMES)
+    selector = RodeoSelector(rule="shadow", random_state=0).set_output(transform=output)
+    selected = selector.fit(frame, y).transform(frame)
+    assert isinstance(selected, kind)
+    assert list(selected.columns) == ["column 0", "column 1"]
+    assert_array_equal(selected.to_numpy(), X[:, :2])
+    assert isinstance(selector.fit_transform(frame, y), kind)
+
+
+def test_selection_before_another_classifier(shifted):
+    X, y = shifted
+    X_test, y_test = make_shifted_groups(200, random_state=1)
+    pipeline = make_pipeline(RodeoSelector(rule="shadow", random_state=0), LogisticRegression())
+    pipeline.fit(X, y)
+    assert pipeline[-1].n_features_in_ == 2
+    same = LogisticRegression().fit(X[:, :2], y)
+    assert_array_equal(pipeline.predict_proba(X_test), same.predict_proba(X_test[:, :2]))
+    assert pipeline.score(X_test, y_test) > 0.7
+
+
+def test_parameters_can_be_searched(shifted):
+    X, y = shifted
+    pipeline = make_pipeline(RodeoSelector(random_state=0), LogisticRegression())
+    search = GridSearchCV(pipeline, {"rodeoselector__cutpoint": [-1.0, np.inf]}, cv=2, error_score="raise")
+    search.fit(X, y)
+    assert len(search.cv_results_["params"]) == 2
+
+
+def test_nothing_selected(shifted):
+    # As in scikit-learn's selectors: a warning in transform and no columns; ours comes before, in fit.
+    X, y = shifted
+    with pytest.warns(EmptySelectionWarning, match=r"\[1, 2, 3, 4, 5\]"):
+        selector = RodeoSelector(cutpoint=-100.0).fit(X, y)
+    assert not selector.get_support().any()
+    with pytest.warns(UserWarning, match="No features were selected"):
+        assert selector.transform(X).shape == (500, 0)
+
+
+def test_the_warning_points_at_the_line_that_fits(shifted):
+    with pytest.warns(EmptySelectionWarning) as caught:
+        RodeoSelector(cutpoint=-100.0).fit(*shifted)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_weight_k_is_k_copies(shifted):
+    X, y = shifted
+    X = X[:, :5]
+    weights = np.random.RandomState(0).randint(0, 4, len(y))
+    selector = RodeoSelector(cutpoint=-0.5)
+    weighted = selector.fit(X, y, sample_weight=weights)
+    bandwidths, masks = weighted.bandwidths_, weighted.masks_
+    copied = selector.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(copied.bandwidths_, bandwidths, rtol=1e-10)
+    assert_array_equal(copied.masks_, masks)
+    assert (selector.fit(X, y).bandwidths_ != bandwidths).all()  # or weights would not count at all
+
+
+def test_weights_pass_through_a_pipeline(shifted):
+    X, y = shifted
+    weights = np.where(y == 1, 0.0, 1.0)  # as if the first group were not there
+    pipeline = make_pipeline(RodeoSelector(cutpoint=-0.5), LogisticRegression())
+    pipeline.fit(X, y, rodeoselector__sample_weight=weights)
+    assert_array_equal(pipeline[0].classes_, [2, 3, 4, 5])
+    assert_array_equal(pipeline[0].bandwidths_, RodeoSelector().fit(X[y > 1], y[y > 1]).bandwidths_)
+
+
+def test_labels_may_be_names(shifted):
+    X, y = shifted
+    names = np.array(["", "ant", "bee", "cat", "dog", "eel"])[y]
+    selector = RodeoSelector(rule="shadow", random_state=0)
+    masks = selector.fit(X, y).masks_
+    assert_array_equal(selector.fit(X, names).masks_, masks)
+    assert selector.classes_.tolist() == ["ant", "bee", "cat", "dog", "eel"]
+
+
+def test_transform_needs_fit():
+    with pytest.raises(NotFittedError):
+        RodeoSelector().transform([[0.0]])
+    with pytest.raises(NotFittedError):
+        RodeoSelector().get_support()
+
+
+def test_targets_are_required(shifted):
+    assert RodeoSelector().__sklearn_tags__().target_tags.required
+    with pytest.raises(ValueError, match="requires y"):
+        RodeoSelector().fit(shifted[0], None)
+
+
+def test_wrong_parameters_are_named(shifted):
+    with pytest.raises(ValueError, match="rule must be one of"):
+        RodeoSelector(rule="gap").fit(*shifted)
