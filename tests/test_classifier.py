@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-import corral._classifier
+import corral._kernels
 import corral._rodeo
 import naive
 from corral import RodeoClassifier, RodeoDensity
@@ -621,12 +621,10 @@ def test_verbose_shows_progress_on_the_error_stream(groups, capsys, verbose, n_j
     model = RodeoClassifier(verbose=verbose, n_jobs=n_jobs).fit(X, y)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "Leave-one-out" in shown.err
     assert "100%" in shown.err
     loud = model.predict_proba(queries)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "Rodeo" in shown.err
     assert "100%" in shown.err
     assert_array_equal(loud, RodeoClassifier().fit(X, y).predict_proba(queries))
 

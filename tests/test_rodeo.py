@@ -779,7 +779,7 @@ def test_progress_advances(
     local_estimates(classes, x, update="simultaneous", n_jobs=n_jobs, verbose=1)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "Densities" in captured.err
+    assert "Rodeo" in captured.err
     assert steps == [1] * 63  # 21 queries in 3 classes
     shown = [int(percent) for percent in re.findall(r"(\d+)%", captured.err)]
     assert shown == sorted(shown)

@@ -115,7 +115,7 @@ def test_ranks_do_not_change_under_increasing_functions():
 @pytest.mark.parametrize("kind", ["range", "standard"])
 def test_a_constant_column_keeps_its_units(kind, value):
     scale = learn_scale(column([value] * 7), None, kind)
-    assert scale.width.tolist() == [1.0]
+    assert scale.half_width.tolist() == [0.5]
     assert scale.transform(column([value])).tolist() == [[0.0]]
     if abs(value) < 1:
         assert_allclose(scale.transform(column([value + 2.5])), [[2.5]], rtol=1e-12)

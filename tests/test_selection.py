@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, _rodeo
@@ -153,13 +154,18 @@ def test_no_warning_where_every_class_has_a_variable():
         RodeoClassifier(rule="shadow", random_state=0).fit(*make_shifted_groups(100, random_state=0))
 
 
-@pytest.mark.parametrize("rule", ["zscore", "shadow"])
-def test_one_variable_or_equal_ones_warn(rule):
-    # One variable has nothing to stand out from; constant ones never differ from their shadows.
+def test_one_variable_has_nothing_to_stand_out_from():
     X, y = noise(0)
-    with pytest.warns(EmptySelectionWarning, match=r"\[0, 1\].*" + rule):
-        RodeoClassifier(rule=rule, random_state=0).fit(X[:, :1], y)
-    with pytest.warns(EmptySelectionWarning):
+    with pytest.warns(EmptySelectionWarning, match=r"\[0, 1\].*zscore"):
+        fitted = RodeoClassifier().fit(X[:, :1], y)
+    assert_array_equal(fitted.zscores_, 0.0)
+
+
+@pytest.mark.parametrize("rule", ["zscore", "shadow"])
+def test_constant_variables_describe_no_class(rule):
+    # All are equal, and equal to their shadows.
+    X, y = noise(0)
+    with pytest.warns(EmptySelectionWarning, match=rf"\[0, 1\].*{rule}"):
         fitted = RodeoClassifier(rule=rule, random_state=0).fit(np.ones_like(X), y)
     assert_array_equal(fitted.zscores_, 0.0)
 
@@ -224,11 +230,13 @@ def test_shadows_are_reproducible():
     assert (scores(0) != scores(1)).any()
 
 
-def test_three_standard_errors_make_a_variable_relevant():
+@pytest.mark.parametrize("d", [2, 10])
+def test_noise_in_one_of_a_hundred_classes_sets_the_limit_of_shadow_scores(d):
+    # One of d independent normal scores is below this with a probability of 0.01 at most (Bonferroni).
     X, y = make_shifted_groups(100, random_state=0)
-    fitted = RodeoClassifier(rule="shadow", random_state=0).fit(X, y)
-    assert fitted.shadow_scores_.shape == (5, 10)
-    assert_array_equal(fitted.relevant_, fitted.shadow_scores_ <= -3.0)
+    fitted = RodeoClassifier(rule="shadow", random_state=0).fit(X[:, :d], y)
+    assert fitted.shadow_scores_.shape == (5, d)
+    assert_array_equal(fitted.relevant_, fitted.shadow_scores_ <= norm.ppf(0.01 / d))
 
 
 def test_shadow_scores_do_not_outlive_the_rule():

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, ndtri
+from scipy.special import log_softmax, stdtrit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._explain import Explanation, explain_sample
 from corral._rodeo import (
+    SHADOW_ROUNDS,
     ClassDensity,
     ClassRows,
     Integers,
@@ -24,7 +25,15 @@ from corral._rodeo import (
     zscores,
 )
 from corral._scale import learn_scale
-from corral._validation import check_choice, check_number, check_priors, check_rodeo, check_sample_weight
+from corral._validation import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_priors,
+    check_rodeo,
+    check_sample_weight,
+)
 
 Floats = NDArray[np.float64]
 
@@ -373,7 +382,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             training rows with the largest share of the label's density.
         """
         check_is_fitted(self)
-        n_listed = int(check_number("n_rows", n_rows, 1, 2**31, inclusive=True))
+        n_listed = check_integer("n_rows", n_rows)
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         scaled = self._scale.transform(queries)
         log_density, h = estimates(self._densities, scaled, bandwidths=True, **self._computation())
@@ -393,7 +402,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             values=queries,
             bandwidths=h,
             feature_names=[str(name) for name in names],
-            training_rows=[np.flatnonzero(self._codes == a) for a in range(self.classes_.size)],
+            training_rows=self._members,
             n_listed=n_listed,
         )
 
@@ -415,45 +424,42 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             stable.
         """
         check_is_fitted(self)
-        n = int(check_number("n_resamples", n_resamples, 1, 2**31, inclusive=True))
+        n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
         X, y, weights = self._training
         frequency = np.zeros(self.relevant_.shape)
         for _ in range(n):
-            half = np.sort(
-                np.concatenate(
-                    [
-                        random.permutation(members)[: -(-members.size // 2)]
-                        for members in (np.flatnonzero(self._codes == a) for a in range(self.classes_.size))
-                    ]
-                )
-            )
+            halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in self._members]
+            half = np.sort(np.concatenate(halves))
             fitted = clone(self).set_params(random_state=random.randint(2**31 - 1), features="all")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", EmptySelectionWarning)
                 part = None if weights is None else weights[half]
                 fitted._learn(X[half], y[half], part, classes=self.classes_)
-            frequency += fitted.relevant_
-        return frequency / n
+            frequency += fitted.relevant_ / n
+        return frequency
 
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Floats, NDArray[Any], Floats | None]:
-        """Validate training rows; those of weight 0 are gone."""
+        """Validate training rows."""
         rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
-        weights = check_sample_weight(sample_weight, len(rows))
-        if weights is not None:
-            rows, labels, weights = rows[weights > 0.0], labels[weights > 0.0], weights[weights > 0.0]
-        return rows, labels, weights
+        return rows, labels, check_sample_weight(sample_weight, len(rows))
 
     def _learn(
         self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
     ) -> Self:
+        self._training = X, y, weights
+        numbers = np.arange(len(X))
+        if weights is not None:
+            numbers = np.flatnonzero(weights)
+            X, y, weights = X[numbers], y[numbers], weights[numbers]
         check_choice("bandwidth", self.bandwidth, ("local", "class"))
         check_choice("features", self.features, ("all", "selected"))
         check_choice("rule", self.rule, ("zscore", "shadow"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_n_jobs(self.n_jobs)
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         cutpoint = check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True)
         all_classes = np.unique(y) if classes is None else np.union1d(classes, y)
@@ -472,19 +478,21 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         means = mean_bandwidths(rows, random, **self._computation())
         scores = np.array([zscores(h) for h in means])
+        self.__dict__.pop("shadow_scores_", None)  # of an earlier fit, perhaps by the other rule
         if self.rule == "shadow":
             self.shadow_scores_ = shadow_scores(
                 members, multiplicities, random, settings=settings, **self._computation()
             )
-            relevant = self.shadow_scores_ <= ndtri(_SHADOW_LEVEL / self.n_features_in_)
+            # Student's t, since the standard error is estimated from so many differences.
+            degrees = (SHADOW_ROUNDS - 1) * X.shape[1]
+            relevant = self.shadow_scores_ <= stdtrit(degrees, _SHADOW_LEVEL / X.shape[1])
         else:
             relevant = scores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
 
         widths = np.ptp(scaled, axis=0)
         self._widths = np.where(widths > 0.0, widths, 1.0)
         self._scale = scale
-        self._training = X, y, weights
-        self._codes = codes
+        self._members = [numbers[codes == a] for a in range(all_classes.size)]
         self.classes_ = all_classes
         self.class_count_ = counts
         self.class_prior_ = prior
@@ -532,7 +540,10 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             # Where every other class has density zero, any of them is second.
             second[second == label] = (label[second == label] == 0).astype(np.int64)
             return second
-        named = np.broadcast_to(np.asarray(against), label.shape)
+        given = np.asarray(against)
+        if given.shape not in ((), label.shape):
+            raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
+        named = np.broadcast_to(given, label.shape)
         unknown = np.setdiff1d(named, self.classes_)
         if unknown.size:
             raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")

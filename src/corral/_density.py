@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
 from corral._scale import learn_scale
-from corral._validation import check_choice, check_number, check_rodeo, check_sample_weight
+from corral._validation import check_choice, check_integer, check_n_jobs, check_rodeo, check_sample_weight
 
 Floats = NDArray[np.float64]
 
@@ -132,6 +132,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         self : RodeoDensity
         """
         check_choice("scale", self.scale, ("range", "standard", None))
+        check_n_jobs(self.n_jobs)
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         rows: Floats = validate_data(self, X, dtype=np.float64)
         weights = check_sample_weight(sample_weight, len(rows))
@@ -200,7 +201,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        n = int(check_number("n_samples", n_samples, 1, 2**62, inclusive=True))
+        n = check_integer("n_samples", n_samples)
         random = check_random_state(random_state)
         weights = self._rows.multiplicity
         share = None if weights is None else weights / weights.sum()

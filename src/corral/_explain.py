@@ -31,14 +31,17 @@ def conditional_log_densities(
         return conditional, np.zeros(0)
     used = density.variables
     X = density.rows.take(np.arange(density.rows.n_rows))
-    terms = 0.5 * ((x[used] - X) / h[used]) ** 2
-    # Sums over all other variables from both sides, since a difference of sums would lose digits.
+    # Exponents relative to the nearest row, as products, and sums over all other variables from both
+    # sides: a difference of large sums would lose the digits of the small terms in it.
+    nearest = X[(((x[used] - X) / h[used]) ** 2).sum(axis=1).argmin()]
+    terms = 0.5 * ((nearest - X) / h[used]) * (((x[used] - nearest) + (x[used] - X)) / h[used])
     others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
     m = density.rows.multiplicity
     log_m = np.zeros(len(X)) if m is None else np.log(m)
     whole = log_m - terms.sum(axis=1)
-    without = logsumexp(log_m[:, np.newaxis] - others, axis=0)
-    conditional[used] = logsumexp(whole) - without - np.log(h[used]) - 0.5 * math.log(2.0 * math.pi)
+    ratio = logsumexp(whole) - logsumexp(log_m[:, np.newaxis] - others, axis=0)
+    ratio -= 0.5 * ((x[used] - nearest) / h[used]) ** 2
+    conditional[used] = ratio - np.log(h[used]) - 0.5 * math.log(2.0 * math.pi)
     return conditional, softmax(whole)
 
 

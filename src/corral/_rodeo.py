@@ -48,6 +48,9 @@ _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1}
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
 MAX_POINTS = 1000
 
+# How often shadows are drawn.
+SHADOW_ROUNDS = 5
+
 _KERNELS: dict[str, Callable[..., None]] = {
     "simultaneous": _kernels.simultaneous,
     "sequential": _kernels.sequential,
@@ -71,7 +74,7 @@ def smallest_bandwidth(n: float, c0: float) -> float:
 
 def bandwidth_grid(h0: float, beta: float, floor: float) -> Floats:
     """Return h0 beta^k for k = 0, 1, ... as far as it is not below the floor; h0 in any case."""
-    n_steps = max(0, math.ceil(math.log(floor / h0) / math.log(beta)) + 1)
+    n_steps = 0 if floor >= h0 else math.ceil(math.log(floor / h0) / math.log(beta)) + 1
     h: Floats = np.float64(h0) * beta ** np.arange(n_steps + 1)
     kept: Floats = h[(h >= floor) | (h == h0)]
     return kept
@@ -290,7 +293,8 @@ def estimates(
         for y, density in enumerate(classes)
         for chunk in _chunks(n_queries, density.rows, update if density.fixed is None else "fixed", n_jobs)
     ]
-    _run(tasks, n_queries * len(classes), "Densities", n_jobs, verbose)
+    what = "Rodeo" if any(density.fixed is None for density in classes) else "Kernel sums"
+    _run(tasks, n_queries * len(classes), what, n_jobs, verbose)
     return log_density, h
 
 
@@ -361,7 +365,7 @@ def shadow_scores(
     update: Update,
     n_jobs: int | None,
     verbose: int,
-    rounds: int = 5,
+    rounds: int = SHADOW_ROUNDS,
     n_points: int = 200,
 ) -> Floats:
     """How many standard errors each mean bandwidth lies above that of its shadow.
@@ -385,31 +389,35 @@ def shadow_scores(
     """
     d = classes[0].shape[1]
     means = np.empty((rounds, len(classes), 2 * d))
+    pools = [(X, m) for X, m in zip(classes, multiplicities, strict=True) if len(X)]
     for k in range(rounds):
         rows = [
-            ClassRows.arrange(np.hstack([X, _shadow(X, classes, random)]), m, **settings)
+            ClassRows.arrange(np.hstack([X, _shadow(len(X), pools, random)]), m, **settings)
             for X, m in zip(classes, multiplicities, strict=True)
         ]
         means[k] = mean_bandwidths(
             rows, random, update=update, n_jobs=n_jobs, verbose=verbose, n_points=n_points
         )
     variable, shadow = means[:, :, :d], means[:, :, d:]
-    variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True) * (1.0 + 1.0 / rounds)
+    variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True)
+    # Where no shadow moves, nothing less than one step at one row can be told apart.
+    step = np.array(
+        [[(of_class.h[0] - of_class.h[1:2].sum()) / max(of_class.n_rows, 1)] for of_class in rows]
+    )
     difference = variable.mean(axis=0) - shadow.mean(axis=0)
-    scores: Floats = difference / np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+    scores: Floats = difference / np.sqrt(np.maximum(variance * (1.0 + 1.0 / rounds), step**2))
     return scores
 
 
-def _shadow(X: Floats, classes: Sequence[Floats], random: np.random.RandomState) -> Floats:
-    """As many rows as X, drawn whole and in equal parts from all classes."""
-    pools = [pool for pool in classes if len(pool)]
-    parts = np.array_split(np.arange(len(X)), len(pools))
-    # Without replacement where possible, because ties would narrow bandwidths; shuffled, because
-    # nothing may tie a row of the class to its shadow.
-    drawn = [
-        pool[random.choice(len(pool), part.size, replace=part.size > len(pool))]
-        for part, pool in zip(parts, pools, strict=True)
-    ]
+def _shadow(n: int, pools: Sequence[tuple[Floats, Floats | None]], random: np.random.RandomState) -> Floats:
+    """Draw n whole rows, in equal parts from all classes and in proportion to multiplicities."""
+    drawn = []
+    for part, (X, m) in zip(np.array_split(np.arange(n), len(pools)), pools, strict=True):
+        order = random.permutation(len(X))
+        ends = np.arange(1, len(X) + 1) if m is None else np.cumsum(m[order])
+        # Systematic sampling repeats a row only where it must: ties would narrow bandwidths.
+        at = (random.uniform() + np.arange(part.size)) / max(part.size, 1) * ends[-1]
+        drawn.append(X[order[np.searchsorted(ends, at, side="right")]])
     return random.permutation(np.concatenate(drawn))
 
 
@@ -432,7 +440,7 @@ def _run(tasks: Iterable[Callable[[], int]], total: int, what: str, n_jobs: int 
     """Run tasks on threads (the kernels release the GIL); each returns how many queries it did."""
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
     done = parallel(delayed(task)() for task in tasks)
-    if not verbose:
+    if verbose <= 0:
         for _ in done:
             pass
         return

@@ -25,57 +25,61 @@ class Scale:
 
     Attributes
     ----------
-    center, width : (n_features,)
+    center, half_width : (n_features,) halves, because the width of a column can overflow.
     knots : for ranks, per column the distinct pooled values and the share of rows below each of them,
         counting ties half; None otherwise.
     """
 
     center: Floats
-    width: Floats
+    half_width: Floats
     knots: tuple[tuple[Floats, Floats], ...] | None = None
 
     def transform(self, X: Floats) -> Floats:
-        """Bring raw rows into scaled units; values between pooled ones are interpolated."""
+        """Bring raw rows into scaled units; between pooled values ranks are interpolated."""
         if self.knots is not None:
-            columns = (np.interp(x, *knots) for x, knots in zip(X.T, self.knots, strict=True))
-            return np.stack(list(columns), axis=1)
-        scaled = 0.5 * X  # halves, because a difference of two large numbers can overflow
+            columns = [_interpolate(x, *knots) for x, knots in zip(X.T, self.knots, strict=True)]
+            return np.stack(columns, axis=1)
+        scaled = 0.5 * X
         scaled -= 0.5 * self.center
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
-            scaled /= 0.5 * self.width
+            scaled /= self.half_width
         return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
 
     def restore(self, scaled: Floats) -> Floats:
         """Bring rows back into raw units (not from ranks, which do not determine them)."""
-        return scaled * self.width + self.center
+        with np.errstate(over="ignore"):
+            halves = scaled * self.half_width + 0.5 * self.center
+        largest = np.finfo(np.float64).max
+        return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
 
     @property
     def log_volume(self) -> float:
         """Logarithm of the raw volume of a scaled unit cube."""
-        return float(np.log(self.width).sum())
+        return float((np.log(self.half_width) + np.log(2.0)).sum())
 
 
 def learn_scale(X: Floats, weights: Floats | None, kind: Kind) -> Scale:
     """Learn a scale from pooled rows, each counting as often as its weight says.
 
-    A constant column has no spread to divide by and keeps its own units.
+    A column without spread, or with less than the smallest normal double, keeps its own units.
     """
     d = X.shape[1]
     if kind == "rank":
-        return Scale(np.zeros(d), np.ones(d), tuple(_midranks(x, weights) for x in X.T))
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
     if kind is None:
-        return Scale(np.zeros(d), np.ones(d))
+        return Scale(np.zeros(d), np.full(d, 0.5))
     low, high = X.min(axis=0), X.max(axis=0)
-    # Halves and a division by the largest value keep numbers near the largest double from overflowing.
-    if kind == "range":
-        center, width = low, np.minimum(2.0 * (0.5 * high - 0.5 * low), np.finfo(np.float64).max)
-    else:
-        largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
+    center, half_width = low, 0.5 * high - 0.5 * low
+    constant = half_width < np.finfo(np.float64).tiny
+    if kind == "standard":
+        # Divided by the largest value, because squares overflow and underflow long before it does.
+        largest = np.maximum(np.abs(low), np.abs(high))
+        largest[largest == 0.0] = 1.0
         mean = np.average(X / largest, axis=0, weights=weights)
         variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
-        center, width = mean * largest, np.sqrt(variance) * largest
-    constant = (high == low) | (width <= 0.0)
-    return Scale(np.where(constant, low, center), np.where(constant, 1.0, width))
+        center, half_width = mean * largest, 0.5 * np.sqrt(variance) * largest
+        constant |= half_width < np.finfo(np.float64).tiny
+    return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
 
 
 def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
@@ -83,3 +87,16 @@ def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     counts = np.bincount(which, weights=weights, minlength=values.size)
     below = np.cumsum(counts)
     return values, (below - 0.5 * counts) / below[-1]
+
+
+def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
+    """Linear interpolation that survives gaps of any size, where np.interp gives NaN."""
+    if values.size == 1:
+        return np.full(x.size, ranks[0])
+    x = np.clip(x, values[0], values[-1])
+    left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
+    below, above = values[left], values[left + 1]
+    # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
+    factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
+    share = (factor * x - factor * below) / (factor * above - factor * below)
+    return ranks[left] + share * (ranks[left + 1] - ranks[left])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -114,7 +115,12 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         self : RodeoSelector
         """
         validate_data(self, X, y, skip_check_array=True)
-        fitted = RodeoClassifier(**self.get_params(deep=False)).fit(X, y, sample_weight)
+        fitted = RodeoClassifier(**self.get_params(deep=False))
+        with warnings.catch_warnings(record=True) as caught:  # to be given from here, for the caller
+            warnings.simplefilter("always")
+            fitted.fit(X, y, sample_weight)
+        for warning in caught:
+            warnings.warn(warning.message, stacklevel=2)
         self.classes_ = fitted.classes_
         self.masks_ = fitted.relevant_
         self.bandwidths_ = fitted.bandwidths_

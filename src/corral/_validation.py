@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,23 @@ def check_number(name: str, value: Any, low: float, high: float, *, inclusive: b
         bounds = "inclusive" if inclusive else "exclusive"
         raise ValueError(f"{name} must be a number between {low:g} and {high:g} ({bounds}), got {value!r}.")
     return float(value)
+
+
+def check_integer(name: str, value: Any) -> int:
+    """Refuse a value that is not a positive integer."""
+    if not _is_integer(value) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what joblib does not take as a number of threads."""
+    if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
 def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> dict[str, Any]:
