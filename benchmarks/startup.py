@@ -4,6 +4,7 @@ Every measurement is a fresh process. Compiled code goes to a folder that is emp
 """
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -15,30 +16,29 @@ from pathlib import Path
 from benchmarks._measure import Figure, Options, seconds
 
 _IMPORT = """
-import time
-start = time.perf_counter()
+import json, time
+wall, cpu = time.perf_counter(), time.process_time()
 import {modules}
-print(time.perf_counter() - start)
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 _COMPILED_AT_IMPORT = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
     import corral, corral.datasets
-print(len(recorder.buffer))
+print([len(recorder.buffer)])
 """
 
 _FIRST_CALL = """
 import json, time
-start = time.perf_counter()
-from corral import RodeoClassifier
-imported = time.perf_counter()
 import numpy as np
-X = np.random.default_rng(0).random((60, 4))
+from corral import RodeoClassifier
+rng = np.random.default_rng(0)
+X = np.hstack([rng.normal(0.5, 0.05, (60, 1)), rng.random((60, 3))])
 y = np.repeat([0, 1], 30)
-begin = time.perf_counter()
+wall, cpu = time.perf_counter(), time.process_time()
 RodeoClassifier({settings}).fit(X, y).predict(X)
-print(json.dumps([imported - start, time.perf_counter() - begin]))
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 
@@ -49,49 +49,50 @@ def run(options: Options) -> Iterator[Figure]:
         "sklearn": "sklearn",
         "peer": "sklearn.neighbors, sklearn.naive_bayes",
     }
-    times: dict[str, list[float]] = {name: [] for name in imports}
+    runs: dict[str, list[list[float]]] = {name: [] for name in imports}
     for _ in range(options.repeats + 1):
         for name, modules in imports.items():
-            times[name].append(float(_python(_IMPORT.format(modules=modules))))
-    # The first round has filled the system's file cache.
-    median = {name: statistics.median(found[1:]) for name, found in times.items()}
-    own = seconds(median["corral"])
-    yield _more("import corral, more than import sklearn", median, "sklearn", own, high=1.5)
-    yield _more("import corral, more than sklearn's neighbours and Bayes", median, "peer", own)
-
+            runs[name].append(_python(_IMPORT.format(modules=modules)))
+    for found in runs.values():
+        del found[0]  # it has filled the system's file cache
+    yield _more("import corral, more than import sklearn", runs["corral"], runs["sklearn"], high=1.5)
+    yield _more("import corral, more than sklearn's neighbours and Bayes", runs["corral"], runs["peer"])
     with tempfile.TemporaryDirectory() as empty:
         bare = {
-            name: float(_python(_IMPORT.format(modules=modules), PYTHONPYCACHEPREFIX=f"{empty}/{name}"))
-            for name, modules in imports.items()
-            if name != "peer"
+            name: [_python(_IMPORT.format(modules=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")]
+            for name in ("corral", "sklearn")
         }
-    yield _more("the same, Python files not yet compiled, one run", bare, "sklearn", seconds(bare["corral"]))
-    yield Figure(
-        "functions compiled by numba at import", float(_python(_COMPILED_AT_IMPORT)), high=0.0, digits=0
-    )
+    yield _more("the same, Python files not yet compiled", bare["corral"], bare["sklearn"])
+    compiled = _python(_COMPILED_AT_IMPORT)[0]
+    yield Figure("functions compiled by numba at import", compiled, high=0.0, digits=0)
 
     for update in ("simultaneous", "sequential"):
         code = _FIRST_CALL.format(settings=f"update={update!r}")
         cold, warm = [], []
         for _ in range(min(options.repeats, 3)):
             with tempfile.TemporaryDirectory() as empty:
-                cold.append(json.loads(_python(code, NUMBA_CACHE_DIR=empty)))
-                warm.append(json.loads(_python(code, NUMBA_CACHE_DIR=empty)))
-        detail = f"with the import {seconds(statistics.median(map(sum, cold)))}; median of {len(cold)}"
-        value = statistics.median(call for _, call in cold)
-        yield Figure(f"first call, cold, {update}", value, high=5.0, unit=" s", detail=detail)
-        detail = f"with the import {seconds(statistics.median(map(sum, warm)))}; median of {len(warm)}"
-        value = statistics.median(call for _, call in warm)
-        yield Figure(f"first call, code on the disk, {update}", value, unit=" s", detail=detail)
+                cold.append(_python(code, NUMBA_CACHE_DIR=empty))
+                warm.append(_python(code, NUMBA_CACHE_DIR=empty))
+        for state, found, high in (("cold", cold, 5.0), ("code on the disk", warm, math.inf)):
+            wall, detail = _median(found)
+            yield Figure(f"first call, {state}, {update}", wall, high=high, unit=" s", detail=detail)
 
 
-def _more(what: str, times: dict[str, float], peer: str, own: str, high: float = float("inf")) -> Figure:
-    detail = f"{own} against {seconds(times[peer])}"
-    return Figure(what, times["corral"] - times[peer], high=high, unit=" s", detail=detail)
+def _more(what: str, runs: list[list[float]], peers: list[list[float]], high: float = math.inf) -> Figure:
+    (own, detail), (other, other_detail) = _median(runs), _median(peers)
+    detail = f"{seconds(own)} ({detail}) against {seconds(other)} ({other_detail})"
+    return Figure(what, own - other, high=high, unit=" s", detail=detail)
 
 
-def _python(code: str, **environment: str) -> str:
-    """Run code in a fresh interpreter and return what it prints."""
+def _median(runs: list[list[float]]) -> tuple[float, str]:
+    """Median wall time, and what tells whether a busy machine has lengthened it."""
+    walls, cpus = zip(*runs, strict=True)
+    least, cpu = seconds(min(walls)), seconds(statistics.median(cpus))
+    return statistics.median(walls), f"median of {len(walls)}, least {least}, processor {cpu}"
+
+
+def _python(code: str, **environment: str) -> list[float]:
+    """Run code in a fresh interpreter and return the numbers that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=Path(__file__).parent.parent,
@@ -100,4 +101,4 @@ def _python(code: str, **environment: str) -> str:
         text=True,
         check=True,
     )
-    return done.stdout
+    return json.loads(done.stdout)

@@ -124,7 +124,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     shadow_scores_ : ndarray of shape (n_classes, n_features)
         With ``rule="shadow"``: mean bandwidth less that of the shadow, in standard errors.
     relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class.
+        Which variables describe each class. Reading it, or fitting with ``features="selected"``, gives
+        an `EmptySelectionWarning` if there are none for some class.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -427,17 +428,31 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
         X, y, weights = self._training
-        frequency = np.zeros(self.relevant_.shape)
+        frequency = np.zeros(self._relevant.shape)
         for _ in range(n):
             halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in self._members]
             half = np.sort(np.concatenate(halves))
             fitted = clone(self).set_params(random_state=random.randint(2**31 - 1), features="all")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", EmptySelectionWarning)
-                part = None if weights is None else weights[half]
-                fitted._learn(X[half], y[half], part, classes=self.classes_)
-            frequency += fitted.relevant_ / n
+            part = None if weights is None else weights[half]
+            fitted._learn(X[half], y[half], part, classes=self.classes_)
+            frequency += fitted._relevant / n
         return frequency
+
+    @property
+    def relevant_(self) -> NDArray[np.bool_]:
+        """Which variables describe each class; warns if none describes some class."""
+        relevant: NDArray[np.bool_] = self._relevant
+        self._warn_if_empty()
+        return relevant
+
+    def _warn_if_empty(self) -> None:
+        without = self.classes_[(self.class_count_ > 0.0) & ~self._relevant.any(axis=1)]
+        if without.size:
+            warnings.warn(
+                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
+                EmptySelectionWarning,
+                stacklevel=3,
+            )
 
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
@@ -499,20 +514,15 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         self.initial_bandwidth_ = np.array([of_class.h[0] for of_class in rows])
         self.bandwidths_ = means
         self.zscores_ = scores
-        self.relevant_ = relevant
+        self._relevant = relevant
         self._densities = [self._density(of_class, a) for a, of_class in enumerate(rows)]
-        without = all_classes[(counts > 0.0) & ~relevant.any(axis=1)]
-        if without.size:
-            warnings.warn(
-                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
-                EmptySelectionWarning,
-                stacklevel=3,
-            )
+        if self.features == "selected":
+            self._warn_if_empty()
         return self
 
     def _density(self, rows: ClassRows, a: int) -> ClassDensity:
         """The density of class number a, as `bandwidth` and `features` ask for."""
-        used = self.relevant_[a]
+        used = self._relevant[a]
         if self.features == "all" or not used.any():
             used = np.ones_like(used)
         variables = np.flatnonzero(used)

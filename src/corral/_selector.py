@@ -115,14 +115,13 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         self : RodeoSelector
         """
         validate_data(self, X, y, skip_check_array=True)
-        fitted = RodeoClassifier(**self.get_params(deep=False))
-        with warnings.catch_warnings(record=True) as caught:  # to be given from here, for the caller
-            warnings.simplefilter("always")
-            fitted.fit(X, y, sample_weight)
-        for warning in caught:
-            warnings.warn(warning.message, stacklevel=2)
+        fitted = RodeoClassifier(**self.get_params(deep=False)).fit(X, y, sample_weight)
         self.classes_ = fitted.classes_
-        self.masks_ = fitted.relevant_
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.masks_ = fitted.relevant_
+        for warning in caught:  # so that it points to the caller
+            warnings.warn(warning.message, stacklevel=2)
         self.bandwidths_ = fitted.bandwidths_
         self.zscores_ = fitted.zscores_
         return self
