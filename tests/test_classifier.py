@@ -514,6 +514,18 @@ def test_a_class_may_have_no_rows_yet(groups, scale):
     assert_same_model(model, RodeoClassifier(scale=scale).fit(X[both], y[both]), queries)
 
 
+def test_expected_classes_are_remembered(groups):
+    X, y, queries, _ = groups
+    early = y < 3
+    model = RodeoClassifier().partial_fit(X[early], y[early], classes=[1, 2, 8])
+    model.partial_fit(X[early], y[early])
+    assert_array_equal(model.classes_, [1, 2, 8])
+    model.partial_fit(X[y == 3], y[y == 3], classes=[1, 2, 3, 9])
+    assert_array_equal(model.classes_, [1, 2, 3, 8, 9])
+    assert_array_equal(model.class_count_, [80, 80, 40, 0, 0])
+    assert set(model.predict(queries)) == {1, 2, 3}
+
+
 def test_without_any_density_the_prior_is_left(groups):
     # All prior on a class without rows: every product of prior and density is zero.
     X, y, queries, _ = groups
@@ -543,6 +555,16 @@ def test_a_refused_batch_leaves_the_model_as_it_was(groups):
     with pytest.raises(ValueError, match="beta must"):
         model.set_params(beta=2).partial_fit(X[y == 3], y[y == 3])
     assert_same_model(model.set_params(beta=0.9), expected, queries)
+    # Nor do the refused rows come in with the next batch.
+    assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
+
+
+def test_a_refused_first_batch_leaves_nothing_behind(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier()
+    with pytest.raises(ValueError, match="y must hold at least two classes"):
+        model.partial_fit(X[y == 1], y[y == 1])
+    assert_same_model(model.partial_fit(X, y), RodeoClassifier().fit(X, y), queries)
 
 
 def test_given_priors_must_fit_the_classes_of_all_batches(groups):
@@ -961,3 +983,15 @@ def test_weights_of_all_sizes(groups, scale, weight):
     weights = np.where(np.arange(y.size) % 3 == 0, weight, 1.0)
     model = RodeoClassifier(scale=scale, priors="empirical").fit(X, y, sample_weight=weights)
     assert_sound(model, queries)
+
+
+def test_a_failed_call_keeps_nothing():
+    # Rows that were refused must not come back with the next batch.
+    X, y = make_shifted_groups(20, groups=(4, 5), random_state=0)
+    model = RodeoClassifier().fit(X, y)
+    expected = RodeoClassifier().fit(np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]]))
+    with pytest.raises(ValueError, match="beta"):
+        model.set_params(beta=2.0).partial_fit(X[5:9], y[5:9])
+    assert_array_equal(model.class_count_, [20, 20])
+    model.set_params(beta=0.9).partial_fit(X[:5], y[:5])
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X))

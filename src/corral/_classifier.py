@@ -462,21 +462,25 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         return rows, labels, check_sample_weight(sample_weight, len(rows))
 
-    def _learn(
-        self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
-    ) -> Self:
-        self._training = X, y, weights
-        numbers = np.arange(len(X))
-        if weights is not None:
-            numbers = np.flatnonzero(weights)
-            X, y, weights = X[numbers], y[numbers], weights[numbers]
+    def _check_parameters(self) -> tuple[dict[str, Any], float]:
+        """Check all but the priors; return what `ClassRows.arrange` takes, and the cut point."""
         check_choice("bandwidth", self.bandwidth, ("local", "class"))
         check_choice("features", self.features, ("all", "selected"))
         check_choice("rule", self.rule, ("zscore", "shadow"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
         check_n_jobs(self.n_jobs)
-        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         cutpoint = check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True)
+        return check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth), cutpoint
+
+    def _learn(
+        self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
+    ) -> Self:
+        training = X, y, weights
+        numbers = np.arange(len(X))
+        if weights is not None:
+            numbers = np.flatnonzero(weights)
+            X, y, weights = X[numbers], y[numbers], weights[numbers]
+        settings, cutpoint = self._check_parameters()
         all_classes = np.unique(y) if classes is None else np.union1d(classes, y)
         if all_classes.size < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {all_classes.tolist()[0]!r}.")
@@ -493,17 +497,16 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         means = mean_bandwidths(rows, random, **self._computation())
         scores = np.array([zscores(h) for h in means])
-        self.__dict__.pop("shadow_scores_", None)  # of an earlier fit, perhaps by the other rule
+        shadow = None
         if self.rule == "shadow":
-            self.shadow_scores_ = shadow_scores(
-                members, multiplicities, random, settings=settings, **self._computation()
-            )
+            shadow = shadow_scores(members, multiplicities, random, settings=settings, **self._computation())
             # Student's t, since the standard error is estimated from so many differences.
             degrees = (SHADOW_ROUNDS - 1) * X.shape[1]
-            relevant = self.shadow_scores_ <= stdtrit(degrees, _SHADOW_LEVEL / X.shape[1])
+            relevant = shadow <= stdtrit(degrees, _SHADOW_LEVEL / X.shape[1])
         else:
             relevant = scores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
 
+        self._training = training  # nothing is kept of a call that fails before here
         widths = np.ptp(scaled, axis=0)
         self._widths = np.where(widths > 0.0, widths, 1.0)
         self._scale = scale
@@ -514,6 +517,10 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         self.initial_bandwidth_ = np.array([of_class.h[0] for of_class in rows])
         self.bandwidths_ = means
         self.zscores_ = scores
+        if shadow is not None:
+            self.shadow_scores_ = shadow
+        else:
+            self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
         self._relevant = relevant
         self._densities = [self._density(of_class, a) for a, of_class in enumerate(rows)]
         if self.features == "selected":
