@@ -77,13 +77,6 @@ def fit_quietly(classifier, *args):
         return classifier.fit(*args)
 
 
-def relevant_of(fitted):
-    """Which variables are relevant, where there may be none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)
-        return fitted.relevant_
-
-
 # ------------------------------------------------------------------ algorithm 2, the rule of the paper
 
 
@@ -147,15 +140,12 @@ def test_a_class_without_relevant_variables_is_named():
     worst = np.array(["ant", "bee", "cat"])[RodeoClassifier().fit(X, names).zscores_.min(axis=1).argmax()]
     cutpoint = float(least[-2:].mean())
     fitted = RodeoClassifier(cutpoint=cutpoint).fit(X, names)  # silent, for nothing depends on the selection
-    with pytest.warns(EmptySelectionWarning, match=worst) as when_read:
-        relevant = fitted.relevant_
-    with pytest.warns(EmptySelectionWarning, match=worst) as when_used:
+    with pytest.warns(EmptySelectionWarning, match=worst) as caught:
         RodeoClassifier(cutpoint=cutpoint, features="selected").fit(X, names)
-    for caught in (when_read, when_used):
-        assert len(caught) == 1
-        assert not any(other in str(caught[0].message) for other in {"ant", "bee", "cat"} - {worst})
-    assert when_read[0].filename == __file__  # points at the caller's line
-    assert_array_equal(relevant.any(axis=1), fitted.classes_ != worst)
+    assert len(caught) == 1
+    assert not any(other in str(caught[0].message) for other in {"ant", "bee", "cat"} - {worst})
+    assert caught[0].filename == __file__  # points at the caller's line
+    assert_array_equal(fitted.relevant_.any(axis=1), fitted.classes_ != worst)
 
 
 def test_no_warning_where_every_class_has_a_variable():
@@ -168,9 +158,9 @@ def test_no_warning_where_every_class_has_a_variable():
 
 def test_one_variable_has_nothing_to_stand_out_from():
     X, y = noise(0)
-    fitted = RodeoClassifier().fit(X[:, :1], y)
     with pytest.warns(EmptySelectionWarning, match=r"\[0, 1\].*zscore"):
-        assert not fitted.relevant_.any()
+        fitted = RodeoClassifier(features="selected").fit(X[:, :1], y)
+    assert not fitted.relevant_.any()
     assert_array_equal(fitted.zscores_, 0.0)
 
 
@@ -178,10 +168,18 @@ def test_one_variable_has_nothing_to_stand_out_from():
 def test_constant_variables_describe_no_class(rule):
     # All are equal, and equal to their shadows.
     X, y = noise(0)
-    fitted = RodeoClassifier(rule=rule, random_state=0).fit(np.ones_like(X), y)
     with pytest.warns(EmptySelectionWarning, match=rf"\[0, 1\].*{rule}"):
-        assert not fitted.relevant_.any()
+        fitted = RodeoClassifier(rule=rule, features="selected", random_state=0).fit(np.ones_like(X), y)
+    assert not fitted.relevant_.any()
     assert_array_equal(fitted.zscores_, 0.0)
+
+
+def test_a_constant_variable_is_never_relevant():
+    # It is as concentrated as can be, but tells no class from another.
+    X, y = three_classes()
+    fitted = RodeoClassifier(features="selected").fit(np.column_stack([X, np.full(len(X), 7.0)]), y)
+    assert fitted.zscores_[:, -1].max() < -1.0
+    assert not fitted.relevant_[:, -1].any()
 
 
 # ----------------------------------------------------------------------------- subsamples of large classes
@@ -367,11 +365,11 @@ def test_units_of_columns_do_not_matter(scale, rule):
     factors = 2.0 ** np.arange(-20, 20, 4)
     classifier = RodeoClassifier(rule=rule, scale=scale, random_state=0)
     plain = fit_quietly(classifier, X, y)
-    bandwidths, relevant = plain.bandwidths_, relevant_of(plain)
+    bandwidths, relevant = plain.bandwidths_, plain.relevant_
     score = plain.shadow_scores_ if rule == "shadow" else plain.zscores_
     scaled = fit_quietly(classifier, X * factors, y)
     assert_allclose(scaled.bandwidths_, bandwidths, rtol=1e-12)
-    assert_array_equal(relevant_of(scaled), relevant)
+    assert_array_equal(scaled.relevant_, relevant)
     assert_allclose(scaled.shadow_scores_ if rule == "shadow" else scaled.zscores_, score, rtol=1e-9)
 
 
@@ -386,7 +384,7 @@ def test_a_shared_column_is_not_relevant_where_its_shadows_never_shrink():
         X[outside, 0] = random.uniform(size=outside.sum())
         fitted = fit_quietly(RodeoClassifier(rule="shadow", scale="standard", random_state=0), X, y)
         assert np.abs(fitted.shadow_scores_[:, 0]).max() < 100.0
-        assert not relevant_of(fitted)[:, 0].any()
+        assert not fitted.relevant_[:, 0].any()
 
 
 def test_weights_count_in_shadows():
@@ -396,7 +394,7 @@ def test_weights_count_in_shadows():
         X, y = noise(seed, n=200, d=4)
         weights = np.where(X[:, 3] > 0.8, 8.0, 1.0)
         fitted = fit_quietly(RodeoClassifier(rule="shadow", random_state=0), X, y, weights)
-        found.append(relevant_of(fitted)[:, 3])
+        found.append(fitted.relevant_[:, 3])
     assert np.mean(found) < 0.5
 
 
@@ -407,7 +405,7 @@ def test_shadows_of_unequal_classes_come_from_all_classes_in_equal_parts():
     X = random.uniform(size=(440, 4))
     X[:, 0] = random.normal(3.0 * y, 0.3)
     fitted = fit_quietly(RodeoClassifier(rule="shadow", random_state=0), X, y)
-    assert_array_equal(relevant_of(fitted), [[True, False, False, False]] * 2)
+    assert_array_equal(fitted.relevant_, [[True, False, False, False]] * 2)
 
 
 # -------------------------------------------------------------------------------- meanings of relevance
@@ -514,7 +512,7 @@ def test_a_class_without_relevant_variables_keeps_all(bandwidth):
     with pytest.warns(EmptySelectionWarning):
         some = RodeoClassifier(bandwidth=bandwidth, features="selected", cutpoint=cutpoint).fit(X, y)
     every = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
-    empty = ~relevant_of(some).any(axis=1)
+    empty = ~some.relevant_.any(axis=1)
     assert empty.sum() == 1
     assert_array_equal(some.log_density(X)[:, empty], every.log_density(X)[:, empty])
     assert (some.log_density(X)[:, ~empty] != every.log_density(X)[:, ~empty]).all()

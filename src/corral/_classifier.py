@@ -124,8 +124,9 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     shadow_scores_ : ndarray of shape (n_classes, n_features)
         With ``rule="shadow"``: mean bandwidth less that of the shadow, in standard errors.
     relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class. Reading it, or fitting with ``features="selected"``, gives
-        an `EmptySelectionWarning` if there are none for some class.
+        Which variables describe each class; never one that is constant in all training rows. If there
+        are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
+        for by ``features="selected"`` or ``rule="shadow"``.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -142,8 +143,11 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     relevant variable is one in which the class is *concentrated*, more than in its other variables;
     that may be so in every class alike. In rank units a column that is distributed in the class as in
     all classes together is uniform, so a relevant variable is one that *differs from the background*.
-    Shadows are such background columns, so ``rule="shadow"`` means the latter in any units: the class
-    is more concentrated in the variable than the training rows as a whole.
+    Shadows are such background columns, so ``rule="shadow"`` means the latter in all units: the class is
+    more concentrated in the variable than the training rows as a whole. Either rule needs bandwidths
+    that shrink. In standard or raw units they may not (the initial bandwidth is then of the size of
+    the distances between rows), which leaves a plain kernel density estimate and no relevant variables;
+    `bandwidths_` beside `initial_bandwidth_` shows it.
 
     References
     ----------
@@ -380,7 +384,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         -------
         explanation : Explanation
             Per sample and variable the bandwidths and the evidence for the label; per sample the
-            training rows with the largest share of the label's density.
+            training rows with the largest share of the label's density, numbered by their position
+            in the `X` given to `fit`.
         """
         check_is_fitted(self)
         n_listed = check_integer("n_rows", n_rows)
@@ -428,31 +433,15 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
         X, y, weights = self._training
-        frequency = np.zeros(self._relevant.shape)
+        frequency = np.zeros(self.relevant_.shape)
         for _ in range(n):
             halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in self._members]
             half = np.sort(np.concatenate(halves))
             fitted = clone(self).set_params(random_state=random.randint(2**31 - 1), features="all")
             part = None if weights is None else weights[half]
             fitted._learn(X[half], y[half], part, classes=self.classes_)
-            frequency += fitted._relevant / n
+            frequency += fitted.relevant_ / n
         return frequency
-
-    @property
-    def relevant_(self) -> NDArray[np.bool_]:
-        """Which variables describe each class; warns if none describes some class."""
-        relevant: NDArray[np.bool_] = self._relevant
-        self._warn_if_empty()
-        return relevant
-
-    def _warn_if_empty(self) -> None:
-        without = self.classes_[(self.class_count_ > 0.0) & ~self._relevant.any(axis=1)]
-        if without.size:
-            warnings.warn(
-                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
-                EmptySelectionWarning,
-                stacklevel=3,
-            )
 
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
@@ -505,6 +494,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             relevant = shadow <= stdtrit(degrees, _SHADOW_LEVEL / X.shape[1])
         else:
             relevant = scores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
+        relevant &= np.ptp(scaled, axis=0) > 0.0  # what never varies tells no class from another
 
         self._training = training  # nothing is kept of a call that fails before here
         widths = np.ptp(scaled, axis=0)
@@ -521,15 +511,21 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             self.shadow_scores_ = shadow
         else:
             self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
-        self._relevant = relevant
+        self.relevant_ = relevant
         self._densities = [self._density(of_class, a) for a, of_class in enumerate(rows)]
-        if self.features == "selected":
-            self._warn_if_empty()
+        without = all_classes[(counts > 0.0) & ~relevant.any(axis=1)]
+        if without.size and (self.features == "selected" or self.rule == "shadow"):
+            warnings.warn(
+                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
+                f"scale={self.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
+                EmptySelectionWarning,
+                stacklevel=3,
+            )
         return self
 
     def _density(self, rows: ClassRows, a: int) -> ClassDensity:
         """The density of class number a, as `bandwidth` and `features` ask for."""
-        used = self._relevant[a]
+        used = self.relevant_[a]
         if self.features == "all" or not used.any():
             used = np.ones_like(used)
         variables = np.flatnonzero(used)

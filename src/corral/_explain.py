@@ -66,8 +66,9 @@ class Explanation:
     """Why samples got their labels, as returned by `RodeoClassifier.explain`.
 
     The evidence of a variable is log p_a(x_j | others) - log p_b(x_j | others) for the label a and its
-    rival b: how much the variable speaks for the label when all others are known. It does not add up
-    to the log ratio of the densities, except where variables are independent within the classes.
+    rival b, in natural logarithms: how much the variable speaks for the label when all others are
+    known. It does not add up to the log ratio of the densities, except where variables are independent
+    within the classes.
 
     Attributes
     ----------
@@ -77,7 +78,8 @@ class Explanation:
     values : (n_samples, n_features) the samples.
     bandwidths : (n_samples, 2, n_features) in label and rival, scaled units.
     evidence : (n_samples, n_features) for the label over the rival.
-    rows : (n_samples, n_listed) training rows with the largest shares; -1 where a class has fewer.
+    rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
+        fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
     shares : (n_samples, n_listed) their shares of the label's density.
     """
 

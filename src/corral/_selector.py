@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._classifier import RodeoClassifier
+from corral._classifier import EmptySelectionWarning, RodeoClassifier
 
 
 class RodeoSelector(SelectorMixin, BaseEstimator):
@@ -114,14 +114,17 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         -------
         self : RodeoSelector
         """
-        validate_data(self, X, y, skip_check_array=True)
-        fitted = RodeoClassifier(**self.get_params(deep=False)).fit(X, y, sample_weight)
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        fitted = RodeoClassifier(**self.get_params(deep=False)).fit(rows, labels, sample_weight)
+        without = fitted.classes_[~fitted.relevant_.any(axis=1)]
+        if without.size and self.rule != "shadow":  # of which fit has warned
+            warnings.warn(
+                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
+                EmptySelectionWarning,
+                stacklevel=2,
+            )
         self.classes_ = fitted.classes_
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            self.masks_ = fitted.relevant_
-        for warning in caught:  # so that it points to the caller
-            warnings.warn(warning.message, stacklevel=2)
+        self.masks_ = fitted.relevant_
         self.bandwidths_ = fitted.bandwidths_
         self.zscores_ = fitted.zscores_
         return self
