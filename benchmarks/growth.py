@@ -10,7 +10,6 @@ fitting is counted in the last lines only.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -75,9 +74,7 @@ def _grow(
         settings: dict[str, Any] = {"scale": None, "random_state": 0}
         if make is make_equal_work:  # h0 = 1, so the last bandwidth above the floor is 0.9^9
             settings |= {"c0": math.log(math.log(shape["rows"])), "min_bandwidth": 0.38}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that no variable stands out is the point of some of the data
-            classifier = RodeoClassifier(**settings, n_jobs=-1).fit(X, y)
+        classifier = RodeoClassifier(**settings, n_jobs=-1).fit(X, y)
         shrunk = classifier.local_bandwidths(X_test) / classifier.initial_bandwidth_[:, np.newaxis]
         passes[size] = (np.log(shrunk) / np.log(classifier.beta) + 1.0).sum(axis=2).mean()
         # On one thread, because more of them would be idle for small sizes only.
