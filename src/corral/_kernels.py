@@ -30,6 +30,10 @@ _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
+# Only what Python calls gets a wrapper for it, and nothing one for C: they take a fifth of the compiling.
+_OUTER: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True}
+
 # Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
 # this limit (an error of 1e-11) they are summed anew instead of subtracted from a larger sum.
 _ROUNDING_LIMIT = 1e-11 * 2.0**54
@@ -76,7 +80,7 @@ def _double(typing_context: Any, x: Any) -> Any:
 # numba (LLVM may), since numba would compile them with the flags of their callers.
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(**_OUTER, fastmath={"contract"})
 def _exp(x):
     x = x if x > -_STRONGEST else -_STRONGEST
     x = x if x < _STRONGEST else _STRONGEST
@@ -90,7 +94,7 @@ def _exp(x):
     return _double(_bits(p * r2 + r + 1.0) + (_bits(z) << 52))
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(**_OUTER, fastmath={"contract"})
 def _exp_rough(x):
     x = x if x > -_STRONGEST else -_STRONGEST
     z = x * _LOG2E + _ROUND
@@ -143,7 +147,7 @@ def workspace(X: Any) -> Work:
 # The loops below index whole arrays: a view per variable would cost as much as the sum over it.
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_INNER, fastmath=_FAST)
 def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
     """out_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
     for i in range(out.shape[2]):
@@ -155,7 +159,7 @@ def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
             out[out_b, out_t, i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_INNER, fastmath=_FAST)
 def _moments(X, root, t, j, xj, c, a):
     """Sums of Z_ji and of Z_ji^2 over tile t, up to the factor that Z_j and lambda_j share."""
     z1 = 0.0
@@ -175,7 +179,7 @@ def _moments(X, root, t, j, xj, c, a):
     return z1, z2
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_INNER, fastmath=_FAST)
 def _sum_weights(root, t, a):
     """Turn exp(-g) into weights, the square root of the multiplicity times it; return the density."""
     density = 0.0
@@ -189,7 +193,7 @@ def _sum_weights(root, t, a):
     return density
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_INNER, fastmath=_FAST)
 def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
     """Sums over all rows for order[begin:end], with exact weights, shifted so that they are in range."""
     density = 0.0
@@ -216,7 +220,7 @@ def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
     return density
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(**_INNER)
 def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
     """Turn squared distances in D into those relative to the nearest row, leaving row `own` out."""
     n_tiles, d, tile = X.shape
@@ -243,7 +247,7 @@ def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
     nearest[b, 0], nearest[b, 1] = least, 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_OUTER, fastmath=_FAST)
 def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 with all active bandwidths shrinking together, for many queries and one class.
 
@@ -365,7 +369,7 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
             k += 1
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_OUTER, fastmath=_FAST)
 def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
     n_tiles, d, tile = X.shape
@@ -411,7 +415,7 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
         log_sum[q] = math.log(last) - exponent
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"}, error_model="numpy")
+@njit(**_INNER, fastmath={"nnan", "nsz"})
 def _least(part):
     """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
     least = part[0]
@@ -420,7 +424,7 @@ def _least(part):
     return least
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(**_OUTER, fastmath=_FAST)
 def kernel_sums(X, n_rows, root, x, own, half_c, a, least, log_sum):
     """Kernel sums with one bandwidth per variable, 1 / sqrt(2 half_c), for many queries and one class.
 
