@@ -288,13 +288,15 @@ def estimates(
             h[chunk, y] = chosen
         return len(chosen)
 
+    total = n_queries * len(classes)
+    fair = _fair_share(total, n_jobs)
     tasks = [
         partial(estimate, y, chunk)
         for y, density in enumerate(classes)
-        for chunk in _chunks(n_queries, density.rows, update if density.fixed is None else "fixed", n_jobs)
+        for chunk in _chunks(n_queries, fair, density.rows, update if density.fixed is None else "fixed")
     ]
     what = "Rodeo" if any(density.fixed is None for density in classes) else "Kernel sums"
-    _run(tasks, n_queries * len(classes), what, n_jobs, verbose)
+    _run(tasks, total, what, n_jobs, verbose)
     return log_density, h
 
 
@@ -315,12 +317,14 @@ def leave_one_out_bandwidths(
         h[y][chunk] = classes[y].h[steps]
         return len(steps)
 
+    total = sum(at.size for at in points)
+    fair = _fair_share(total, n_jobs)
     tasks = [
         partial(estimate, y, chunk)
         for y, rows in enumerate(classes)
-        for chunk in _chunks(points[y].size, rows, update, n_jobs)
+        for chunk in _chunks(points[y].size, fair, rows, update)
     ]
-    _run(tasks, sum(at.size for at in points), "Leave-one-out", n_jobs, verbose)
+    _run(tasks, total, "Leave-one-out", n_jobs, verbose)
     return h
 
 
@@ -428,10 +432,15 @@ def _some_rows(n_rows: int, most: int, random: np.random.RandomState) -> Integer
     return np.sort(random.choice(n_rows, most, replace=False))
 
 
-def _chunks(n_queries: int, rows: ClassRows, kind: str, n_jobs: int | None) -> Iterator[slice]:
-    """Cut queries into pieces that are short and keep every thread busy."""
-    fair = -(-n_queries // (4 * effective_n_jobs(n_jobs)))
-    size = max(1, min(int(_CHUNK / (rows.tiles.size * _COST[kind])), max(fair, 64)))
+def _fair_share(total: int, n_jobs: int | None) -> int:
+    """How many of all queries, counted once per class, a chunk may have so that every thread stays busy."""
+    n_chunks: int = 4 * effective_n_jobs(n_jobs)
+    return max(64, -(-total // n_chunks))
+
+
+def _chunks(n_queries: int, fair: int, rows: ClassRows, kind: str) -> Iterator[slice]:
+    """Cut the queries of a class into pieces of a fair share at most, short enough for Ctrl-C."""
+    size = max(1, min(int(_CHUNK / (rows.tiles.size * _COST[kind])), fair))
     for start in range(0, n_queries, size):
         yield slice(start, min(start + size, n_queries))
 
