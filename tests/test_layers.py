@@ -16,6 +16,7 @@ ORDER = (
     "_rodeo",
     "_scale",
     "_validation",
+    "_classes",
     "_explain",
     "datasets",
     "_density",

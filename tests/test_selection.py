@@ -208,7 +208,7 @@ def test_bandwidths_of_a_large_class_come_from_a_seeded_subsample(monkeypatch):
     other = bandwidths(1)
     assert (first[0] != other[0]).all()
     assert_array_equal(first[1], other[1])  # every row of a class of 1000: nothing to draw
-    monkeypatch.setitem(_rodeo.mean_bandwidths.__kwdefaults__, "n_points", 2000)
+    monkeypatch.setattr(_rodeo, "MAX_POINTS", 2000)
     # 100 of 1100 rows are left out, so a mean is off by about 0.01 standard deviations of a bandwidth.
     assert_allclose(first[0], bandwidths(0)[0], rtol=0.02)
     assert sizes[-1] == [1100, 1000]

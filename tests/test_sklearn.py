@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corral import RodeoClassifier, RodeoDensity
+from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
@@ -29,6 +29,9 @@ ESTIMATORS = [
     RodeoClassifier(update="sequential"),
     RodeoClassifier(priors="empirical"),
     RodeoClassifier(n_jobs=2),
+    RodeoClassifier(bandwidth="initial"),
+    RodeoClassifier(bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
+    RodeoClassifierCV(scales=("range", "rank"), c0s=(0.5, 1.0), random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard"),

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, stdtrit
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corral._classes import Classes, LabelledRows
 from corral._explain import Explanation, explain_sample
-from corral._rodeo import (
-    SHADOW_ROUNDS,
-    ClassDensity,
-    ClassRows,
-    Integers,
-    estimates,
-    mean_bandwidths,
-    shadow_scores,
-    zscores,
-)
+from corral._rodeo import Integers, estimates
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
@@ -37,15 +30,155 @@ from corral._validation import (
 
 Floats = NDArray[np.float64]
 
-# The share of classes in which noise may be taken for a relevant variable by rule="shadow".
-_SHADOW_LEVEL = 0.01
-
 
 class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
-class RodeoClassifier(ClassifierMixin, BaseEstimator):
+class DensityClassifier(ClassifierMixin, BaseEstimator):
+    """What classifiers by class densities share.
+
+    They learn rows at once or in parts, and derive all predictions from one joint log probability.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Store the rows of each class and find the variables that describe it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: weight k equals k copies, weight 0 removal.
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
+
+        The rows are all kept, so this saves no memory or time over `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training rows.
+        y : array-like of shape (n_samples,)
+            Their classes, new ones allowed.
+        classes : array-like of shape (n_classes,), default=None
+            All classes to expect. A class without rows so far has density zero.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : estimator
+        """
+        first = not hasattr(self, "_training")
+        rows, labels, weights = self._check_rows(X, y, sample_weight, reset=first)
+        if not first:
+            old_rows, old_labels, old_weights = self._training
+            if weights is not None or old_weights is not None:
+                old = np.ones(len(old_rows)) if old_weights is None else old_weights
+                new = np.ones(len(rows)) if weights is None else weights
+                weights = np.concatenate([old, new])
+            rows, labels = np.concatenate([old_rows, rows]), np.concatenate([old_labels, labels])
+        known = None if first else self.classes_
+        if classes is not None:
+            expected = np.unique(classes)
+            unknown = np.setdiff1d(labels, expected)
+            if unknown.size:
+                raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
+            known = expected if known is None else np.union1d(known, expected)
+        return self._learn(rows, labels, weights, classes=known)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Most probable class of each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        joint = self.predict_joint_log_proba(X)
+        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class for each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        log_proba: Floats = log_softmax(self.predict_joint_log_proba(X), axis=1)
+        return log_proba
+
+    def _check_rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> tuple[Floats, NDArray[Any], Floats | None]:
+        """Validate training rows."""
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
+        check_classification_targets(labels)
+        return rows, labels, check_sample_weight(sample_weight, len(rows))
+
+    @abstractmethod
+    def _learn(
+        self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
+    ) -> Self:
+        """Fit validated rows and keep them as `_training`; `classes` may name some without rows."""
+
+    @abstractmethod
+    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of prior times density of each class."""
+
+
+def joint_log_probability(log_density: Floats, prior: Floats, temperature: float, lapse: float) -> Floats:
+    """Logarithm of prior times density^(1 / temperature), a share `lapse` of it spread by the prior."""
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    joint: Floats = log_density / temperature + log_prior
+    # Only classes without rows may be left with a positive prior: then nothing is known but it.
+    joint = np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+    if lapse > 0.0:
+        spread = np.log(lapse) + log_prior + logsumexp(joint, axis=1, keepdims=True)
+        joint = np.logaddexp(np.log1p(-lapse) + joint, spread)
+    return joint
+
+
+class RodeoClassifier(DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
 
     For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths
@@ -62,14 +195,17 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : {"local", "class"}, default="local"
+    bandwidth : {"local", "class", "initial"}, default="local"
         "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
         mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
-        kernel sum, much faster, and more accurate where classes overlap in few variables.
-    features : {"all", "selected"}, default="all"
+        kernel sum, much faster, and more accurate where classes overlap in few variables. "initial"
+        keeps the bandwidth that the Rodeo starts from: a plain kernel density estimate.
+    features : {"all", "selected", "separate"}, default="all"
         "selected" estimates the density of each class over its relevant variables alone and takes the
         others as uniform over their range in the training rows, so that classes with different
-        variables compare fairly. A class without relevant variables keeps them all.
+        variables compare fairly. A class without relevant variables keeps them all. "separate" takes
+        all variables as independent within a class, so that its density is a product of
+        one-dimensional ones, as in naive Bayes; not with ``bandwidth="local"``.
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
@@ -92,6 +228,12 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
+    temperature : float, default=1.0
+        Densities are raised to the power of its inverse before they are compared. Above 1 it makes
+        probabilities less certain, as many variables ask for when they are not independent.
+    lapse : float, default=0.0
+        Share of every probability that is given to the priors instead, for what the training rows
+        cannot rule out.
     min_bandwidth : "auto" or float, default="auto"
         Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
         point mass (a constant, discrete or tied variable) the derivative never fades, and without a
@@ -191,8 +333,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        bandwidth: Literal["local", "class"] = "local",
-        features: Literal["all", "selected"] = "all",
+        bandwidth: Literal["local", "class", "initial"] = "local",
+        features: Literal["all", "selected", "separate"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
         scale: Literal["range", "standard", "rank"] | None = "range",
         beta: float = 0.9,
@@ -200,6 +342,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         rule: Literal["zscore", "shadow"] = "zscore",
         cutpoint: float = -1.0,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
+        temperature: float = 1.0,
+        lapse: float = 0.0,
         min_bandwidth: float | Literal["auto"] = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -214,115 +358,12 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
         self.rule = rule
         self.cutpoint = cutpoint
         self.priors = priors
+        self.temperature = temperature
+        self.lapse = lapse
         self.min_bandwidth = min_bandwidth
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Store the rows of each class and find the variables that describe it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts: weight k equals k copies, weight 0 removal.
-
-        Returns
-        -------
-        self : RodeoClassifier
-        """
-        return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
-
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
-
-        The rows are all kept, so this saves no memory or time over `fit`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Further training rows.
-        y : array-like of shape (n_samples,)
-            Their classes, new ones allowed.
-        classes : array-like of shape (n_classes,), default=None
-            All classes to expect. A class without rows so far has density zero.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
-        Returns
-        -------
-        self : RodeoClassifier
-        """
-        first = not hasattr(self, "_training")
-        rows, labels, weights = self._check_rows(X, y, sample_weight, reset=first)
-        if not first:
-            old_rows, old_labels, old_weights = self._training
-            if weights is not None or old_weights is not None:
-                old = np.ones(len(old_rows)) if old_weights is None else old_weights
-                new = np.ones(len(rows)) if weights is None else weights
-                weights = np.concatenate([old, new])
-            rows, labels = np.concatenate([old_rows, rows]), np.concatenate([old_labels, labels])
-        known = None if first else self.classes_
-        if classes is not None:
-            expected = np.unique(classes)
-            unknown = np.setdiff1d(labels, expected)
-            if unknown.size:
-                raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
-            known = expected if known is None else np.union1d(known, expected)
-        return self._learn(rows, labels, weights, classes=known)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class of each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        joint = self.predict_joint_log_proba(X)
-        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
-        return labels
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class for each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; rows sum to 1.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_proba: Floats = log_softmax(self.predict_joint_log_proba(X), axis=1)
-        return log_proba
 
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of prior times density of each class, from which all predictions derive.
@@ -443,20 +484,16 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             frequency += fitted.relevant_ / n
         return frequency
 
-    def _check_rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[Floats, NDArray[Any], Floats | None]:
-        """Validate training rows."""
-        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
-        check_classification_targets(labels)
-        return rows, labels, check_sample_weight(sample_weight, len(rows))
-
     def _check_parameters(self) -> tuple[dict[str, Any], float]:
         """Check all but the priors; return what `ClassRows.arrange` takes, and the cut point."""
-        check_choice("bandwidth", self.bandwidth, ("local", "class"))
-        check_choice("features", self.features, ("all", "selected"))
+        check_choice("bandwidth", self.bandwidth, ("local", "class", "initial"))
+        check_choice("features", self.features, ("all", "selected", "separate"))
+        if self.features == "separate" and self.bandwidth == "local":
+            raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
         check_choice("rule", self.rule, ("zscore", "shadow"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True)
+        check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True)
         check_n_jobs(self.n_jobs)
         cutpoint = check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True)
         return check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth), cutpoint
@@ -464,56 +501,36 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
     def _learn(
         self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
     ) -> Self:
-        training = X, y, weights
-        numbers = np.arange(len(X))
-        if weights is not None:
-            numbers = np.flatnonzero(weights)
-            X, y, weights = X[numbers], y[numbers], weights[numbers]
         settings, cutpoint = self._check_parameters()
-        all_classes = np.unique(y) if classes is None else np.union1d(classes, y)
-        if all_classes.size < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {all_classes.tolist()[0]!r}.")
-        codes = np.searchsorted(all_classes, y)
-        counts = np.bincount(codes, weights, minlength=all_classes.size).astype(np.float64)
-        prior = check_priors(self.priors, counts)
-        scale = learn_scale(X, weights, self.scale)
-        scaled = scale.transform(X)
-        members = [scaled[codes == a] for a in range(all_classes.size)]
-        multiplicities = [None if weights is None else weights[codes == a] for a in range(all_classes.size)]
-        rows = [
-            ClassRows.arrange(part, m, **settings) for part, m in zip(members, multiplicities, strict=True)
-        ]
-        random = check_random_state(self.random_state)
-        means = mean_bandwidths(rows, random, **self._computation())
-        scores = np.array([zscores(h) for h in means])
-        shadow = None
-        if self.rule == "shadow":
-            shadow = shadow_scores(members, multiplicities, random, settings=settings, **self._computation())
-            # Student's t, since the standard error is estimated from so many differences.
-            degrees = (SHADOW_ROUNDS - 1) * X.shape[1]
-            relevant = shadow <= stdtrit(degrees, _SHADOW_LEVEL / X.shape[1])
-        else:
-            relevant = scores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
-        relevant &= np.ptp(scaled, axis=0) > 0.0  # what never varies tells no class from another
+        data = LabelledRows.sort(X, y, weights, classes)
+        prior = check_priors(self.priors, data.counts)
+        learnt = Classes.learn(
+            data,
+            learn_scale(data.X, data.weights, self.scale),
+            settings=settings,
+            shadows=self.rule == "shadow",
+            random=check_random_state(self.random_state),
+            computation=self._computation(),
+        )
+        relevant = learnt.relevant(self.rule, cutpoint)
 
-        self._training = training  # nothing is kept of a call that fails before here
-        widths = np.ptp(scaled, axis=0)
-        self._widths = np.where(widths > 0.0, widths, 1.0)
-        self._scale = scale
-        self._members = [numbers[codes == a] for a in range(all_classes.size)]
-        self.classes_ = all_classes
-        self.class_count_ = counts
+        self._training = X, y, weights  # nothing is kept of a call that fails before here
+        self._widths = learnt.widths
+        self._scale = learnt.scale
+        self._members = [data.numbers[which] for which in data.members()]
+        self.classes_ = data.labels
+        self.class_count_ = data.counts
         self.class_prior_ = prior
-        self.initial_bandwidth_ = np.array([of_class.h[0] for of_class in rows])
-        self.bandwidths_ = means
-        self.zscores_ = scores
-        if shadow is not None:
-            self.shadow_scores_ = shadow
+        self.initial_bandwidth_ = np.array([rows.h[0] for rows in learnt.rows])
+        self.bandwidths_ = learnt.bandwidths
+        self.zscores_ = learnt.zscores
+        if learnt.shadow_scores is not None:
+            self.shadow_scores_ = learnt.shadow_scores
         else:
             self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
         self.relevant_ = relevant
-        self._densities = [self._density(of_class, a) for a, of_class in enumerate(rows)]
-        without = all_classes[(counts > 0.0) & ~relevant.any(axis=1)]
+        self._densities = learnt.densities(self.bandwidth, self.features, relevant)
+        without = data.labels[(data.counts > 0.0) & ~relevant.any(axis=1)]
         if without.size and (self.features == "selected" or self.rule == "shadow"):
             warnings.warn(
                 f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
@@ -523,26 +540,8 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             )
         return self
 
-    def _density(self, rows: ClassRows, a: int) -> ClassDensity:
-        """The density of class number a, as `bandwidth` and `features` ask for."""
-        used = self.relevant_[a]
-        if self.features == "all" or not used.any():
-            used = np.ones_like(used)
-        variables = np.flatnonzero(used)
-        return ClassDensity(
-            rows if used.all() else rows.select(variables),
-            variables,
-            self.bandwidths_[a, variables] if self.bandwidth == "class" else None,
-            -float(np.log(self._widths[~used]).sum()),
-        )
-
     def _joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times density."""
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self.class_prior_)
-        joint: Floats = log_density + log_prior
-        # Only classes without rows may be left with a positive prior: then nothing is known but it.
-        return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+        return joint_log_probability(log_density, self.class_prior_, self.temperature, self.lapse)
 
     def _rivals(self, against: ArrayLike | None, joint: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""

@@ -24,24 +24,30 @@ def conditional_log_densities(
 
     With the bandwidths h held, p(x_j | others) is the kernel estimate with all factors divided by the
     one that leaves the factor of variable j out. A variable taken as uniform has the density
-    1 / width, given anything.
+    1 / width, given anything. Where variables are taken as independent, each has its own
+    one-dimensional density, and a row's share is the mean of its shares in them.
     """
     conditional = -np.log(widths)
     if density.rows.n_rows == 0:  # nothing is known of the class
         return conditional, np.zeros(0)
     used = density.variables
     X = density.rows.take(np.arange(density.rows.n_rows))
+    m = density.rows.multiplicity
+    log_m = np.zeros(len(X)) if m is None else np.log(m)
+    log_norm = np.log(h[used]) + 0.5 * math.log(2.0 * math.pi)
+    if density.separate:
+        exponents = log_m[:, np.newaxis] - 0.5 * ((x[used] - X) / h[used]) ** 2
+        conditional[used] = logsumexp(exponents, axis=0) - math.log(density.rows.total) - log_norm
+        return conditional, softmax(exponents, axis=0).mean(axis=1)
     # Exponents relative to the nearest row, as products, and sums over all other variables from both
     # sides: a difference of large sums would lose the digits of the small terms in it.
     nearest = X[(((x[used] - X) / h[used]) ** 2).sum(axis=1).argmin()]
     terms = 0.5 * ((nearest - X) / h[used]) * (((x[used] - nearest) + (x[used] - X)) / h[used])
     others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
-    m = density.rows.multiplicity
-    log_m = np.zeros(len(X)) if m is None else np.log(m)
     whole = log_m - terms.sum(axis=1)
     ratio = logsumexp(whole) - logsumexp(log_m[:, np.newaxis] - others, axis=0)
     ratio -= 0.5 * ((x[used] - nearest) / h[used]) ** 2
-    conditional[used] = ratio - np.log(h[used]) - 0.5 * math.log(2.0 * math.pi)
+    conditional[used] = ratio - log_norm
     return conditional, softmax(whole)
 
 

@@ -424,48 +424,70 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
 
 
 @njit(**_INNER, fastmath={"nnan", "nsz"})
-def _least(part):
+def _least(a, k):
     """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
-    least = part[0]
-    for i in range(part.shape[0]):
-        least = part[i] if part[i] < least else least
+    least = a[k, 0]
+    for i in range(a.shape[1]):
+        least = a[k, i] if a[k, i] < least else least
     return least
 
 
 @njit(**_OUTER, fastmath=_FAST)
-def kernel_sums(X, n_rows, root, x, own, half_c, a, least, log_sum):
-    """Kernel sums with one bandwidth per variable, 1 / sqrt(2 half_c), for many queries and one class.
+def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
+    """Kernel sums for many queries and one class, with m given vectors of bandwidths.
 
-    Tiles are outermost, so that a tile serves all queries while it is in the cache. `a` (tile,) and
-    `least` (n_queries,) are work space; `log_sum` is written as by `simultaneous`.
+    Tiles are outermost, so that a tile serves all queries while it is in the cache; squared distances
+    are computed once for all vectors.
+
+    Parameters
+    ----------
+    X, n_rows, root, x, own : as above.
+    half_c : (m, n_features) 1 / (2 h_j^2), or 0 for a variable that takes no part.
+    squares, a, least : (2, tile), (m, tile) and (m, n_queries) work space.
+    log_sum : (m, n_queries) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
-    for q in range(x.shape[0]):
-        least[q] = EXCLUDED
-        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
+    m = half_c.shape[0]
+    for k in range(m):
+        for q in range(x.shape[0]):
+            least[k, q] = EXCLUDED
+            log_sum[k, q] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
         for q in range(x.shape[0]):
-            for i in range(tile):
-                a[i] = 0.0
-            for j in range(d):
+            for k in range(m):
                 for i in range(tile):
-                    difference = X[t, j, i] - x[q, j]
-                    a[i] += difference * difference * half_c[j]
-            for i in range(min(tile, max(0, n_rows - t * tile)), tile):
-                a[i] = EXCLUDED
-            if own[q] // tile == t and own[q] >= 0:
-                a[own[q] % tile] = EXCLUDED
-            low = _least(a)
-            if low < least[q]:
-                log_sum[q] *= _exp(low - least[q])
-                least[q] = low
-            for i in range(tile):
-                a[i] = _exp(least[q] - a[i])
-            if root is None:
+                    a[k, i] = 0.0
+            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
                 for i in range(tile):
-                    log_sum[q] += a[i]
-            else:
+                    one = X[t, j, i] - x[q, j]
+                    two = X[t, j + 1, i] - x[q, j + 1]
+                    squares[0, i] = one * one
+                    squares[1, i] = two * two
+                for k in range(m):
+                    for i in range(tile):
+                        a[k, i] += squares[0, i] * half_c[k, j] + squares[1, i] * half_c[k, j + 1]
+            if d % 2 == 1:
+                for k in range(m):
+                    for i in range(tile):
+                        one = X[t, d - 1, i] - x[q, d - 1]
+                        a[k, i] += one * one * half_c[k, d - 1]
+            for k in range(m):
+                for i in range(min(tile, max(0, n_rows - t * tile)), tile):
+                    a[k, i] = EXCLUDED
+                if own[q] // tile == t and own[q] >= 0:
+                    a[k, own[q] % tile] = EXCLUDED
+                low = _least(a, k)
+                if low < least[k, q]:
+                    log_sum[k, q] *= _exp(low - least[k, q])
+                    least[k, q] = low
                 for i in range(tile):
-                    log_sum[q] += a[i] * root[t, i] * root[t, i]
-    for q in range(x.shape[0]):
-        log_sum[q] = math.log(log_sum[q]) - least[q]
+                    a[k, i] = _exp(least[k, q] - a[k, i])
+                if root is None:
+                    for i in range(tile):
+                        log_sum[k, q] += a[k, i]
+                else:
+                    for i in range(tile):
+                        log_sum[k, q] += a[k, i] * root[t, i] * root[t, i]
+    for k in range(m):
+        for q in range(x.shape[0]):
+            log_sum[k, q] = math.log(log_sum[k, q]) - least[k, q]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -43,7 +44,7 @@ SMALLEST_COUNT = 16
 # fall to the floor: often enough for Ctrl-C and for a progress bar. The other two kinds of estimate
 # cost more and less than the simultaneous Rodeo.
 _CHUNK = 10_000_000
-_COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1}
+_COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
 MAX_POINTS = 1000
@@ -212,24 +213,57 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
     return log_sum - log_norm - np.log(np.maximum(total, np.finfo(float).tiny)), steps
 
 
-def kernel_density(rows: ClassRows, x: Floats, h: Floats) -> Floats:
-    """Logarithm of the kernel density estimate with the bandwidths h (n_features,) at each query."""
+def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """Logarithms of kernel density estimates with given bandwidths.
+
+    Parameters
+    ----------
+    rows : ClassRows
+    x : (n_queries, n_features) scaled queries.
+    h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
+    own : (n_queries,) for each query the row that it is, of which one copy is left out, or -1.
+
+    Returns
+    -------
+    log_density : (..., n_queries), -inf where no row is left.
+    """
+    vectors = h.reshape(-1, h.shape[-1])
+    shape = (*h.shape[:-1], len(x))
+    own = np.full(len(x), -1) if own is None else own
+    copies = np.ones(rows.n_rows) if rows.multiplicity is None else rows.multiplicity
+    left_out = np.where(own >= 0, copies[own], 0.0) if rows.n_rows else np.zeros(len(x))
+    total = rows.total - np.minimum(left_out, 1.0)
     if rows.n_rows == 0:
-        return np.full(len(x), -np.inf)
-    log_sum = np.empty(len(x))
+        return np.full(shape, -np.inf)
+    log_sum = np.empty((len(vectors), len(x)))
     _kernels.kernel_sums(
         rows.tiles,
         rows.n_rows,
         rows.root(),
         np.ascontiguousarray(x),
-        np.full(len(x), -1),
-        0.5 / (h * h),
-        np.empty(rows.tiles.shape[2]),
-        np.empty(len(x)),
+        own,
+        0.5 / (vectors * vectors),
+        np.empty((2, rows.tiles.shape[2])),
+        np.empty((len(vectors), rows.tiles.shape[2])),
+        np.empty(log_sum.shape),
         log_sum,
     )
-    log_norm = np.log(h).sum() + 0.5 * h.size * math.log(2.0 * math.pi) + math.log(rows.total)
-    log_density: Floats = log_sum - log_norm
+    with np.errstate(divide="ignore"):
+        # The kernel leaves all copies of a row out; those that stay are at no distance.
+        log_sum = np.logaddexp(log_sum, np.log(np.maximum(left_out - 1.0, 0.0)))
+        log_sum[log_sum < -0.5 * _kernels.EXCLUDED] = -np.inf
+        log_total = np.log(np.maximum(total, np.finfo(float).tiny))
+    used = np.isfinite(vectors)
+    log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
+    log_density: Floats = log_sum - log_norm[:, np.newaxis] - log_total
+    return log_density.reshape(shape)
+
+
+def separate_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """The same with variables taken as independent: the sum of their one-dimensional log densities."""
+    log_density = np.zeros((*h.shape[:-1], len(x)))
+    for j in range(x.shape[1]):
+        log_density += kernel_density(rows.select(np.array([j])), x[:, j : j + 1], h[..., j : j + 1], own)
     return log_density
 
 
@@ -243,12 +277,14 @@ class ClassDensity:
     variables : (n_used,) which columns those are.
     fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
     outside : logarithm of the density of all other variables, which are taken as uniform.
+    separate : whether variables are taken as independent within the class (with fixed bandwidths only).
     """
 
     rows: ClassRows
     variables: Integers
     fixed: Floats | None = None
     outside: float = 0.0
+    separate: bool = False
 
     def estimate(self, x: Floats, update: Update) -> tuple[Floats, Floats]:
         """Log densities (n_queries,) and bandwidths (n_queries, n_features), the initial one outside."""
@@ -258,7 +294,8 @@ class ClassDensity:
             log_density, steps = rodeo(self.rows, used, update)
             h[:, self.variables] = self.rows.h[steps]
         else:
-            log_density = kernel_density(self.rows, used, self.fixed)
+            density = separate_density if self.separate else kernel_density
+            log_density = density(self.rows, used, self.fixed)
             h[:, self.variables] = self.fixed
         return log_density + self.outside, h
 
@@ -298,6 +335,48 @@ def estimates(
     what = "Rodeo" if any(density.fixed is None for density in classes) else "Kernel sums"
     _run(tasks, total, what, n_jobs, verbose)
     return log_density, h
+
+
+def leave_one_out_densities(
+    classes: Sequence[ClassRows],
+    x: Floats,
+    own: Sequence[Integers],
+    h: Floats,
+    *,
+    separate: bool,
+    n_jobs: int | None,
+    verbose: int,
+) -> Floats:
+    """Log densities of training rows under many choices of bandwidths, each row leaving itself out.
+
+    Parameters
+    ----------
+    classes : the rows of each class.
+    x : (n_points, n_features) the rows to evaluate, scaled.
+    own : for each class (n_points,) their positions in it, -1 for rows of other classes.
+    h : (n_choices, n_classes, n_features) bandwidths, infinite where a variable takes no part.
+    separate : whether variables are taken as independent within classes.
+
+    Returns
+    -------
+    log_density : (n_choices, n_points, n_classes)
+    """
+    log_density = np.empty((len(h), len(x), len(classes)))
+    density = separate_density if separate else kernel_density
+
+    def estimate(y: int, chunk: slice) -> int:
+        log_density[:, chunk, y] = density(classes[y], x[chunk], h[:, y], own[y][chunk])
+        return len(x[chunk])
+
+    total = len(x) * len(classes)
+    fair = _fair_share(total, n_jobs)
+    tasks = [
+        partial(estimate, y, chunk)
+        for y, rows in enumerate(classes)
+        for chunk in _chunks(len(x), fair, rows, "many")
+    ]
+    _run(tasks, total, "Candidates", n_jobs, verbose)
+    return log_density
 
 
 def leave_one_out_bandwidths(
@@ -448,15 +527,20 @@ def _chunks(n_queries: int, fair: int, rows: ClassRows, kind: str) -> Iterator[s
 def _run(tasks: Iterable[Callable[[], int]], total: int, what: str, n_jobs: int | None, verbose: int) -> None:
     """Run tasks on threads (the kernels release the GIL); each returns how many queries it did."""
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
-    done = parallel(delayed(task)() for task in tasks)
+    with progress(total, what, verbose) as advance:
+        for n in parallel(delayed(task)() for task in tasks):
+            advance(n)
+
+
+@contextmanager
+def progress(total: int, what: str, verbose: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on the standard error stream, if `verbose`; gives what moves it on."""
     if verbose <= 0:
-        for _ in done:
-            pass
+        yield lambda n: None
         return
     from rich.console import Console  # only where a bar is asked for: it takes time to import
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         line = bar.add_task(what, total=total)
-        for n in done:
-            bar.advance(line, n)
+        yield lambda n: bar.advance(line, n)
