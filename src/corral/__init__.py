@@ -2,8 +2,19 @@
 
 from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
+from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
+from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._selector import RodeoSelector
 
 __version__ = "0.1.0"
-__all__ = ["EmptySelectionWarning", "Explanation", "RodeoClassifier", "RodeoDensity", "RodeoSelector"]
+__all__ = [
+    "EmptySelectionWarning",
+    "Explanation",
+    "RodeoClassifier",
+    "RodeoDensity",
+    "RodeoSelector",
+    "SampleSizeDisplay",
+    "SampleSizes",
+    "estimate_sample_sizes",
+]
