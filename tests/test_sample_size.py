@@ -83,7 +83,9 @@ def test_B_agrees_with_finite_differences_and_numerical_integration(d, coarse, f
         return kernels.mean(axis=-1) / np.prod(h * math.sqrt(2 * math.pi))
 
     def grid(m):
-        axes = [np.linspace(a - 6.5, b + 6.5, m) for a, b in zip(rows.min(axis=0), rows.max(axis=0), strict=True)]
+        axes = [
+            np.linspace(a - 6.5, b + 6.5, m) for a, b in zip(rows.min(axis=0), rows.max(axis=0), strict=True)
+        ]
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
         return points, np.prod([axis[1] - axis[0] for axis in axes])
 

@@ -295,16 +295,34 @@ def estimate_sample_sizes(
       next step would ask it for more again: from there on epsilon would fall mainly because the class
       weighs less in it.
 
-    How to read epsilon. It bounds an L1 error of densities, which bounds the excess error; both steps
-    lose a lot (LOOSENESS). Use it to compare sizes and classes, not as an error rate. It is no strict bound:
-    the second derivatives are those of the estimate, which the Rodeo's wide bandwidths smooth.
+    **How to read epsilon.** It bounds an L1 error of densities, which bounds the excess error, and much is
+    lost in between: on two overlapping groups of the paper (50 seeds, ``python -m benchmarks sample_size
+    --seeds 50``) epsilon falls from 0.67 at N = 60 to 0.475 at N = 600, the excess error from 0.078 to
+    0.033. Epsilon is 9 and 14 times as large in the median, and was never smaller. So compare sizes and
+    classes by it, do not read it as an error rate, and expect to need a tolerance of several tenths: it
+    falls like :math:`N^{-0.15}` there, more slowly than the asymptotic :math:`N^{-2/(4+r)}`.
 
-    Which class gets more rows. A is proportional to B if :math:`n_y^{r_y / (4 + r_y)}` is proportional to
-    the bound :math:`E_y = B_y n_y^{-2/(4+r_y)}` of the class. So at equal r a rougher density gets more
-    rows; but a class with more relevant variables gets more only as long as the classes are small (CROSSING).
-    Nor does this rule make epsilon small, as :math:`\sum_y n_y^{a_y} B_y` is concave in the sizes. The sizes
-    that minimise :math:`\sum_y E_y / c` have :math:`n_y^{(6+r_y)/(4+r_y)}` proportional to
-    :math:`B_y / (4 + r_y)`, and give a harder class more rows at any size: ``allocation="optimal"``.
+    It is no strict bound on the L1 error, since the second derivatives are those of the estimate and the
+    integrals see only where samples are. With ``bandwidth="class"`` the L1 error of these groups is 0.50
+    and 0.40; with local bandwidths it is 0.51 and 0.69, because the tails of the local estimate are so
+    heavy that it integrates to more than 1.
+
+    Epsilon grows with the number of relevant variables. With few rows some are overlooked, and epsilon is
+    too small until they are found and it jumps. Look at `r` in the history before believing that a run
+    has converged; an `estimator` with another `rule` or `cutpoint` may find them sooner.
+
+    **Which class gets more rows.** A is proportional to B if :math:`n_y^{r_y / (4 + r_y)}` is proportional
+    to the bound :math:`E_y = B_y n_y^{-2/(4+r_y)}` of the class. So of two classes with as many relevant
+    variables the rougher one gets more rows. But a class with more relevant variables gets *fewer*, except
+    in small samples: with 4 variables against 1, 38 of 80 rows but 129 of 480. Nor does this rule make
+    epsilon small, since :math:`\sum_y n_y^{a_y} B_y` is concave in the sizes. The sizes with the least mean
+    of the :math:`E_y`, ``allocation="optimal"``, have :math:`n_y^{(6+r_y)/(4+r_y)}` proportional to
+    :math:`B_y / (4 + r_y)` and give the harder class more rows in both cases (298 of 480).
+
+    **Extrapolation.** A line through log epsilon over log N is drawn on. In the groups above the 90 %
+    interval held the N that was needed in 93 % of 96 cases when that was twice the last N, and in 78 % of
+    98 cases when it was four times; the estimate was 4 % and 11 % too low in the median. Neither knows of
+    variables that are not found yet.
 
     References
     ----------
@@ -316,7 +334,11 @@ def estimate_sample_sizes(
     >>> from corral import estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(200, groups=(1, 2), random_state=0)
-    >>> estimate_sample_sizes(X, y, tolerance=0.55, initial_size=30, test_size=50, step=60, random_state=0)
+    >>> estimate_sample_sizes(X, y, tolerance=0.6, initial_size=30, test_size=50, step=60, random_state=0)
+    SampleSizes: converged, the tolerance is reached
+      epsilon 0.5861 <= 0.6 with 180 rows after 3 steps; accuracy 0.820
+      class 1: 92 rows, 2 relevant variables
+      class 2: 88 rows, 2 relevant variables
 
     New rows from a simulation instead of a fixed table:
 
