@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, detection, growth, memory, selection, speed, startup
+from benchmarks import accuracy, detection, growth, memory, sample_size, selection, speed, startup
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "accuracy": accuracy,
     "selection": selection,
     "detection": detection,
+    "sample_size": sample_size,
 }
 
 
@@ -43,7 +44,7 @@ def main() -> None:
             parser.error(f"--{number} must be at least 1, got {getattr(arguments, number)}")
     if arguments.names == ["list"]:
         for name, benchmark in BENCHMARKS.items():
-            print(f"{name:9} {_title(benchmark)}")
+            print(f"{name:11} {_title(benchmark)}")
         return
     for name in arguments.names:
         if name not in BENCHMARKS:

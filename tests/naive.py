@@ -1,4 +1,4 @@
-"""Algorithms 1-3 of the paper as plain loops: the slow referee for every fast path.
+"""Algorithms 1-4 of the paper as plain loops: the slow referee for every fast path.
 
 Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
 It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
@@ -145,6 +145,111 @@ def classify(
     evidence = joint if max(joint.values()) > -math.inf else log_priors
     log_total = _log_sum_exp(list(evidence.values()))
     return joint, {label: math.exp(value - log_total) for label, value in evidence.items()}
+
+
+def density(X: ArrayLike, x: ArrayLike, h: ArrayLike) -> float:
+    """(1/n) sum_i prod_j (1/h_j) phi((x_j - x_ij)/h_j), in plain floats."""
+    X, x, h = np.asarray(X, dtype=float).tolist(), _floats(x), _floats(h)
+    total = 0.0
+    for row in X:
+        product = 1.0
+        for x_j, x_ij, h_j in zip(x, row, h, strict=True):
+            product *= math.exp(-(((x_j - x_ij) / h_j) ** 2) / 2) / (h_j * math.sqrt(2 * math.pi))
+        total += product
+    return total / len(X)
+
+
+def second_derivative(X: ArrayLike, x: ArrayLike, h: ArrayLike, j: int) -> float:
+    """Second derivative of the density with respect to x_j: phi'' (u) = (u^2 - 1) phi(u)."""
+    X, x, h = np.asarray(X, dtype=float).tolist(), _floats(x), _floats(h)
+    total = 0.0
+    for row in X:
+        u_j = (x[j] - row[j]) / h[j]
+        total += (u_j**2 - 1) / h[j] ** 2 * density([row], x, h)
+    return total / len(X)
+
+
+def equation_a2(n: int, r: int) -> float:
+    """A_y = n_y^((2 + r_y) / (4 + r_y))."""
+    return n ** ((2 + r) / (4 + r))
+
+
+def equation_b2(X: ArrayLike, samples: ArrayLike, bandwidths: ArrayLike) -> float:
+    """B_y from rows, samples predicted as y and the bandwidths there, all on the r relevant variables."""
+    n, r = np.shape(X)
+    alpha = 1.0  # integral of u^2 phi(u)
+    beta = math.sqrt((1 / (2 * math.sqrt(math.pi))) ** r)  # phi^2 integrates to 1 / (2 sqrt(pi))
+    first, second = [], []
+    for x, h in zip(samples, bandwidths, strict=True):
+        f = density(X, x, h)
+        k = [h_j * n ** (1 / (4 + r)) for h_j in h]
+        curvature = sum(k[j] ** 2 * second_derivative(X, x, h, j) for j in range(r))
+        first.append(abs(curvature) / f)
+        second.append(math.prod(k) ** -0.5 * math.sqrt(f) / f)
+    return alpha / 2 * sum(first) / len(first) + beta * sum(second) / len(second)
+
+
+def rearrange(B: list[float], r: list[int], N: int, low: int, high: list[int]) -> list[int]:
+    """Sizes that sum to N with A proportional to B: one row at a time for the class that lags most."""
+    n = [low] * len(B)
+    while sum(n) < N:
+        open_ = [y for y in range(len(B)) if n[y] < high[y]]
+        lagging = min(open_, key=lambda y: equation_a2(n[y] + 1, r[y]) / B[y])
+        n[lagging] += 1
+    return n
+
+
+def sample_sizes(
+    pools: Mapping[Hashable, ArrayLike],
+    *,
+    tolerance: float,
+    initial_size: int,
+    test_size: int,
+    step: int,
+    cutpoint: float,
+    floor: Callable[[float, float], float],
+) -> list[dict]:
+    """Algorithm 4 in raw units: what every pass found, until epsilon or the rows of a class come to an end.
+
+    The first ``test_size`` rows of a pool are its test samples, the next ones its training rows.
+    """
+    labels = list(pools)
+    tests = [(x, label) for label in labels for x in pools[label][:test_size]]
+    most = [len(pools[label]) - test_size for label in labels]
+    n = [initial_size] * len(labels)
+    passes = []
+    while True:
+        training = {
+            y: np.asarray(pools[y])[test_size : test_size + n_y] for y, n_y in zip(labels, n, strict=True)
+        }
+        priors = dict.fromkeys(labels, 1 / len(labels))
+        predicted = []
+        for x, _ in tests:
+            joint, _ = classify({y: (rows,) for y, rows in training.items()}, x, priors=priors, floor=floor)
+            predicted.append(max(joint, key=joint.get))
+        r, A, B = [], [], []
+        for y in labels:
+            n_y = len(training[y])
+            h0 = initial_bandwidth(n_y)
+            settings = {"h0": h0, "floor": floor(n_y, h0)}
+            z = zscores(mean_bandwidths(training[y], **settings))
+            R = [j for j, z_j in enumerate(z) if z_j <= cutpoint + 1e-9] or list(range(len(z)))
+            samples = [x for (x, _), label in zip(tests, predicted, strict=True) if label == y]
+            samples = samples or [x for x, label in tests if label == y]
+            h = [rodeo(training[y], x, **settings)[0] for x in samples]
+            r.append(len(R))
+            A.append(equation_a2(n_y, len(R)))
+            B.append(equation_b2(training[y][:, R], np.asarray(samples)[:, R], np.asarray(h)[:, R]))
+        epsilon = sum(A_y * B_y for A_y, B_y in zip(A, B, strict=True)) / sum(n)
+        right = sum(label == guess for (_, label), guess in zip(tests, predicted, strict=True))
+        passes.append(
+            {"sizes": n, "r": r, "A": A, "B": B, "epsilon": epsilon, "accuracy": right / len(tests)}
+        )
+        N = sum(n) + step
+        wanted = rearrange(B, r, N, initial_size, [N] * len(labels))
+        if epsilon <= tolerance or any(now == m < w for now, m, w in zip(n, most, wanted, strict=True)):
+            return passes
+        n = rearrange(B, r, min(N, sum(most)), initial_size, most)
 
 
 def _exponent(squares: list[Fraction], h: list[float]) -> Fraction:

@@ -2,7 +2,9 @@
 
 from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
+from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
+from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
 
@@ -14,4 +16,7 @@ __all__ = [
     "RodeoClassifierCV",
     "RodeoDensity",
     "RodeoSelector",
+    "SampleSizeDisplay",
+    "SampleSizes",
+    "estimate_sample_sizes",
 ]
