@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, detection, growth, memory, sample_size, selection, speed, startup
+from benchmarks import anchors, detection, growth, memory, sample_size, selection, speed, startup
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -14,7 +14,7 @@ BENCHMARKS = {
     "growth": growth,
     "memory": memory,
     "startup": startup,
-    "accuracy": accuracy,
+    "anchors": anchors,
     "selection": selection,
     "detection": detection,
     "sample_size": sample_size,

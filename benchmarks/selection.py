@@ -19,20 +19,13 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import beta
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KernelDensity, KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.neighbors import KernelDensity
 
 from benchmarks._measure import Figure, Options, Task, ratio, seconds, time_alternately
+from benchmarks._trials import Samples, Split, draw, rivals, spread
 from benchmarks.memory import _peak, _resident
 from corral import RodeoClassifier
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
-
-Samples = tuple[np.ndarray, np.ndarray]
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 # A share of at most one in a hundred cannot be told from fewer class-trials than these give.
 _LEAST_TRIALS = 20
@@ -64,7 +57,7 @@ def _simulated(options: Options) -> Iterator[Figure]:
     two = np.tile(np.arange(10) < 2, (5, 1))
     yield from _study(
         "ten groups 150/100",
-        partial(_draw, make_ten_groups, 150, 100),
+        partial(draw, make_ten_groups, 150, 100),
         six,
         exact={"zscore": 0.95, "shadow": -np.inf},
         accuracy=[
@@ -77,7 +70,7 @@ def _simulated(options: Options) -> Iterator[Figure]:
     )
     yield from _study(
         "shifted groups 200/150",
-        partial(_draw, make_shifted_groups, 200, 150),
+        partial(draw, make_shifted_groups, 200, 150),
         two,
         exact={"shadow": 0.90, "zscore": -np.inf},
         accuracy=[
@@ -110,7 +103,7 @@ def _study(
             label: RodeoClassifier(**settings, n_jobs=-1, random_state=seed)
             for label, settings, _ in accuracy
         }
-        for model_name, model in (models | _rivals(seed)).items():
+        for model_name, model in (models | rivals(seed)).items():
             scores.setdefault(model_name, []).append(model.fit(X, y).score(X_test, y_test))
     for rule, found in selected.items():
         relevant = np.array(found)
@@ -125,31 +118,11 @@ def _study(
     first = accuracy[0][0]
     for model_name, values in scores.items():
         mean, low = float(np.mean(values)), lows.get(model_name, -np.inf)
-        detail = _spread(values)
+        detail = spread(values)
         if model_name not in lows:
             ahead = mean - float(np.mean(scores[first]))
             detail += f"; {'AHEAD of' if ahead > 0 else 'behind'} '{first}' by {abs(ahead):.3f}"
         yield Figure(f"{name}: accuracy, {model_name}", mean, low, digits=4, detail=detail)
-
-
-def _rivals(seed: int) -> dict[str, Any]:
-    return {
-        "GaussianNB": GaussianNB(),
-        "5 nearest neighbours": KNeighborsClassifier(5),
-        "SVC (RBF, standardised)": make_pipeline(StandardScaler(), SVC()),
-        "random forest (100)": RandomForestClassifier(100, n_jobs=-1, random_state=seed),
-    }
-
-
-def _spread(values: list[float]) -> str:
-    """Standard error of the mean, and the range over trials."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
-
-
-def _draw(make: Callable[..., Samples], train: int, test: int, seed: int) -> Split:
-    random = np.random.RandomState(seed)
-    return *make(train, random_state=random), *make(test, random_state=random)
 
 
 # ------------------------------------------------------------------------------------- noise columns

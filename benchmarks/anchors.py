@@ -1,4 +1,4 @@
-"""Accuracy beside the paper's figures and beside other classifiers on the same splits.
+"""RodeoClassifier beside the paper's figures and beside other classifiers on the same splits.
 
 Trial s draws its data from the seed s. The real data are split by row, as in the paper; rows of one anuran
 recording are alike, so those figures do not tell how a classifier does on other animals.
@@ -12,18 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from benchmarks._measure import Figure, Options
+from benchmarks._trials import Split, draw, rivals, sample, spread
 from corral import RodeoClassifier
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
-
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 # Row 1 of the paper's Table 2: z-scores of the mean bandwidths of class 1, for variables 1 to 30.
 _TABLE_2_ROW_1 = np.array(
@@ -60,7 +53,7 @@ _ORDERS = tuple({"update": update} for update in _UPDATES)
 def run(options: Options) -> Iterator[Figure]:
     """Simulated data first, then the real ones where they are."""
     yield from _compare(
-        Data("ten groups 150/100", partial(_draw, make_ten_groups, 150, 100), _ORDERS, {0: (0.66, 0.71)}),
+        Data("ten groups 150/100", partial(draw, make_ten_groups, 150, 100), _ORDERS, {0: (0.66, 0.71)}),
         options,
     )
     for settings in _ORDERS:
@@ -68,7 +61,7 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _compare(
         Data(
             "shifted groups 200/150",
-            partial(_draw, make_shifted_groups, 200, 150),
+            partial(draw, make_shifted_groups, 200, 150),
             _ORDERS,
             {0: (0.765, 0.80)},
         ),
@@ -86,21 +79,12 @@ def _real_data() -> Iterator[Data]:
     scales = ({"scale": "standard"}, {"scale": None}, {"scale": "range"}, {"scale": "rank"})
     least = (0.955, np.inf)
     digits = load_optdigits(subset="all", return_X_y=True)
-    yield Data("optdigits 100/100", partial(_sample, *digits, 100, 100), scales, {0: least, 1: least})
+    yield Data("optdigits 100/100", partial(sample, *digits, 100, 100), scales, {0: least, 1: least})
     frogs = load_anuran(return_X_y=True)
-    yield Data("anuran 100/50", partial(_sample, *frogs, 100, 50))
-    yield Data("anuran + 5 noise 100/50", partial(_sample, *frogs, 100, 50, noise=5))
+    yield Data("anuran 100/50", partial(sample, *frogs, 100, 50))
+    yield Data("anuran + 5 noise 100/50", partial(sample, *frogs, 100, 50, noise=5))
     waves = load_waveform(return_X_y=True)
-    yield Data("waveform 100/100", partial(_sample, *waves, 100, 100))
-
-
-def _rivals(seed: int) -> dict[str, Any]:
-    return {
-        "GaussianNB": GaussianNB(),
-        "5 nearest neighbours": KNeighborsClassifier(5),
-        "SVC (RBF, standardised)": make_pipeline(StandardScaler(), SVC()),
-        "random forest (100)": RandomForestClassifier(100, n_jobs=-1, random_state=seed),
-    }
+    yield Data("waveform 100/100", partial(sample, *waves, 100, 100))
 
 
 def _compare(data: Data, options: Options) -> Iterator[Figure]:
@@ -113,13 +97,13 @@ def _compare(data: Data, options: Options) -> Iterator[Figure]:
             name: RodeoClassifier(**settings, n_jobs=-1)
             for name, settings in zip(names, data.settings, strict=True)
         }
-        for name, model in (models | _rivals(seed)).items():
+        for name, model in (models | rivals(seed)).items():
             scores.setdefault(name, []).append(model.fit(X, y).score(X_test, y_test))
     first = np.array(scores[names[0]])
     for i, (name, values) in enumerate(scores.items()):
         found = np.array(values)
         low, high = data.targets.get(i, (-np.inf, np.inf))
-        detail = _spread(found)
+        detail = spread(found)
         if name not in names:
             ahead = found.mean() - first.mean()
             detail += f"; {'AHEAD of' if ahead > 0 else 'behind'} the first line by {abs(ahead):.3f}"
@@ -151,33 +135,13 @@ def _table_2(settings: Mapping[str, Any], options: Options, high: float) -> Iter
     z, exact = [], []
     relevant = np.array([(np.arange(30) >= group) & (np.arange(30) < group + 6) for group in range(10)])
     for seed in range(options.seeds):
-        X, y, _, _ = _draw(make_ten_groups, 150, 1, seed)
+        X, y, _, _ = draw(make_ten_groups, 150, 1, seed)
         classifier = RodeoClassifier(**settings, n_jobs=-1).fit(X, y)
         z.append(classifier.zscores_[0])
         exact.append((classifier.relevant_ == relevant).all(axis=1).mean())
     difference = np.abs(np.mean(z, axis=0) - _TABLE_2_ROW_1)
     most = int(difference.argmax())
     name = f"ten groups: {settings['update']}"
-    detail = f"variable {most + 1}: paper {_TABLE_2_ROW_1[most]:.3f}, {_spread([row[most] for row in z])}"
+    detail = f"variable {most + 1}: paper {_TABLE_2_ROW_1[most]:.3f}, {spread([row[most] for row in z])}"
     yield Figure(f"{name}, z-scores off Table 2 by", difference.max(), high=high, digits=3, detail=detail)
-    yield Figure(f"{name}, classes with the exact variables", float(np.mean(exact)), detail=_spread(exact))
-
-
-def _spread(values: Any) -> str:
-    """Standard error of the mean, the range over trials, and how many they are."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
-
-
-def _draw(make: Callable[..., tuple[np.ndarray, np.ndarray]], train: int, test: int, seed: int) -> Split:
-    random = np.random.RandomState(seed)
-    return *make(train, random_state=random), *make(test, random_state=random)
-
-
-def _sample(X: np.ndarray, y: np.ndarray, train: int, test: int, seed: int, noise: int = 0) -> Split:
-    """Disjoint rows of each class, and standard normal noise columns."""
-    rng = np.random.default_rng(seed)
-    X = np.hstack([X, rng.standard_normal((len(X), noise))])
-    rows = np.array([rng.permutation(np.flatnonzero(y == label))[: train + test] for label in np.unique(y)])
-    first, second = rows[:, :train].ravel(), rows[:, train:].ravel()
-    return X[first], y[first], X[second], y[second]
+    yield Figure(f"{name}, classes with the exact variables", float(np.mean(exact)), detail=spread(exact))

@@ -1,0 +1,57 @@
+"""What trials of classifiers share: how rows are split, and who else takes part."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+Samples = tuple[np.ndarray, np.ndarray]
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def draw(make: Callable[..., Samples], train: int, test: int, seed: int) -> Split:
+    """New rows from a generator, so many per class for training and for the test."""
+    random = np.random.RandomState(seed)
+    return *make(train, random_state=random), *make(test, random_state=random)
+
+
+def sample(X: np.ndarray, y: np.ndarray, train: int, test: int, seed: int, noise: int = 0) -> Split:
+    """Disjoint rows of a table, and standard normal noise columns.
+
+    A class gives `train` rows for training, but at most two thirds of what it has. Classes have the same
+    shares of the test rows as of the training rows, and at most `test` rows there.
+    """
+    rng = np.random.default_rng(seed)
+    X = np.hstack([X, rng.standard_normal((len(X), noise))])
+    rows = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
+    sizes = [min(train, 2 * len(of_class) // 3) for of_class in rows]
+    left = [(len(of_class) - size, size) for of_class, size in zip(rows, sizes, strict=True)]
+    most, per = min([*left, (test, max(sizes))], key=lambda share: share[0] / share[1])
+    first = np.concatenate([of_class[:size] for of_class, size in zip(rows, sizes, strict=True)])
+    second = np.concatenate(
+        [of_class[size : size + size * most // per] for of_class, size in zip(rows, sizes, strict=True)]
+    )
+    return X[first], y[first], X[second], y[second]
+
+
+def rivals(seed: int) -> dict[str, Any]:
+    """What everybody has at hand, with scikit-learn's defaults; neighbours in two units, either may win."""
+    return {
+        "GaussianNB": GaussianNB(),
+        "5NN": make_pipeline(StandardScaler(), KNeighborsClassifier()),
+        "5NN raw": KNeighborsClassifier(),
+        "SVC": make_pipeline(StandardScaler(), SVC()),
+        "forest": RandomForestClassifier(random_state=seed),
+    }
+
+
+def spread(values: Any) -> str:
+    """Standard error of the mean, the range over trials, and how many they are."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
