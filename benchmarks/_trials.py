@@ -1,6 +1,8 @@
-"""What trials of classifiers share: how rows are split, and who else takes part."""
+"""What trials of classifiers share: how rows are split, who else takes part, what is kept of each."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,33 @@ def spread(values: Any) -> str:
     """Standard error of the mean, the range over trials, and how many they are."""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
+
+
+class Trials:
+    """Results by data, size, seed and model; where a file is given, one JSON line each.
+
+    What the file already has is not measured again, so a long run can be stopped and resumed. It knows
+    nothing of the code that it was made with: begin a new file after a change.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._found: dict[tuple[str, int, int, str], dict[str, Any]] = {}
+        if file is not None and file.exists():
+            for line in file.read_text().splitlines():
+                found = json.loads(line)
+                key = found.pop("data"), found.pop("size"), found.pop("seed"), found.pop("model")
+                self._found[key] = found
+
+    def measure(
+        self, data: str, size: int, seed: int, model: str, call: Callable[[], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The result of a trial, from the file or by a call."""
+        key = data, size, seed, model
+        if key not in self._found:
+            found = self._found[key] = dict(call())
+            if self._file is not None:
+                line = json.dumps({"data": data, "size": size, "seed": seed, "model": model, **found})
+                with self._file.open("a") as file:
+                    file.write(line + "\n")
+        return self._found[key]

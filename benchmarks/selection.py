@@ -7,23 +7,29 @@ many other columns were selected stands beside it, because a rule that selects n
 
 import json
 import os
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 from sklearn.neighbors import KernelDensity
 
-from benchmarks._measure import Figure, Options, Task, ratio, seconds, time_alternately
+from benchmarks._measure import (
+    Figure,
+    Options,
+    Task,
+    fresh_python,
+    peak,
+    ratio,
+    resident,
+    seconds,
+    time_alternately,
+)
 from benchmarks._trials import Samples, Split, draw, rivals, spread
-from benchmarks.memory import _peak, _resident
 from corral import RodeoClassifier
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
 
@@ -220,14 +226,7 @@ def _speed(options: Options) -> Iterator[Figure]:
 def _large_fit(rule: str) -> Iterator[Figure]:
     """Time and memory of a large fit, in a fresh process whose peak nothing else has raised."""
     code = f"from benchmarks.selection import child; child({rule!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    found = fresh_python(code)
     size = f"{_ROWS} x {_VARIABLES}, {_CLASSES} classes"
     detail = f"{size}; processor time {seconds(found['cpu'])}; exact set in {found['exact']} of {_CLASSES}"
     what = f"fit of 100,000 rows, 2 threads, rule={rule}"
@@ -255,9 +254,9 @@ def child(rule: str) -> None:
         RodeoClassifier(rule=rule, n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
 
     classifier = RodeoClassifier(rule=rule, n_jobs=2, random_state=0)
-    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": _resident()}
+    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": resident()}
     start, cpu = time.perf_counter(), time.process_time()
     classifier.fit(X, y)
-    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": _peak()}
+    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak()}
     found["exact"] = int((classifier.relevant_ == truth).all(axis=1).sum())
     print(json.dumps(found))
