@@ -71,9 +71,8 @@ class Trials:
         self._found: dict[tuple[str, int, int, str], dict[str, Any]] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
-                found = json.loads(line)
-                key = found.pop("data"), found.pop("size"), found.pop("seed"), found.pop("model")
-                self._found[key] = found
+                trial = json.loads(line)
+                self._found[trial["data"], trial["size"], trial["seed"], trial["model"]] = trial["found"]
 
     def measure(
         self, data: str, size: int, seed: int, model: str, call: Callable[[], Mapping[str, Any]]
@@ -83,7 +82,8 @@ class Trials:
         if key not in self._found:
             found = self._found[key] = dict(call())
             if self._file is not None:
-                line = json.dumps({"data": data, "size": size, "seed": seed, "model": model, **found})
+                # Results by themselves: one of them may have the name of a key.
+                line = json.dumps({"data": data, "size": size, "seed": seed, "model": model, "found": found})
                 with self._file.open("a") as file:
                     file.write(line + "\n")
         return self._found[key]
