@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -209,10 +210,13 @@ class RodeoClassifier(DensityClassifier):
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
-    scale : {"range", "standard", "rank"} or None, default="range"
+    scale : {"range", "standard", "rank", "whiten"} or None, default="range"
         Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
         column's range, its standard deviation, its rank (the share of training rows below, counting
-        ties half), or its own units.
+        ties half), or its own units. "whiten" mixes the standardised variables so that they are
+        uncorrelated within classes, on average over these, for densities of all variables
+        (``features="all"``). Relevance is still that of the original variables, in range units, and so
+        is the evidence of `explain`; only the bandwidths of `local_bandwidths` are of the mixed ones.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -336,7 +340,7 @@ class RodeoClassifier(DensityClassifier):
         bandwidth: Literal["local", "class", "initial"] = "local",
         features: Literal["all", "selected", "separate"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
-        scale: Literal["range", "standard", "rank"] | None = "range",
+        scale: Literal["range", "standard", "rank", "whiten"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
         rule: Literal["zscore", "shadow"] = "zscore",
@@ -437,7 +441,15 @@ class RodeoClassifier(DensityClassifier):
         label = joint.argmax(axis=1)
         rival = self._rivals(against, joint, label)
         samples = [
-            explain_sample(x, h[i, a], self._densities[a], h[i, b], self._densities[b], self._widths)
+            explain_sample(
+                x,
+                h[i, a],
+                self._densities[a],
+                h[i, b],
+                self._densities[b],
+                self._widths,
+                self._scale.mixing,
+            )
             for i, (x, a, b) in enumerate(zip(scaled, label, rival, strict=True))
         ]
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
@@ -491,7 +503,11 @@ class RodeoClassifier(DensityClassifier):
         if self.features == "separate" and self.bandwidth == "local":
             raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
         check_choice("rule", self.rule, ("zscore", "shadow"))
-        check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_choice("scale", self.scale, ("range", "standard", "rank", "whiten", None))
+        if self.scale == "whiten" and self.features != "all":
+            raise ValueError(
+                f"scale='whiten' mixes variables and needs features='all', got {self.features!r}."
+            )
         check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True)
         check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True)
         check_n_jobs(self.n_jobs)
@@ -504,19 +520,24 @@ class RodeoClassifier(DensityClassifier):
         settings, cutpoint = self._check_parameters()
         data = LabelledRows.sort(X, y, weights, classes)
         prior = check_priors(self.priors, data.counts)
-        learnt = Classes.learn(
+        learn = partial(
+            Classes.learn,
             data,
-            learn_scale(data.X, data.weights, self.scale),
             settings=settings,
-            shadows=self.rule == "shadow",
             random=check_random_state(self.random_state),
             computation=self._computation(),
         )
+        whitened = self.scale == "whiten"
+        units = learn_scale(data.X, data.weights, "range" if whitened else self.scale)
+        learnt = learn(units, shadows=self.rule == "shadow")
         relevant = learnt.relevant(self.rule, cutpoint)
+        estimated = learnt
+        if whitened:
+            estimated = learn(learn_scale(data.X, data.weights, "whiten", data.codes), shadows=False)
 
         self._training = X, y, weights  # nothing is kept of a call that fails before here
         self._widths = learnt.widths
-        self._scale = learnt.scale
+        self._scale = estimated.scale
         self._members = [data.numbers[which] for which in data.members()]
         self.classes_ = data.labels
         self.class_count_ = data.counts
@@ -529,7 +550,7 @@ class RodeoClassifier(DensityClassifier):
         else:
             self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
         self.relevant_ = relevant
-        self._densities = learnt.densities(self.bandwidth, self.features, relevant)
+        self._densities = estimated.densities(self.bandwidth, self.features, relevant)
         without = data.labels[(data.counts > 0.0) & ~relevant.any(axis=1)]
         if without.size and (self.features == "selected" or self.rule == "shadow"):
             warnings.warn(
