@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -35,6 +37,18 @@ class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
+@contextmanager
+def _unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 class DensityClassifier(ClassifierMixin, BaseEstimator):
     """What classifiers by class densities share.
 
@@ -57,7 +71,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+        with _unchanged_by_errors(self):
+            return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
 
     def partial_fit(
         self,
@@ -168,13 +183,13 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
 def joint_log_probability(log_density: Floats, prior: Floats, temperature: float, lapse: float) -> Floats:
     """Logarithm of prior times density^(1 / temperature), a share `lapse` of it spread by the prior."""
     with np.errstate(divide="ignore"):
-        log_prior = np.log(prior)
+        log_prior, log_rest = np.log(prior), np.log1p(-lapse)
     joint: Floats = log_density / temperature + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
     joint = np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
     if lapse > 0.0:
         spread = np.log(lapse) + log_prior + logsumexp(joint, axis=1, keepdims=True)
-        joint = np.logaddexp(np.log1p(-lapse) + joint, spread)
+        joint = np.logaddexp(log_rest + joint, spread)
     return joint
 
 

@@ -182,7 +182,7 @@ class RodeoClassifierCV(DensityClassifier):
         data = LabelledRows.sort(X, y, weights, classes)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
-        some = data.take(_choose(data, _shares(data.counts, SEARCH_ROWS), random))
+        some = data.take(_choose(data, _shares(data, SEARCH_ROWS), random))
         points = _choose(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
         lapse = 1.0 / (data.counts.sum() + 2.0)
         trial = Trial.prepare(some, points, prior, lapse, random)
@@ -283,7 +283,7 @@ class RodeoClassifierCV(DensityClassifier):
             ]
             for kind in kinds:
                 relevant = [part.relevant(kind.get("rule", "zscore"), cutpoint) for part in learnt]
-                if kind["features"] == "selected" and not np.any(relevant):
+                if kind["features"] == "selected" and "all" in self.features and not np.any(relevant):
                     continue  # the same as all variables
                 params.append({"scale": scale, "c0": float(c0), **kind})
                 densities.append(
@@ -370,7 +370,8 @@ class Trial:
         weights = np.ones(points.size) if data.weights is None else data.weights[points].copy()
         count = float(weights.sum())
         weights *= (prior / np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300))[codes]
-        return cls(data, points, folds, weights / weights.sum(), count, prior, lapse)
+        weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
+        return cls(data, points, folds, weights, count, prior, lapse)
 
     @property
     def codes(self) -> Integers:
@@ -378,8 +379,9 @@ class Trial:
         return self.data.codes[self.points]
 
     def parts(self) -> list[LabelledRows]:
-        """The rows without each of the folds."""
-        return [self.data.take(np.flatnonzero(self.folds != fold)) for fold in range(_N_FOLDS)]
+        """The rows without each of the folds; all of them where one fold has them all."""
+        others = [np.flatnonzero(self.folds != fold) for fold in range(_N_FOLDS)]
+        return [self.data.take(which) if which.size else self.data for which in others]
 
     def log_densities(
         self,
@@ -471,9 +473,10 @@ class Trial:
         return 0.5 * np.log(temperature) ** 2 / self.count
 
 
-def _shares(counts: Floats, most: int) -> Integers:
+def _shares(data: LabelledRows, most: int) -> Integers:
     """How many rows each class may have so that there are about `most`, and few classes are cut short."""
-    shares: Integers = np.maximum(np.ceil(counts / counts.sum() * most), 50).astype(np.int64)
+    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not their weights, take the time
+    shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * most), 50).astype(np.int64)
     return shares
 
 
