@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -52,7 +52,7 @@ def _unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
 class DensityClassifier(ClassifierMixin, BaseEstimator):
     """What classifiers by class densities share.
 
-    They learn rows at once or in parts, and derive all predictions from one joint log probability.
+    They learn rows at once or in parts, and derive all predictions from log probabilities.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -129,8 +129,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         y : ndarray of shape (n_samples,)
         """
-        joint = self.predict_joint_log_proba(X)
-        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -147,20 +147,6 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_proba: Floats = log_softmax(self.predict_joint_log_proba(X), axis=1)
-        return log_proba
-
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Floats, NDArray[Any], Floats | None]:
@@ -176,21 +162,30 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """Fit validated rows and keep them as `_training`; `classes` may name some without rows."""
 
     @abstractmethod
-    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class."""
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of the probability of each class, from which all predictions derive."""
 
 
-def joint_log_probability(log_density: Floats, prior: Floats, temperature: float, lapse: float) -> Floats:
-    """Logarithm of prior times density^(1 / temperature), a share `lapse` of it spread by the prior."""
+def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
+    """Logarithm of prior times density^(1 / temperature)."""
     with np.errstate(divide="ignore"):
-        log_prior, log_rest = np.log(prior), np.log1p(-lapse)
+        log_prior = np.log(prior)
     joint: Floats = log_density / temperature + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
-    joint = np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+
+def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
+    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+
+    Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
+    their last digit.
+    """
+    log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        spread = np.log(lapse) + log_prior + logsumexp(joint, axis=1, keepdims=True)
-        joint = np.logaddexp(log_rest + joint, spread)
-    return joint
+        with np.errstate(divide="ignore"):
+            log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + np.log(prior))
+    return log_proba
 
 
 class RodeoClassifier(DensityClassifier):
@@ -380,8 +375,21 @@ class RodeoClassifier(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probability(self.predict_joint_log_proba(X), self.class_prior_, self.lapse)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class, from which all predictions derive.
+        """Logarithm of prior times density^(1 / `temperature`) of each class.
 
         Parameters
         ----------
@@ -391,7 +399,7 @@ class RodeoClassifier(DensityClassifier):
         -------
         log_joint : ndarray of shape (n_samples, n_classes)
         """
-        return self._joint(self.log_density(X))
+        return joint_log_probability(self.log_density(X), self.class_prior_, self.temperature)
 
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
@@ -448,9 +456,10 @@ class RodeoClassifier(DensityClassifier):
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         scaled = self._scale.transform(queries)
         log_density, h = estimates(self._densities, scaled, bandwidths=True, **self._computation())
-        joint = self._joint(log_density)
-        label = joint.argmax(axis=1)
-        rival = self._rivals(against, joint, label)
+        joint = joint_log_probability(log_density, self.class_prior_, self.temperature)
+        log_proba = log_probability(joint, self.class_prior_, self.lapse)
+        label = log_proba.argmax(axis=1)
+        rival = self._rivals(against, log_proba, label)
         samples = [
             explain_sample(x, h[i, a], self._densities[a], h[i, b], self._densities[b], self._widths)
             for i, (x, a, b) in enumerate(zip(scaled, label, rival, strict=True))
@@ -460,7 +469,7 @@ class RodeoClassifier(DensityClassifier):
             samples,
             classes=self.classes_,
             pair=(label, rival),
-            proba=np.exp(log_softmax(joint, axis=1)),
+            proba=np.exp(log_proba),
             values=queries,
             bandwidths=h,
             feature_names=[str(name) for name in names],
@@ -555,14 +564,11 @@ class RodeoClassifier(DensityClassifier):
             )
         return self
 
-    def _joint(self, log_density: Floats) -> Floats:
-        return joint_log_probability(log_density, self.class_prior_, self.temperature, self.lapse)
-
-    def _rivals(self, against: ArrayLike | None, joint: Floats, label: Integers) -> Integers:
+    def _rivals(self, against: ArrayLike | None, log_proba: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""
         if against is None:
-            others = joint.copy()
-            others[np.arange(len(joint)), label] = -np.inf
+            others = log_proba.copy()
+            others[np.arange(len(label)), label] = -np.inf
             second: Integers = others.argmax(axis=1)
             # Where every other class has density zero, any of them is second.
             second[second == label] = (label[second == label] == 0).astype(np.int64)

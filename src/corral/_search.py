@@ -140,17 +140,12 @@ class RodeoClassifierCV(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`; see `RodeoClassifier.predict_log_proba`."""
+        return self._best().predict_log_proba(X)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times tempered density of each class, from which all predictions derive.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_joint : ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithm of prior times tempered density; see `RodeoClassifier.predict_joint_log_proba`."""
         return self._best().predict_joint_log_proba(X)
 
     def log_density(self, X: ArrayLike) -> Floats:
@@ -457,7 +452,7 @@ class Trial:
     def _losses(self, log_density: Floats, temperature: float) -> tuple[Floats, NDArray[np.bool_]]:
         """Minus the log probability of the right class, and whether it is the most probable one.
 
-        The probabilities are those of `joint_log_probability`, with fewer logarithms.
+        The probabilities are those of `RodeoClassifier.predict_proba`, with fewer logarithms.
         """
         with np.errstate(divide="ignore"):
             joint = log_density / temperature + np.log(self.prior)
