@@ -296,22 +296,22 @@ def log_densities_left_out(
     y: ArrayLike,
     labels: ArrayLike,
     folds: ArrayLike,
+    kinds: list[tuple[str, str]],
     *,
     c0: float,
-    bandwidth: str,
-    features: str,
     cutpoint: float,
     weights: ArrayLike | None = None,
-) -> list[list[float]]:
+) -> dict[tuple[str, str], list[list[float]]]:
     """Log densities of every row in every class as the search sees them, in raw units.
 
-    A row is left out of its class, one copy of it; bandwidths, relevant variables and widths are those of
-    the rows outside its fold (of all rows if there are none).
+    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
+    left out of its class, one copy of it; bandwidths, relevant variables and widths are those of the rows
+    outside its fold (of all rows if there are none).
     """
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     d = X.shape[1]
-    found: list[list[float]] = [[] for _ in X]
+    found: dict[tuple[str, str], list[list[float]]] = {kind: [[] for _ in X] for kind in kinds}
     for fold in sorted(set(folds.tolist())):
         part = folds != fold if (folds != fold).any() else np.ones(len(X), dtype=bool)
         widths = [float(max(X[part, j]) - min(X[part, j])) for j in range(d)]
@@ -319,21 +319,21 @@ def log_densities_left_out(
             learnt, of_class = part & (y == label), y == label
             n = float(sum(Fraction(m_i) for m_i in m[learnt].tolist()))
             h0 = initial_bandwidth(n, c0)
-            h = [h0] * d
+            means = [h0] * d
             if n > 0:
-                h = mean_bandwidths(X[learnt], h0=h0, floor=h0 / max(n, 1.0), weights=m[learnt])
-            relevant = [z <= cutpoint + 1e-9 and w > 0 for z, w in zip(zscores(h), widths, strict=True)]
-            used = relevant if features == "selected" and any(relevant) else [True] * d
-            h = [
-                (h_j if bandwidth == "class" else h0) if u else math.inf
-                for h_j, u in zip(h, used, strict=True)
-            ]
-            outside = sum(-math.log(w) for w, u in zip(widths, used, strict=True) if not u and w > 0)
-            log_density = product_log_density if features == "separate" else kernel_log_density
-            for i in np.flatnonzero(folds == fold):
-                left = m.copy()
-                left[i] -= min(1.0, left[i])
-                found[i].append(log_density(X[of_class], X[i], h, weights=left[of_class]) + outside)
+                means = mean_bandwidths(X[learnt], h0=h0, floor=h0 / max(n, 1.0), weights=m[learnt])
+            relevant = [z <= cutpoint + 1e-9 and w > 0 for z, w in zip(zscores(means), widths, strict=True)]
+            for bandwidth, features in kinds:
+                used = relevant if features == "selected" and any(relevant) else [True] * d
+                h = means if bandwidth == "class" else [h0] * d
+                h = [h_j if u else math.inf for h_j, u in zip(h, used, strict=True)]
+                outside = sum(-math.log(w) for w, u in zip(widths, used, strict=True) if not u and w > 0)
+                log_density = product_log_density if features == "separate" else kernel_log_density
+                for i in np.flatnonzero(folds == fold):
+                    left = m.copy()
+                    left[i] -= min(1.0, left[i])
+                    log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
+                    found[bandwidth, features][i].append(log_p + outside)
     return found
 
 
