@@ -311,6 +311,7 @@ def log_densities_left_out(
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     d = X.shape[1]
+    rodeo_runs = any(kind != ("initial", "all") for kind in kinds)
     found: dict[tuple[str, str], list[list[float]]] = {kind: [[] for _ in X] for kind in kinds}
     for fold in sorted(set(folds.tolist())):
         part = folds != fold if (folds != fold).any() else np.ones(len(X), dtype=bool)
@@ -320,7 +321,7 @@ def log_densities_left_out(
             n = float(sum(Fraction(m_i) for m_i in m[learnt].tolist()))
             h0 = initial_bandwidth(n, c0)
             means = [h0] * d
-            if n > 0:
+            if n > 0 and rodeo_runs:
                 means = mean_bandwidths(X[learnt], h0=h0, floor=h0 / max(n, 1.0), weights=m[learnt])
             relevant = [z <= cutpoint + 1e-9 and w > 0 for z, w in zip(zscores(means), widths, strict=True)]
             for bandwidth, features in kinds:
