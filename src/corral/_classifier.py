@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -36,10 +38,22 @@ class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
+@contextmanager
+def _unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 class DensityClassifier(ClassifierMixin, BaseEstimator):
     """What classifiers by class densities share.
 
-    They learn rows at once or in parts, and derive all predictions from one joint log probability.
+    They learn rows at once or in parts, and derive all predictions from log probabilities.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -58,7 +72,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+        with _unchanged_by_errors(self):
+            return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
 
     def partial_fit(
         self,
@@ -115,8 +130,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         y : ndarray of shape (n_samples,)
         """
-        joint = self.predict_joint_log_proba(X)
-        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -133,20 +148,6 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_proba: Floats = log_softmax(self.predict_joint_log_proba(X), axis=1)
-        return log_proba
-
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Floats, NDArray[Any], Floats | None]:
@@ -162,21 +163,30 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """Fit validated rows and keep them as `_training`; `classes` may name some without rows."""
 
     @abstractmethod
-    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class."""
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of the probability of each class, from which all predictions derive."""
 
 
-def joint_log_probability(log_density: Floats, prior: Floats, temperature: float, lapse: float) -> Floats:
-    """Logarithm of prior times density^(1 / temperature), a share `lapse` of it spread by the prior."""
+def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
+    """Logarithm of prior times density^(1 / temperature)."""
     with np.errstate(divide="ignore"):
         log_prior = np.log(prior)
     joint: Floats = log_density / temperature + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
-    joint = np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+
+def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
+    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+
+    Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
+    their last digit.
+    """
+    log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        spread = np.log(lapse) + log_prior + logsumexp(joint, axis=1, keepdims=True)
-        joint = np.logaddexp(np.log1p(-lapse) + joint, spread)
-    return joint
+        with np.errstate(divide="ignore"):
+            log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + np.log(prior))
+    return log_proba
 
 
 class RodeoClassifier(DensityClassifier):
@@ -369,8 +379,21 @@ class RodeoClassifier(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probability(self.predict_joint_log_proba(X), self.class_prior_, self.lapse)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class, from which all predictions derive.
+        """Logarithm of prior times density^(1 / `temperature`) of each class.
 
         Parameters
         ----------
@@ -380,7 +403,7 @@ class RodeoClassifier(DensityClassifier):
         -------
         log_joint : ndarray of shape (n_samples, n_classes)
         """
-        return self._joint(self.log_density(X))
+        return joint_log_probability(self.log_density(X), self.class_prior_, self.temperature)
 
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
@@ -437,9 +460,10 @@ class RodeoClassifier(DensityClassifier):
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         scaled = self._scale.transform(queries)
         log_density, h = estimates(self._densities, scaled, bandwidths=True, **self._computation())
-        joint = self._joint(log_density)
-        label = joint.argmax(axis=1)
-        rival = self._rivals(against, joint, label)
+        joint = joint_log_probability(log_density, self.class_prior_, self.temperature)
+        log_proba = log_probability(joint, self.class_prior_, self.lapse)
+        label = log_proba.argmax(axis=1)
+        rival = self._rivals(against, log_proba, label)
         samples = [
             explain_sample(
                 x,
@@ -457,7 +481,7 @@ class RodeoClassifier(DensityClassifier):
             samples,
             classes=self.classes_,
             pair=(label, rival),
-            proba=np.exp(log_softmax(joint, axis=1)),
+            proba=np.exp(log_proba),
             values=queries,
             bandwidths=h,
             feature_names=[str(name) for name in names],
@@ -561,14 +585,11 @@ class RodeoClassifier(DensityClassifier):
             )
         return self
 
-    def _joint(self, log_density: Floats) -> Floats:
-        return joint_log_probability(log_density, self.class_prior_, self.temperature, self.lapse)
-
-    def _rivals(self, against: ArrayLike | None, joint: Floats, label: Integers) -> Integers:
+    def _rivals(self, against: ArrayLike | None, log_proba: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""
         if against is None:
-            others = joint.copy()
-            others[np.arange(len(joint)), label] = -np.inf
+            others = log_proba.copy()
+            others[np.arange(len(label)), label] = -np.inf
             second: Integers = others.argmax(axis=1)
             # Where every other class has density zero, any of them is second.
             second[second == label] = (label[second == label] == 0).astype(np.int64)

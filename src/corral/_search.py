@@ -145,17 +145,12 @@ class RodeoClassifierCV(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`; see `RodeoClassifier.predict_log_proba`."""
+        return self._best().predict_log_proba(X)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times tempered density of each class, from which all predictions derive.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_joint : ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithm of prior times tempered density; see `RodeoClassifier.predict_joint_log_proba`."""
         return self._best().predict_joint_log_proba(X)
 
     def log_density(self, X: ArrayLike) -> Floats:
@@ -187,7 +182,7 @@ class RodeoClassifierCV(DensityClassifier):
         data = LabelledRows.sort(X, y, weights, classes)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
-        some = data.take(_choose(data, _shares(data.counts, SEARCH_ROWS), random))
+        some = data.take(_choose(data, _shares(data, SEARCH_ROWS), random))
         points = _choose(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
         lapse = 1.0 / (data.counts.sum() + 2.0)
         trial = Trial.prepare(some, points, prior, lapse, random)
@@ -382,7 +377,8 @@ class Trial:
         weights = np.ones(points.size) if data.weights is None else data.weights[points].copy()
         count = float(weights.sum())
         weights *= (prior / np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300))[codes]
-        return cls(data, points, folds, weights / weights.sum(), count, prior, lapse)
+        weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
+        return cls(data, points, folds, weights, count, prior, lapse)
 
     @property
     def codes(self) -> Integers:
@@ -390,8 +386,9 @@ class Trial:
         return self.data.codes[self.points]
 
     def parts(self) -> list[LabelledRows]:
-        """The rows without each of the folds."""
-        return [self.data.take(np.flatnonzero(self.folds != fold)) for fold in range(_N_FOLDS)]
+        """The rows without each of the folds; all of them where one fold has them all."""
+        others = [np.flatnonzero(self.folds != fold) for fold in range(_N_FOLDS)]
+        return [self.data.take(which) if which.size else self.data for which in others]
 
     def log_densities(
         self,
@@ -470,7 +467,7 @@ class Trial:
     def _losses(self, log_density: Floats, temperature: float) -> tuple[Floats, NDArray[np.bool_]]:
         """Minus the log probability of the right class, and whether it is the most probable one.
 
-        The probabilities are those of `joint_log_probability`, with fewer logarithms.
+        The probabilities are those of `RodeoClassifier.predict_proba`, with fewer logarithms.
         """
         with np.errstate(divide="ignore"):
             joint = log_density / temperature + np.log(self.prior)
@@ -486,9 +483,10 @@ class Trial:
         return 0.5 * np.log(temperature) ** 2 / self.count
 
 
-def _shares(counts: Floats, most: int) -> Integers:
+def _shares(data: LabelledRows, most: int) -> Integers:
     """How many rows each class may have so that there are about `most`, and few classes are cut short."""
-    shares: Integers = np.maximum(np.ceil(counts / counts.sum() * most), 50).astype(np.int64)
+    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not their weights, take the time
+    shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * most), 50).astype(np.int64)
     return shares
 
 
