@@ -3,7 +3,15 @@
 from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
 from corral._explain import Explanation
+from corral._lspc import LSPClassifier
 from corral._selector import RodeoSelector
 
 __version__ = "0.1.0"
-__all__ = ["EmptySelectionWarning", "Explanation", "RodeoClassifier", "RodeoDensity", "RodeoSelector"]
+__all__ = [
+    "EmptySelectionWarning",
+    "Explanation",
+    "LSPClassifier",
+    "RodeoClassifier",
+    "RodeoDensity",
+    "RodeoSelector",
+]

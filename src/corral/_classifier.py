@@ -27,6 +27,7 @@ from corral._rodeo import (
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
+    check_classes,
     check_integer,
     check_n_jobs,
     check_number,
@@ -470,10 +471,7 @@ class RodeoClassifier(ClassifierMixin, BaseEstimator):
             numbers = np.flatnonzero(weights)
             X, y, weights = X[numbers], y[numbers], weights[numbers]
         settings, cutpoint = self._check_parameters()
-        all_classes = np.unique(y) if classes is None else np.union1d(classes, y)
-        if all_classes.size < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {all_classes.tolist()[0]!r}.")
-        codes = np.searchsorted(all_classes, y)
+        all_classes, codes = check_classes(y, classes)
         counts = np.bincount(codes, weights, minlength=all_classes.size).astype(np.float64)
         prior = check_priors(self.priors, counts)
         scale = learn_scale(X, weights, self.scale)
