@@ -6,7 +6,18 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, detection, growth, lspc, memory, sample_size, selection, speed, startup
+from benchmarks import (
+    accuracy,
+    anchors,
+    detection,
+    growth,
+    lspc,
+    memory,
+    sample_size,
+    selection,
+    speed,
+    startup,
+)
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -14,6 +25,7 @@ BENCHMARKS = {
     "growth": growth,
     "memory": memory,
     "startup": startup,
+    "anchors": anchors,
     "accuracy": accuracy,
     "selection": selection,
     "detection": detection,
@@ -38,6 +50,12 @@ def main() -> None:
     parser.add_argument(
         "--queries", type=int, default=defaults.queries, help="queries for 'memory' (%(default)s)"
     )
+    parser.add_argument(
+        "--trials",
+        type=Path,
+        metavar="FILE",
+        help="keep each trial of 'accuracy' in a file as a line of JSON; those it has are not repeated",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
     arguments = parser.parse_args()
     for number in ("repeats", "seeds", "queries"):
@@ -52,7 +70,7 @@ def main() -> None:
             parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     run(
         arguments.names or list(BENCHMARKS),
-        Options(arguments.repeats, arguments.seeds, arguments.queries),
+        Options(arguments.repeats, arguments.seeds, arguments.queries, arguments.trials),
         arguments.json,
     )
 
@@ -91,7 +109,12 @@ def run(names: list[str], options: Options, file: Path | None) -> None:
             {k: None if v in (float("inf"), -float("inf")) else v for k, v in row.items()} for row in rows
         ]
         file.write_text(
-            json.dumps({"machine": facts, "options": asdict(options), "figures": plain}, indent=2) + "\n"
+            json.dumps(
+                {"machine": facts, "options": asdict(options), "figures": plain},
+                indent=2,
+                default=str,  # a path
+            )
+            + "\n"
         )
 
 

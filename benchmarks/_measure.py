@@ -1,15 +1,19 @@
 """What every benchmark shares: a figure with its target, alternating timings, facts about the machine."""
 
 import gc
+import json
 import math
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 from threadpoolctl import ThreadpoolController
@@ -24,11 +28,13 @@ class Options:
     repeats : rounds of every timing.
     seeds : trials of every accuracy.
     queries : queries of the memory benchmark.
+    trials : file that keeps the trials of the accuracy benchmark.
     """
 
     repeats: int = 7
     seeds: int = 20
     queries: int = 1000
+    trials: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,39 @@ def ratio(
 def seconds(t: float) -> str:
     """A duration as text."""
     return f"{t:.2f} s" if t >= 1.0 else f"{1e3 * t:.3g} ms"
+
+
+def fresh_python(code: str, **environment: str) -> Any:
+    """Run code in a fresh interpreter and return what it prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def resident() -> float:
+    """Memory of this process in MB (10^6 bytes)."""
+    return psutil.Process().memory_info().rss / 1e6
+
+
+def peak() -> float:
+    """The most memory that was ever resident in this process, in MB."""
+    # On Linux, getrusage also counts what the parent held when it started this process, so the kernel's
+    # own record for the current program comes first.
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    import resource  # not on Windows
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def machine() -> dict[str, str]:

@@ -1,183 +1,360 @@
-"""Accuracy beside the paper's figures and beside other classifiers on the same splits.
+"""RodeoClassifierCV beside other classifiers: accuracy, probabilities and costs on the same splits.
 
-Trial s draws its data from the seed s. The real data are split by row, as in the paper; rows of one anuran
-recording are alike, so those figures do not tell how a classifier does on other animals.
+Trial s draws rows and random numbers from the seed s. Every model has its defaults and one thread; SVC and
+5NN see standardised columns, "5NN raw" the columns as they are. No test row is seen before the test.
+
+The log loss takes no probability for less than 2.2e-16, as scikit-learn does. Votes of neighbours or trees
+that say 0 make it large, so it is also shown "smoothed": after every model has given 1 / (n + 2) of its
+probability to all classes alike, n being the number of training rows. The Brier score is the sum over
+classes; the expected calibration error has 15 bins of equal width, by the probability of the most probable
+class, and small test sets raise it. Times are processor seconds.
+
+The sizes of the targets have as many trials as `--seeds` says, other sizes at most three. Rows of one anuran
+recording are alike and may fall on both sides of a split. digits are the test rows of optdigits.
 """
 
+import json
 import os
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from scipy.stats import rankdata
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options
-from corral import RodeoClassifier
+from benchmarks._measure import Figure, Options, fresh_python, peak, resident, seconds
+from benchmarks._trials import Split, Trials, draw, rivals, sample, spread
+from benchmarks.kernel_naive_bayes import KernelNaiveBayes
+from corral import RodeoClassifierCV
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
 
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+_SIZES = (30, 100, 300)
+_TEST_ROWS = 1000
+_SEEDS_OF_OTHER_SIZES = 3
+_N_BINS = 15
+_OWN = "corral"
 
-# Row 1 of the paper's Table 2: z-scores of the mean bandwidths of class 1, for variables 1 to 30.
-_TABLE_2_ROW_1 = np.array(
-    [
-        *(-2.4945, -2.2906, -2.0713, -1.7927, -1.5563, -1.3577, 0.4271, 0.4578, 0.5111, 0.4665),
-        *(0.4570, 0.4687, 0.4126, 0.4872, 0.4917, 0.5714, 0.4831, 0.5172, 0.3807, 0.4928),
-        *(0.4685, 0.4576, 0.4486, 0.5553, 0.5031, 0.5277, 0.4911, 0.5012, 0.4959, 0.4890),
-    ]
-)
+Results = dict[tuple[str, int], dict[str, list[dict[str, Any]]]]  # by data and size, by model, by seed
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set and what is expected of `RodeoClassifier` on it.
+    """A data set, and what is expected on it.
 
     Attributes
     ----------
-    name : with the numbers of training and test rows per class.
-    split : draws training and test rows from a seed.
-    settings : of `RodeoClassifier`; the others are compared with the first.
-    targets : bounds of the mean accuracy, by position in `settings`.
+    name : in tables.
+    split : draws training and test rows, given training rows per class and a seed.
+    size : training rows per class for which targets hold.
+    accuracy, log_loss : the targets.
+    ships : whether it comes with scikit-learn.
     """
 
     name: str
-    split: Callable[[int], Split]
-    settings: tuple[Mapping[str, Any], ...] = ({"scale": "range"}, {"scale": "standard"})
-    targets: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    split: Callable[[int, int], Split]
+    size: int = 100
+    accuracy: float = -np.inf
+    log_loss: float = np.inf
+    ships: bool = False
 
-
-_UPDATES = ("simultaneous", "sequential")
-_ORDERS = tuple({"update": update} for update in _UPDATES)
+    def sizes(self) -> list[int]:
+        """Sizes that differ: where two thirds of the rows are fewer than asked for, they are taken once."""
+        rows: dict[int, int] = {}
+        for size in sorted({*_SIZES, self.size}):
+            rows.setdefault(len(self.split(size, 0)[1]), size)
+        return list(rows.values())
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Simulated data first, then the real ones where they are."""
-    yield from _compare(
-        Data("ten groups 150/100", partial(_draw, make_ten_groups, 150, 100), _ORDERS, {0: (0.66, 0.71)}),
-        options,
-    )
-    for settings in _ORDERS:
-        yield from _table_2(settings, options, high=0.15 if settings is _ORDERS[0] else np.inf)
-    yield from _compare(
-        Data(
-            "shifted groups 200/150",
-            partial(_draw, make_shifted_groups, 200, 150),
-            _ORDERS,
-            {0: (0.765, 0.80)},
-        ),
-        options,
-    )
-    if not os.environ.get("CORRAL_DATA"):
-        print("  optdigits, anuran, waveform: not measured, because CORRAL_DATA does not name a data folder")
-        return
-    for data in _real_data():
-        yield from _compare(data, options)
-        yield _ends(data)
+    """Targets first, then what only tables show."""
+    trials = Trials(options.trials)
+    sets = list(_data())
+    if find_spec("interpret") is None:
+        print("  EBM: not measured, because interpret is not installed")
+    results: Results = {}
+    _fill(results, [(data, data.size) for data in sets], trials, options.seeds)
+    yield from _targets(sets, results)
+    yield from _noise_labels([data for data in sets if data.ships], trials, options.seeds)
+    yield from _costs(trials)
+    others = [(data, size) for data in sets for size in data.sizes() if size != data.size]
+    _fill(results, others, trials, min(options.seeds, _SEEDS_OF_OTHER_SIZES))
+    _tables("sizes of the targets", [(data.name, data.size) for data in sets], results)
+    for size in _SIZES:
+        _tables(f"{size} rows per class", [(data.name, size) for data in sets], results)
 
 
-def _real_data() -> Iterator[Data]:
-    scales = ({"scale": "standard"}, {"scale": None}, {"scale": "range"}, {"scale": "rank"})
-    least = (0.955, np.inf)
-    digits = load_optdigits(subset="all", return_X_y=True)
-    yield Data("optdigits 100/100", partial(_sample, *digits, 100, 100), scales, {0: least, 1: least})
-    frogs = load_anuran(return_X_y=True)
-    yield Data("anuran 100/50", partial(_sample, *frogs, 100, 50))
-    yield Data("anuran + 5 noise 100/50", partial(_sample, *frogs, 100, 50, noise=5))
-    waves = load_waveform(return_X_y=True)
-    yield Data("waveform 100/100", partial(_sample, *waves, 100, 100))
+# ---------------------------------------------------------------------------------------------- trials
 
 
-def _rivals(seed: int) -> dict[str, Any]:
-    return {
-        "GaussianNB": GaussianNB(),
-        "5 nearest neighbours": KNeighborsClassifier(5),
-        "SVC (RBF, standardised)": make_pipeline(StandardScaler(), SVC()),
-        "random forest (100)": RandomForestClassifier(100, n_jobs=-1, random_state=seed),
+def _fill(results: Results, cases: Sequence[tuple[Data, int]], trials: Trials, seeds: int) -> None:
+    """Try all models, seed by seed: a run that was stopped has the same trials of every data set."""
+    for seed in range(seeds):
+        for data, size in cases:
+            by_model = results.setdefault((data.name, size), {})
+            for model in _models(seed):
+                call = partial(_try, data, size, seed, model)
+                by_model.setdefault(model, []).append(trials.measure(data.name, size, seed, model, call))
+
+
+def _data() -> Iterator[Data]:
+    groups = partial(_draw, make_ten_groups, 10)
+    yield Data("ten groups", groups, 150, accuracy=0.885, log_loss=0.30)
+    groups = partial(_draw, make_shifted_groups, 5)
+    yield Data("shifted groups 5", groups, 200, accuracy=0.80, log_loss=0.50)
+    if os.environ.get("CORRAL_DATA"):
+        frogs = load_anuran(return_X_y=True)
+        yield Data("anuran", partial(_sample, *frogs), accuracy=0.96)
+        yield Data("anuran + 5 noise", partial(_sample, *frogs, noise=5), accuracy=0.94)
+        yield Data("waveform", partial(_sample, *load_waveform(return_X_y=True)), accuracy=0.79)
+        digits = load_optdigits(subset="all", return_X_y=True)
+        yield Data("optdigits", partial(_sample, *digits), accuracy=0.955)
+    else:
+        print("  anuran, waveform, optdigits: not measured, because CORRAL_DATA does not name a data folder")
+    for load in (load_iris, load_wine, load_breast_cancer, load_digits):
+        name = load.__name__.removeprefix("load_").replace("_", " ")
+        yield Data(name, partial(_sample, *load(return_X_y=True)), ships=True)
+
+
+def _draw(make: Callable[..., Any], n_classes: int, size: int, seed: int) -> Split:
+    return draw(make, size, _TEST_ROWS // n_classes, seed)
+
+
+def _sample(X: np.ndarray, y: np.ndarray, size: int, seed: int, noise: int = 0) -> Split:
+    return sample(X, y, size, _TEST_ROWS // len(np.unique(y)), seed, noise)
+
+
+class _ProbabilisticSVC(CalibratedClassifierCV):
+    """Labels of the SVC itself, probabilities by a sigmoid of its cross-fitted decision function."""
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        (fitted,) = self.calibrated_classifiers_
+        return fitted.estimator.predict(X)
+
+
+def _models(seed: int) -> dict[str, Any]:
+    models = {_OWN: RodeoClassifierCV(n_jobs=1, random_state=seed), **rivals(seed)}
+    models["SVC"] = _ProbabilisticSVC(models["SVC"], ensemble=False)
+    models["KDE NB"] = KernelNaiveBayes()
+    models["boosting"] = HistGradientBoostingClassifier(random_state=seed)
+    if find_spec("interpret") is not None:
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        models["EBM"] = ExplainableBoostingClassifier(n_jobs=1, random_state=seed)
+    return models
+
+
+def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
+    """Fit a model to one split and judge it."""
+    _compile()
+    X, y, X_test, y_test = data.split(size, seed)
+    model = _models(seed)[name]
+    with threadpool_limits(1):
+        start = time.process_time()
+        model.fit(X, y)
+        fitted = time.process_time()
+        P = model.predict_proba(X_test)
+        predicted = time.process_time()
+        labels = model.predict(X_test)
+    codes = np.searchsorted(model.classes_, y_test)
+    right = P[np.arange(len(P)), codes]
+    lapse = 1.0 / (len(y) + 2.0)
+    found = {
+        "rows": len(y),
+        "test_rows": len(y_test),
+        "accuracy": (labels == y_test).mean(),
+        "log_loss": -np.log(np.maximum(right, np.finfo(float).eps)).mean(),
+        "smoothed": -np.log((1.0 - lapse) * right + lapse / P.shape[1]).mean(),
+        "brier": ((P - np.eye(P.shape[1])[codes]) ** 2).sum(axis=1).mean(),
+        "calibration": _calibration_error(P.max(axis=1), P.argmax(axis=1) == codes),
+        "fit": fitted - start,
+        "predict": predicted - fitted,
     }
+    if name == _OWN:
+        found["chosen"] = model.best_params_
+    return {key: float(value) if isinstance(value, np.floating) else value for key, value in found.items()}
 
 
-def _compare(data: Data, options: Options) -> Iterator[Figure]:
-    """Mean accuracies over the seeds; rivals also by their paired difference to the first setting."""
-    scores: dict[str, list[float]] = {}
-    names = ["RodeoClassifier " + ", ".join(f"{k}={v}" for k, v in s.items()) for s in data.settings]
-    for seed in range(options.seeds):
-        X, y, X_test, y_test = data.split(seed)
-        models = {
-            name: RodeoClassifier(**settings, n_jobs=-1)
-            for name, settings in zip(names, data.settings, strict=True)
+def _calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
+    """Mean over rows of the distance between confidence and accuracy in a row's bin."""
+    bins = np.minimum((confidence * _N_BINS).astype(int), _N_BINS - 1)
+    return float(np.abs(np.bincount(bins, confidence - right)).sum() / len(bins))
+
+
+@cache
+def _compile() -> None:
+    """Fit once, so that no trial pays for compiled code."""
+    X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        RodeoClassifierCV(n_jobs=1, random_state=0).fit(X, y).predict_proba(X)
+
+
+# --------------------------------------------------------------------------------------------- targets
+
+
+def _values(results: Results, data: Data, model: str, metric: str) -> np.ndarray:
+    """A metric by seed, at the size of the target."""
+    return np.array([found[metric] for found in results[data.name, data.size][model]])
+
+
+def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
+    mean = {
+        (data.name, model, metric): _values(results, data, model, metric).mean()
+        for data in sets
+        for model in results[data.name, data.size]
+        for metric in ("accuracy", "log_loss", "smoothed", "calibration")
+    }
+    for data in sets:
+        for metric, low, high in (
+            ("accuracy", data.accuracy, np.inf),
+            ("log_loss", -np.inf, data.log_loss),
+        ):
+            if np.isfinite(low) or np.isfinite(high):
+                values = _values(results, data, _OWN, metric)
+                what = f"{data.name}, {data.size} per class: {metric.replace('_', ' ')}"
+                yield Figure(what, values.mean(), low, high, digits=4, detail=spread(values))
+    ships = [data for data in sets if data.ships]
+    for data in ships:
+        ahead = _values(results, data, _OWN, "accuracy") - _values(results, data, "SVC", "accuracy")
+        detail = f"{mean[data.name, _OWN, 'accuracy']:.4f}; difference {spread(ahead)}"
+        yield Figure(f"{data.name}: accuracy, ahead of SVC", ahead.mean(), -0.02, digits=4, detail=detail)
+    for rival, low in (("5NN", 0.0), ("5NN raw", -np.inf), ("GaussianNB", 0.0)):
+        by_set = {
+            data.name: mean[data.name, _OWN, "accuracy"] - mean[data.name, rival, "accuracy"]
+            for data in ships
         }
-        for name, model in (models | _rivals(seed)).items():
-            scores.setdefault(name, []).append(model.fit(X, y).score(X_test, y_test))
-    first = np.array(scores[names[0]])
-    for i, (name, values) in enumerate(scores.items()):
-        found = np.array(values)
-        low, high = data.targets.get(i, (-np.inf, np.inf))
-        detail = _spread(found)
-        if name not in names:
-            ahead = found.mean() - first.mean()
-            detail += f"; {'AHEAD of' if ahead > 0 else 'behind'} the first line by {abs(ahead):.3f}"
-            detail += f", ahead in {int((found > first).sum())} of {len(found)}"
-        yield Figure(f"{data.name}: {name}", found.mean(), low, high, digits=4, detail=detail)
-
-
-def _ends(data: Data) -> Figure:
-    """Point masses (constant pixels, mfcc_1) must not keep the loop going or spoil a probability."""
-    ways = [(scale, update) for scale in ("range", "standard", "rank", None) for update in _UPDATES]
-    X, y, X_test, _ = data.split(0)
-    failed = []
-    for scale, update in ways:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            P = RodeoClassifier(scale=scale, update=update, n_jobs=-1).fit(X, y).predict_proba(X_test)
-        if caught or not np.isfinite(P).all() or np.abs(P.sum(axis=1) - 1.0).max() > 1e-12:
-            failed.append(f"{scale}, {update}")
-    return Figure(
-        f"{data.name}: scales and orders that end well, of {len(ways)}",
-        len(ways) - len(failed),
-        low=len(ways),
-        digits=0,
-        detail="; ".join(failed) or "finite, sums within 1e-12 of 1, no warnings; seed 0",
+        detail = ", ".join(f"{name} {ahead:+.4f}" for name, ahead in by_set.items())
+        what = f"mean accuracy on scikit-learn's sets, ahead of {rival}"
+        yield Figure(what, float(np.mean(list(by_set.values()))), low, digits=4, detail=detail)
+    errors = {data.name: mean[data.name, _OWN, "calibration"] for data in sets}
+    yield Figure(
+        "expected calibration error, mean over sets",
+        float(np.mean(list(errors.values()))),
+        high=0.05,
+        digits=4,
+        detail=", ".join(f"{name} {error:.3f}" for name, error in errors.items()),
     )
+    for metric, low in (("log_loss", 0.8), ("smoothed", -np.inf)):
+        ahead_of = {
+            rival: [
+                data.name for data in sets if mean[data.name, rival, metric] <= mean[data.name, _OWN, metric]
+            ]
+            for rival in ("5NN", "GaussianNB")
+        }
+        lost = {name for names in ahead_of.values() for name in names}
+        detail = "; ".join(f"{rival} ahead: {', '.join(names) or '-'}" for rival, names in ahead_of.items())
+        what = f"sets with {'smoothed ' if metric == 'smoothed' else ''}log loss below 5NN's and GaussianNB's"
+        yield Figure(what, 1.0 - len(lost) / len(sets), low, detail=detail)
 
 
-def _table_2(settings: Mapping[str, Any], options: Options, high: float) -> Iterator[Figure]:
-    z, exact = [], []
-    relevant = np.array([(np.arange(30) >= group) & (np.arange(30) < group + 6) for group in range(10)])
-    for seed in range(options.seeds):
-        X, y, _, _ = _draw(make_ten_groups, 150, 1, seed)
-        classifier = RodeoClassifier(**settings, n_jobs=-1).fit(X, y)
-        z.append(classifier.zscores_[0])
-        exact.append((classifier.relevant_ == relevant).all(axis=1).mean())
-    difference = np.abs(np.mean(z, axis=0) - _TABLE_2_ROW_1)
-    most = int(difference.argmax())
-    name = f"ten groups: {settings['update']}"
-    detail = f"variable {most + 1}: paper {_TABLE_2_ROW_1[most]:.3f}, {_spread([row[most] for row in z])}"
-    yield Figure(f"{name}, z-scores off Table 2 by", difference.max(), high=high, digits=3, detail=detail)
-    yield Figure(f"{name}, classes with the exact variables", float(np.mean(exact)), detail=_spread(exact))
+def _noise_labels(sets: Sequence[Data], trials: Trials, seeds: int) -> Iterator[Figure]:
+    """The score that the search reports where there is nothing to find: labels of real rows, shuffled."""
+    for data in sets:
+        found = [
+            trials.measure(f"{data.name}, noise labels", data.size, seed, _OWN, partial(_shuffle, data, seed))
+            for seed in range(seeds)
+        ]
+        off = np.array([(each["best_score"] - each["chance"]) / each["error"] for each in found])
+        scores = [each["best_score"] for each in found]
+        yield Figure(
+            f"{data.name}, noise labels: best_score_ off chance, worst seed",
+            float(np.abs(off).max()),
+            high=3.0,
+            unit=" se",
+            detail=f"mean {off.mean():+.2f} se; chance {found[0]['chance']:.3f}, mean score "
+            f"{np.mean(scores):.3f}; {spread(scores)}",
+        )
 
 
-def _spread(values: Any) -> str:
-    """Standard error of the mean, the range over trials, and how many they are."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
+def _shuffle(data: Data, seed: int) -> dict[str, float]:
+    X, y, _, _ = data.split(data.size, seed)
+    y = np.random.default_rng(seed).permutation(y)
+    model = RodeoClassifierCV(n_jobs=1, random_state=seed).fit(X, y)
+    # Classes weigh alike in the score, so its variance is the mean of theirs, divided by the classes.
+    chance = 1.0 / len(model.classes_)
+    error = np.sqrt(chance * (1.0 - chance) * chance**2 * (1.0 / np.bincount(y)).sum())
+    return {"best_score": model.best_score_, "chance": chance, "error": float(error)}
 
 
-def _draw(make: Callable[..., tuple[np.ndarray, np.ndarray]], train: int, test: int, seed: int) -> Split:
-    random = np.random.RandomState(seed)
-    return *make(train, random_state=random), *make(test, random_state=random)
+def _costs(trials: Trials) -> Iterator[Figure]:
+    """Time and memory of a fit on two threads, in fresh processes whose peak nothing else has raised."""
+    for per_class, d, high in ((150, 30, 10.0), (2000, 20, 120.0)):
+        call = partial(fresh_python, f"from benchmarks.accuracy import child; child({per_class}, {d})")
+        found = trials.measure(f"ten groups x {d}, 2 threads", per_class, 0, _OWN, call)
+        detail = f"processor time {seconds(found['cpu'])}; on {found['processors']} processors"
+        what = f"fit of {10 * per_class} x {d}, 10 classes, 2 threads"
+        yield Figure(what, found["time"], high=high, unit=" s", digits=1, detail=detail)
+        detail = f"data {found['data']:.1f} MB, process before {found['before']:.0f} MB"
+        added = found["peak"] - found["before"]
+        yield Figure("  peak memory above the data", added, unit=" MB", digits=0, detail=detail)
 
 
-def _sample(X: np.ndarray, y: np.ndarray, train: int, test: int, seed: int, noise: int = 0) -> Split:
-    """Disjoint rows of each class, and standard normal noise columns."""
-    rng = np.random.default_rng(seed)
-    X = np.hstack([X, rng.standard_normal((len(X), noise))])
-    rows = np.array([rng.permutation(np.flatnonzero(y == label))[: train + test] for label in np.unique(y)])
-    first, second = rows[:, :train].ravel(), rows[:, train:].ravel()
-    return X[first], y[first], X[second], y[second]
+def child(per_class: int, d: int) -> None:
+    """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
+    _compile()
+    X, y = make_ten_groups(per_class, random_state=0)
+    X = np.ascontiguousarray(X[:, :d])
+    classifier = RodeoClassifierCV(n_jobs=2, random_state=0)
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    processors = len(affinity(0)) if affinity is not None else os.cpu_count()
+    found: dict[str, Any] = {"processors": processors, "data": X.nbytes / 1e6, "before": resident()}
+    start, cpu = time.perf_counter(), time.process_time()
+    classifier.fit(X, y)
+    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak()}
+    print(json.dumps(found))
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def _tables(title: str, keys: Sequence[tuple[str, int]], results: Results) -> None:
+    """Print tables for the README: two metrics by data set, then all metrics as means over the sets."""
+    keys = [key for key in keys if key in results]
+    models = list(results[keys[0]])
+    means = {
+        metric: np.array([[np.mean([t[metric] for t in results[key][m]]) for m in models] for key in keys])
+        for metric in ("accuracy", "log_loss", "smoothed", "brier", "calibration", "fit", "predict")
+    }
+    ranks = {
+        metric: np.array([rankdata(row if metric != "accuracy" else -row) for row in means[metric]]).mean(0)
+        for metric in ("accuracy", "smoothed", "brier", "calibration")
+    }
+    trials = [len(results[key][_OWN]) for key in keys]
+    print(f"\n{title}, {min(trials)} to {max(trials)} seeds")
+    names = [f"{name}, {round(results[name, size][_OWN][0]['rows'])} rows" for name, size in keys]
+    for metric, label, best in (("accuracy", "accuracy", np.max), ("smoothed", "smoothed log loss", np.min)):
+        _table(label, models, names, means[metric], best)
+    rows = [
+        ("accuracy", means["accuracy"].mean(0), 3),
+        ("  mean rank", ranks["accuracy"], 1),
+        ("log loss", means["log_loss"].mean(0), 3),
+        ("smoothed log loss", means["smoothed"].mean(0), 3),
+        ("  mean rank", ranks["smoothed"], 1),
+        ("Brier score", means["brier"].mean(0), 3),
+        ("  mean rank", ranks["brier"], 1),
+        ("calibration error", means["calibration"].mean(0), 3),
+        ("  mean rank", ranks["calibration"], 1),
+        ("fit, s", means["fit"].mean(0), 2),
+        ("predict, s", means["predict"].mean(0), 2),
+    ]
+    print(f"\n| mean over sets | {' | '.join(models)} |\n|{'---|' * (len(models) + 1)}")
+    for name, values, digits in rows:
+        print(f"| {name.strip()} | {' | '.join(f'{value:.{digits}f}' for value in values)} |")
+
+
+def _table(
+    label: str, models: Sequence[str], names: Sequence[str], values: np.ndarray, best: Callable[..., Any]
+) -> None:
+    """One row per data set, with the best of each in bold."""
+    print(f"\n| {label} | {' | '.join(models)} |\n|{'---|' * (len(models) + 1)}")
+    for name, row in zip(names, np.round(values, 3), strict=True):
+        cells = [f"**{value:.3f}**" if value == best(row) else f"{value:.3f}" for value in row]
+        print(f"| {name} | {' | '.join(cells)} |")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
-from benchmarks.accuracy import _draw, _rivals, _spread
+from benchmarks._trials import draw, rivals, spread
 from corral import LSPClassifier, RodeoClassifier
 from corral.datasets import make_shifted_groups, make_ten_groups
 
@@ -49,7 +49,7 @@ def _accuracy(
 ) -> Iterator[Figure]:
     scores: dict[str, list[float]] = {}
     for seed in range(options.seeds):
-        X, y, X_test, y_test = _draw(make, train, test, seed)
+        X, y, X_test, y_test = draw(make, train, test, seed)
         models = {
             "LSPClassifier": LSPClassifier(n_jobs=-1),
             "LSPClassifier cv=loo": LSPClassifier(cv="loo", n_jobs=-1),
@@ -57,11 +57,11 @@ def _accuracy(
             "LSPClassifier scale=standard, cv=loo": LSPClassifier(scale="standard", cv="loo", n_jobs=-1),
             "RodeoClassifier": RodeoClassifier(n_jobs=-1),
         }
-        for label, model in (models | _rivals(seed)).items():
+        for label, model in (models | rivals(seed)).items():
             scores.setdefault(label, []).append(model.fit(X, y).score(X_test, y_test))
     for label, found in scores.items():
         low, high = bounds if label == "LSPClassifier" else (-np.inf, np.inf)
-        detail = _spread(found) + (f"; paper {paper}" if label == "LSPClassifier" else "")
+        detail = spread(found) + (f"; paper {paper}" if label == "LSPClassifier" else "")
         yield Figure(f"{name}: {label}", float(np.mean(found)), low, high, digits=4, detail=detail)
 
 
@@ -70,10 +70,10 @@ def _centers(options: Options) -> Iterator[Figure]:
     for max_centers in (250, 500, 1000):
         found = []
         for seed in range(min(options.seeds, 5)):
-            X, y, X_test, y_test = _draw(make_shifted_groups, 1000, 1000, seed)
+            X, y, X_test, y_test = draw(make_shifted_groups, 1000, 1000, seed)
             model = LSPClassifier(cv="loo", max_centers=max_centers, n_jobs=-1, random_state=seed)
             found.append(model.fit(X, y).score(X_test, y_test))
-        detail = _spread(found) + "; paper 0.7485 with 5 folds"
+        detail = spread(found) + "; paper 0.7485 with 5 folds"
         what = f"5 shifted 1000/1000: LSPClassifier cv=loo, {max_centers} centres"
         yield Figure(what, float(np.mean(found)), digits=4, detail=detail)
 
@@ -87,7 +87,7 @@ def _time(options: Options) -> Iterator[Figure]:
     }
     tasks = {}
     for size in _SIZES:
-        X, y, X_test, _ = _draw(make_shifted_groups, size, 150, 0)
+        X, y, X_test, _ = draw(make_shifted_groups, size, 150, 0)
         for name, model in models.items():
             tasks[name, size] = Task(partial(_fit_and_predict, model, X, y, X_test), threads=2)
     timings = time_alternately(tasks, min(options.repeats, 3))

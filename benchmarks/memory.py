@@ -5,16 +5,12 @@ A fresh process makes the data, compiles on a tiny problem and notes its residen
 """
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-import psutil
 
-from benchmarks._measure import Figure, Options, seconds
+from benchmarks._measure import Figure, Options, fresh_python, peak, resident, seconds
 from corral import RodeoDensity
 
 _ROWS, _VARIABLES = 200_000, 50
@@ -23,14 +19,7 @@ _ROWS, _VARIABLES = 200_000, 50
 def run(options: Options) -> Iterator[Figure]:
     """Measure in a fresh process, whose peak nothing else has raised."""
     code = f"from benchmarks.memory import child; child({_ROWS}, {_VARIABLES}, {options.queries})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    found = fresh_python(code)
     data = f"data {found['data']:.0f} MB, process before {found['before']:.0f} MB"
     yield Figure(
         f"peak above the data, {options.queries} queries",
@@ -61,32 +50,13 @@ def child(n: int, d: int, n_queries: int) -> None:
     RodeoDensity(n_jobs=2).fit(tiny).score_samples(tiny)
 
     density = RodeoDensity(n_jobs=2)
-    found = {"data": (X.nbytes + queries.nbytes) / 1e6, "before": _resident()}
+    found = {"data": (X.nbytes + queries.nbytes) / 1e6, "before": resident()}
     start = time.perf_counter()
     density.fit(X)
-    found |= {"fit_time": time.perf_counter() - start, "fit_peak": _peak(), "fitted": _resident()}
+    found |= {"fit_time": time.perf_counter() - start, "fit_peak": peak(), "fitted": resident()}
     start = time.perf_counter()
     log_density = density.score_samples(queries)
-    found |= {"score_time": time.perf_counter() - start, "peak": _peak()}
+    found |= {"score_time": time.perf_counter() - start, "peak": peak()}
     if not np.isfinite(log_density).all():
         raise FloatingPointError("a log density is not finite")
     print(json.dumps(found))
-
-
-def _resident() -> float:
-    return psutil.Process().memory_info().rss / 1e6
-
-
-def _peak() -> float:
-    """The most memory that was ever resident in this process."""
-    # On Linux, getrusage also counts what the parent held when it started this process, so the kernel's
-    # own record for the current program comes first.
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024 / 1e6
-    import resource  # not on Windows
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6

@@ -7,32 +7,31 @@ many other columns were selected stands beside it, because a rule that selects n
 
 import json
 import os
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import beta
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KernelDensity, KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.neighbors import KernelDensity
 
-from benchmarks._measure import Figure, Options, Task, ratio, seconds, time_alternately
-from benchmarks.memory import _peak, _resident
+from benchmarks._measure import (
+    Figure,
+    Options,
+    Task,
+    fresh_python,
+    peak,
+    ratio,
+    resident,
+    seconds,
+    time_alternately,
+)
+from benchmarks._trials import Samples, Split, draw, rivals, spread
 from corral import RodeoClassifier
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
-
-Samples = tuple[np.ndarray, np.ndarray]
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 # A share of at most one in a hundred cannot be told from fewer class-trials than these give.
 _LEAST_TRIALS = 20
@@ -64,7 +63,7 @@ def _simulated(options: Options) -> Iterator[Figure]:
     two = np.tile(np.arange(10) < 2, (5, 1))
     yield from _study(
         "ten groups 150/100",
-        partial(_draw, make_ten_groups, 150, 100),
+        partial(draw, make_ten_groups, 150, 100),
         six,
         exact={"zscore": 0.95, "shadow": -np.inf},
         accuracy=[
@@ -77,7 +76,7 @@ def _simulated(options: Options) -> Iterator[Figure]:
     )
     yield from _study(
         "shifted groups 200/150",
-        partial(_draw, make_shifted_groups, 200, 150),
+        partial(draw, make_shifted_groups, 200, 150),
         two,
         exact={"shadow": 0.90, "zscore": -np.inf},
         accuracy=[
@@ -110,7 +109,7 @@ def _study(
             label: RodeoClassifier(**settings, n_jobs=-1, random_state=seed)
             for label, settings, _ in accuracy
         }
-        for model_name, model in (models | _rivals(seed)).items():
+        for model_name, model in (models | rivals(seed)).items():
             scores.setdefault(model_name, []).append(model.fit(X, y).score(X_test, y_test))
     for rule, found in selected.items():
         relevant = np.array(found)
@@ -125,31 +124,11 @@ def _study(
     first = accuracy[0][0]
     for model_name, values in scores.items():
         mean, low = float(np.mean(values)), lows.get(model_name, -np.inf)
-        detail = _spread(values)
+        detail = spread(values)
         if model_name not in lows:
             ahead = mean - float(np.mean(scores[first]))
             detail += f"; {'AHEAD of' if ahead > 0 else 'behind'} '{first}' by {abs(ahead):.3f}"
         yield Figure(f"{name}: accuracy, {model_name}", mean, low, digits=4, detail=detail)
-
-
-def _rivals(seed: int) -> dict[str, Any]:
-    return {
-        "GaussianNB": GaussianNB(),
-        "5 nearest neighbours": KNeighborsClassifier(5),
-        "SVC (RBF, standardised)": make_pipeline(StandardScaler(), SVC()),
-        "random forest (100)": RandomForestClassifier(100, n_jobs=-1, random_state=seed),
-    }
-
-
-def _spread(values: list[float]) -> str:
-    """Standard error of the mean, and the range over trials."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
-
-
-def _draw(make: Callable[..., Samples], train: int, test: int, seed: int) -> Split:
-    random = np.random.RandomState(seed)
-    return *make(train, random_state=random), *make(test, random_state=random)
 
 
 # ------------------------------------------------------------------------------------- noise columns
@@ -247,14 +226,7 @@ def _speed(options: Options) -> Iterator[Figure]:
 def _large_fit(rule: str) -> Iterator[Figure]:
     """Time and memory of a large fit, in a fresh process whose peak nothing else has raised."""
     code = f"from benchmarks.selection import child; child({rule!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    found = fresh_python(code)
     size = f"{_ROWS} x {_VARIABLES}, {_CLASSES} classes"
     detail = f"{size}; processor time {seconds(found['cpu'])}; exact set in {found['exact']} of {_CLASSES}"
     what = f"fit of 100,000 rows, 2 threads, rule={rule}"
@@ -282,9 +254,9 @@ def child(rule: str) -> None:
         RodeoClassifier(rule=rule, n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
 
     classifier = RodeoClassifier(rule=rule, n_jobs=2, random_state=0)
-    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": _resident()}
+    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": resident()}
     start, cpu = time.perf_counter(), time.process_time()
     classifier.fit(X, y)
-    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": _peak()}
+    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak()}
     found["exact"] = int((classifier.relevant_ == truth).all(axis=1).sum())
     print(json.dumps(found))

@@ -3,17 +3,12 @@
 Every measurement is a fresh process. Compiled code goes to a folder that is empty the first time.
 """
 
-import json
 import math
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
-from benchmarks._measure import Figure, Options, seconds
+from benchmarks._measure import Figure, Options, fresh_python, seconds
 
 _IMPORT = """
 import json, time
@@ -52,18 +47,18 @@ def run(options: Options) -> Iterator[Figure]:
     runs: dict[str, list[list[float]]] = {name: [] for name in imports}
     for _ in range(options.repeats + 1):
         for name, modules in imports.items():
-            runs[name].append(_python(_IMPORT.format(modules=modules)))
+            runs[name].append(fresh_python(_IMPORT.format(modules=modules)))
     for found in runs.values():
         del found[0]  # it has filled the system's file cache
     yield _more("import corral, more than import sklearn", runs["corral"], runs["sklearn"], high=1.5)
     yield _more("import corral, more than sklearn's neighbours and Bayes", runs["corral"], runs["peer"])
     with tempfile.TemporaryDirectory() as empty:
         bare = {
-            name: [_python(_IMPORT.format(modules=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")]
+            name: [fresh_python(_IMPORT.format(modules=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")]
             for name in ("corral", "sklearn")
         }
     yield _more("the same, Python files not yet compiled", bare["corral"], bare["sklearn"])
-    compiled = _python(_COMPILED_AT_IMPORT)[0]
+    compiled = fresh_python(_COMPILED_AT_IMPORT)[0]
     yield Figure("functions compiled by numba at import", compiled, high=0.0, digits=0)
 
     for update in ("simultaneous", "sequential"):
@@ -71,8 +66,8 @@ def run(options: Options) -> Iterator[Figure]:
         cold, warm = [], []
         for _ in range(min(options.repeats, 3)):
             with tempfile.TemporaryDirectory() as empty:
-                cold.append(_python(code, NUMBA_CACHE_DIR=empty))
-                warm.append(_python(code, NUMBA_CACHE_DIR=empty))
+                cold.append(fresh_python(code, NUMBA_CACHE_DIR=empty))
+                warm.append(fresh_python(code, NUMBA_CACHE_DIR=empty))
         for state, found, high in (("cold", cold, 5.0), ("code on the disk", warm, math.inf)):
             wall, detail = _median(found)
             yield Figure(f"first call, {state}, {update}", wall, high=high, unit=" s", detail=detail)
@@ -89,16 +84,3 @@ def _median(runs: list[list[float]]) -> tuple[float, str]:
     walls, cpus = zip(*runs, strict=True)
     least, cpu = seconds(min(walls)), seconds(statistics.median(cpus))
     return statistics.median(walls), f"median of {len(walls)}, least {least}, processor {cpu}"
-
-
-def _python(code: str, **environment: str) -> list[float]:
-    """Run code in a fresh interpreter and return the numbers that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
