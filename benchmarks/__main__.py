@@ -6,7 +6,18 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, anchors, detection, growth, memory, sample_size, selection, speed, startup
+from benchmarks import (
+    accuracy,
+    anchors,
+    detection,
+    growth,
+    lspc,
+    memory,
+    sample_size,
+    selection,
+    speed,
+    startup,
+)
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -19,6 +30,7 @@ BENCHMARKS = {
     "selection": selection,
     "detection": detection,
     "sample_size": sample_size,
+    "lspc": lspc,
 }
 
 

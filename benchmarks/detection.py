@@ -192,7 +192,7 @@ def _rodeo(rule: str, scale: str) -> Method:
     def select(X: np.ndarray, y: np.ndarray, _: np.ndarray, seed: int) -> np.ndarray:
         return RodeoClassifier(rule=rule, scale=scale, random_state=seed).fit(X, y).relevant_
 
-    about = {"zscore": "z-score at most -1 (the paper)", "shadow": "three standard errors below the shadow"}
+    about = {"zscore": "z-score at most -1 (the paper)", "shadow": "significantly below the shadow"}
     about_scale = {"range": "range units", "rank": "rank units"}
     return Method(
         f"{rule} {scale}", f"RodeoClassifier, {about[rule]}, {about_scale[scale]}", select, own=True

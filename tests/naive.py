@@ -1,10 +1,11 @@
-"""Algorithms 1-4 of the paper as plain loops: the slow referee for every fast path.
+"""Algorithms 1-4 of the paper, its rival and the search as plain loops: the slow referee for every fast path.
 
 Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
 It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
-means and variances are computed exactly with ``fractions.Fraction``; only ``exp``, ``log`` and the number
-that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight k equals k
-copies to the last bit, and the order of the rows cannot matter.
+means and variances of the algorithms are computed exactly with ``fractions.Fraction``; only ``exp``, ``log``
+and the number that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight
+k equals k copies to the last bit, and the order of the rows cannot matter. The rival solves linear equations,
+for which rounded numbers have to do.
 """
 
 import math
@@ -250,6 +251,192 @@ def sample_sizes(
         if epsilon <= tolerance or any(now == m < w for now, m, w in zip(n, most, wanted, strict=True)):
             return passes
         n = rearrange(B, r, min(N, sum(most)), initial_size, most)
+
+
+def kernel_log_density(
+    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
+) -> float:
+    """Kernel log density with given bandwidths; a variable whose h_j is infinite takes no part."""
+    used = [j for j, h_j in enumerate(_floats(h)) if h_j < math.inf]
+    h, x = [_floats(h)[j] for j in used], [_floats(x)[j] for j in used]
+    X, m = _rows_and_multiplicities(X, weights)
+    if not X:
+        return -math.inf
+    squares = [[(Fraction(x_j) - Fraction(row[j])) ** 2 for x_j, j in zip(x, used, strict=True)] for row in X]
+    return _log_density(squares, h, m)
+
+
+def product_log_density(
+    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
+) -> float:
+    """Log density where variables are independent within the class: a product of one-dimensional ones."""
+    X, x, h = np.asarray(X, dtype=float), _floats(x), _floats(h)
+    terms = [kernel_log_density(X[:, [j]], [x[j]], [h[j]], weights=weights) for j in range(len(x))]
+    return math.fsum(terms) if min(terms) > -math.inf else -math.inf
+
+
+def posterior(
+    log_densities: ArrayLike, priors: ArrayLike, *, temperature: float = 1.0, lapse: float = 0.0
+) -> list[float]:
+    """(1 - lapse) pi_y p_y^(1/T) / sum + lapse pi_y; without any density, the prior."""
+    priors = _floats(priors)
+    log_priors = [math.log(pi) if pi > 0 else -math.inf for pi in priors]
+    joint = [
+        log_p / temperature + log_pi for log_p, log_pi in zip(_floats(log_densities), log_priors, strict=True)
+    ]
+    evidence = joint if max(joint) > -math.inf else log_priors
+    log_total = _log_sum_exp(evidence)
+    return [
+        (1 - lapse) * math.exp(value - log_total) + lapse * pi
+        for value, pi in zip(evidence, priors, strict=True)
+    ]
+
+
+def log_densities_left_out(
+    X: ArrayLike,
+    y: ArrayLike,
+    labels: ArrayLike,
+    folds: ArrayLike,
+    kinds: list[tuple[str, str]],
+    *,
+    c0: float,
+    cutpoint: float,
+    weights: ArrayLike | None = None,
+) -> dict[tuple[str, str], list[list[float]]]:
+    """Log densities of every row in every class as the search sees them, in raw units.
+
+    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
+    left out of its class, one copy of it; bandwidths, relevant variables and widths are those of the rows
+    outside its fold (of all rows if there are none).
+    """
+    X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
+    m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    d = X.shape[1]
+    rodeo_runs = any(kind != ("initial", "all") for kind in kinds)
+    found: dict[tuple[str, str], list[list[float]]] = {kind: [[] for _ in X] for kind in kinds}
+    for fold in sorted(set(folds.tolist())):
+        part = folds != fold if (folds != fold).any() else np.ones(len(X), dtype=bool)
+        widths = [float(max(X[part, j]) - min(X[part, j])) for j in range(d)]
+        for label in labels:
+            learnt, of_class = part & (y == label), y == label
+            n = float(sum(Fraction(m_i) for m_i in m[learnt].tolist()))
+            h0 = initial_bandwidth(n, c0)
+            means = [h0] * d
+            if n > 0 and rodeo_runs:
+                means = mean_bandwidths(X[learnt], h0=h0, floor=h0 / max(n, 1.0), weights=m[learnt])
+            relevant = [z <= cutpoint + 1e-9 and w > 0 for z, w in zip(zscores(means), widths, strict=True)]
+            for bandwidth, features in kinds:
+                used = relevant if features == "selected" and any(relevant) else [True] * d
+                h = means if bandwidth == "class" else [h0] * d
+                h = [h_j if u else math.inf for h_j, u in zip(h, used, strict=True)]
+                outside = sum(-math.log(w) for w, u in zip(widths, used, strict=True) if not u and w > 0)
+                log_density = product_log_density if features == "separate" else kernel_log_density
+                for i in np.flatnonzero(folds == fold):
+                    left = m.copy()
+                    left[i] -= min(1.0, left[i])
+                    log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
+                    found[bandwidth, features][i].append(log_p + outside)
+    return found
+
+
+def penalised_log_loss(
+    log_densities: ArrayLike,
+    codes: ArrayLike,
+    priors: ArrayLike,
+    *,
+    temperature: float,
+    lapse: float,
+    weights: ArrayLike | None = None,
+) -> tuple[float, float]:
+    """Mean log loss where each class weighs as its prior, and the same with log T ~ N(0, 1)."""
+    m = [1.0] * len(codes) if weights is None else _floats(weights)
+    priors = _floats(priors)
+    of_class = [math.fsum(m_i for m_i, c in zip(m, codes, strict=True) if c == a) for a in range(len(priors))]
+    seen = math.fsum(pi for pi, n in zip(priors, of_class, strict=True) if n > 0)
+    terms = [
+        m_i
+        * priors[c]
+        / of_class[c]
+        / seen
+        * -math.log(posterior(row, priors, temperature=temperature, lapse=lapse)[c])
+        for m_i, c, row in zip(m, codes, log_densities, strict=True)
+        if priors[c] > 0
+    ]
+    loss = math.fsum(terms)
+    return loss, loss + math.log(temperature) ** 2 / 2 / math.fsum(m)
+
+
+def least_squares_outputs(
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike,
+    *,
+    sigma: float,
+    lam: float,
+    shared: bool = False,
+    weights: ArrayLike | None = None,
+    centers: ArrayLike | None = None,
+    n: float | None = None,
+) -> np.ndarray:
+    """Outputs q_y of the least-squares classifier at the queries, one column per class.
+
+    q_y(x) = sum_j v_j a_j K(x, c_j) minimises (1/n) sum_i w_i (q_y(x_i) - [y_i = y])^2 + lam sum_j v_j a_j^2,
+    whose normal equations are solved as they stand. All weights are 1 unless given: then row i stands for w_i
+    rows and, where it is a centre, for v_j = w_j centres. Centres are all rows of the class, or of all
+    classes (``shared``), or those of them whose positions are given. ``n`` is the sum of the weights unless
+    given.
+    """
+    X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
+    y = np.asarray(y).tolist()
+    w = [1.0] * len(X) if weights is None else _floats(weights)
+    n = math.fsum(w) if n is None else n
+    allowed = range(len(X)) if centers is None else np.asarray(centers).tolist()
+    columns = []
+    for label in sorted(set(y)):
+        basis = [j for j in allowed if shared or y[j] == label]
+        phi = [[_gaussian(x, X[j], sigma) for j in basis] for x in X]
+        H = np.zeros((len(basis), len(basis)))
+        h = np.zeros(len(basis))
+        for i in range(len(X)):
+            for a in range(len(basis)):
+                h[a] += w[i] * phi[i][a] * (y[i] == label) / n
+                for b in range(len(basis)):
+                    H[a, b] += w[i] * phi[i][a] * phi[i][b] / n
+        v = np.array([w[j] for j in basis])
+        # The derivative by a_j over v_j: sum_k H_jk v_k a_k + lam a_j = h_j.
+        a = np.linalg.solve(H * v + lam * np.eye(len(basis)), h) if basis else h
+        columns.append(
+            [math.fsum(v[k] * a[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis)) for x in queries]
+        )
+    return np.array(columns).T
+
+
+def least_squares_probabilities(outputs: ArrayLike) -> np.ndarray:
+    """Clip at zero and normalise; where nothing is left, the class with the largest output has it all."""
+    rows = []
+    for q in np.asarray(outputs).tolist():
+        clipped = [max(value, 0.0) for value in q]
+        if sum(clipped) == 0:
+            clipped = [float(k == q.index(max(q))) for k in range(len(q))]
+        rows.append([value / math.fsum(clipped) for value in clipped])
+    return np.array(rows)
+
+
+def least_squares_score(outputs: ArrayLike, codes: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Share of rows whose own class, given by its column, has the largest output by more than 1e-10."""
+    codes = np.asarray(codes).tolist()
+    w = [1.0] * len(codes) if weights is None else _floats(weights)
+    right = 0.0
+    for q, code, w_i in zip(np.asarray(outputs).tolist(), codes, w, strict=True):
+        if q[code] > max(q[:code] + q[code + 1 :]) + 1e-10:
+            right += w_i
+    return right / math.fsum(w)
+
+
+def _gaussian(x: list[float], c: list[float], sigma: float) -> float:
+    """exp(-|x - c|^2 / (2 sigma^2 d))."""
+    square = math.fsum((x_j - c_j) ** 2 for x_j, c_j in zip(x, c, strict=True))
+    return math.exp(-square / (2 * sigma**2 * len(x)))
 
 
 def _exponent(squares: list[Fraction], h: list[float]) -> Fraction:

@@ -1,4 +1,4 @@
-"""The kernel sums behind bandwidth="class", against the formula written out and against scikit-learn."""
+"""The kernel sums behind fixed bandwidths, against the formula written out and against scikit-learn."""
 
 import math
 
@@ -10,8 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
+import naive
 from corral import _kernels
-from corral._rodeo import ClassDensity, ClassRows, estimates, kernel_density
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    estimates,
+    kernel_density,
+    leave_one_out_densities,
+    separate_density,
+)
 
 SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
 
@@ -168,3 +176,145 @@ def test_the_density_integrates_to_one():
     x = np.linspace(-4.0, 5.0, 20001)
     log_integral = logsumexp(kernel_density(rows, x[:, np.newaxis], np.array([0.3]))) + math.log(x[1] - x[0])
     assert abs(log_integral) < 1e-9
+
+
+# Many vectors of bandwidths, and rows that leave themselves out
+
+
+@st.composite
+def samples(draw):
+    """Rows of a class, multiplicities, queries, which rows these are (or -1), and vectors of bandwidths."""
+    n, d = draw(st.integers(1, 24)), draw(st.sampled_from([1, 2, 3, 5]))
+    random = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
+    X = random.uniform(size=(n, d))
+    if draw(st.booleans()):
+        X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
+    if draw(st.booleans()):
+        X[:, -1] = 0.5  # a constant
+    m = {
+        None: None,
+        "copies": random.randint(1, 5, n).astype(float),
+        "fractions": random.choice([0.25, 0.75, 1.0, 1.5, 7.0], n),
+    }[draw(st.sampled_from([None, "copies", "fractions"]))]
+    own = np.append(random.randint(0, n, 4), [-1, -1])
+    x = X[own]
+    x[-2:] += draw(st.sampled_from([0.1, 30.0, 1e6])) * random.choice([-1.0, 1.0], (2, d))
+    h = 10.0 ** random.uniform(-2.5, 0.5, (3, d))
+    h[1:][random.uniform(size=(2, d)) < 0.3] = np.inf  # takes no part
+    return X, m, x, own, h
+
+
+def left_out(m, n, i):
+    """Multiplicities without one copy of row i."""
+    m = np.ones(n) if m is None else m.copy()
+    if i >= 0:
+        m[i] -= min(m[i], 1.0)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow"),
+    [(kernel_density, naive.kernel_log_density), (separate_density, naive.product_log_density)],
+)
+@settings(max_examples=30)
+@given(sample=samples(), tile=st.sampled_from([16, 1024]))
+def test_each_row_leaves_one_copy_of_itself_out(fast, slow, sample, tile):
+    X, m, x, own, h = sample
+    found = fast(arrange(X, m, tile), x, h, own)
+    assert found.shape == (3, 6)
+    for k in range(3):
+        expected = [slow(X, x[q], h[k], weights=left_out(m, len(X), own[q])) for q in range(6)]
+        assert_allclose(found[k], expected, rtol=1e-13, atol=1e-11)
+
+
+@pytest.mark.parametrize("density", [kernel_density, separate_density])
+@pytest.mark.parametrize("m", [None, [1.0], [0.5]])
+def test_a_row_alone_leaves_nothing(density, m):
+    rows = arrange(np.array([[0.5, 0.5]]), None if m is None else np.array(m))
+    x, h = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.1, 0.2])
+    found = density(rows, x, h, np.array([0, -1]))
+    assert found[0] == -np.inf
+    assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("density", [kernel_density, separate_density])
+def test_copies_that_stay_are_at_no_distance(density):
+    rows = arrange(np.array([[0.5, 0.25]]), np.array([3.0]))
+    found = density(rows, np.array([[0.5, 0.25]]), np.array([0.1, 0.2]), np.array([0]))
+    assert_allclose(found, -math.log(0.1 * 0.2 * 2.0 * math.pi), rtol=1e-14)
+
+
+@pytest.mark.parametrize("density", [kernel_density, separate_density])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_vector_does_not_depend_on_the_others(density, weighted):
+    random = np.random.RandomState(6)
+    X, x = random.uniform(size=(70, 3)), random.uniform(size=(9, 3))
+    rows = arrange(X, random.uniform(0.5, 2.0, 70) if weighted else None, 32)
+    h = 10.0 ** random.uniform(-2, 0, (2, 4, 3))
+    h[0, 1, 2] = np.inf
+    together = density(rows, x, h)
+    assert together.shape == (2, 4, 9)
+    for at in np.ndindex(2, 4):
+        assert_array_equal(together[at], density(rows, x, h[at]))
+
+
+def test_a_variable_of_infinite_bandwidth_takes_no_part():
+    random = np.random.RandomState(7)
+    X, x = random.uniform(size=(30, 4)), random.uniform(size=(5, 4))
+    h = np.array([0.1, np.inf, 0.3, np.inf])
+    for density in (kernel_density, separate_density):
+        without = density(arrange(X[:, [0, 2]]), x[:, [0, 2]], h[[0, 2]])
+        assert_allclose(density(arrange(X), x, h), without, rtol=1e-13)
+
+
+def test_separate_equals_joint_in_one_variable_only():
+    random = np.random.RandomState(8)
+    X, x, h = random.uniform(size=(30, 2)), random.uniform(size=(5, 2)), np.array([0.1, 0.3])
+    one = arrange(X[:, :1])
+    assert_array_equal(separate_density(one, x[:, :1], h[:1]), kernel_density(one, x[:, :1], h[:1]))
+    assert np.abs(separate_density(arrange(X), x, h) - kernel_density(arrange(X), x, h)).min() > 1e-3
+
+
+@pytest.mark.parametrize("density", [kernel_density, separate_density])
+def test_without_rows_there_is_no_density_at_any_bandwidth(density):
+    rows = arrange(np.empty((0, 3)))
+    found = density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
+    assert_array_equal(found, np.full((4, 2), -np.inf))
+
+
+def classes_and_points():
+    """Classes of 20, 1, 0 and 9 rows, all of them points, some with copies; two choices of bandwidths."""
+    random = np.random.RandomState(9)
+    sizes = [20, 1, 0, 9]
+    parts = [random.uniform(size=(n, 3)) for n in sizes]
+    ms = [random.choice([0.5, 1.0, 3.0], n) for n in sizes]
+    codes = np.repeat(np.arange(4), sizes)
+    positions = np.concatenate([np.arange(n) for n in sizes])
+    own = [np.where(codes == a, positions, -1) for a in range(4)]
+    return parts, ms, np.concatenate(parts), own, 10.0 ** random.uniform(-1.5, 0, (2, 4, 3))
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_all_points_in_all_classes(separate):
+    parts, ms, x, own, h = classes_and_points()
+    classes = [arrange(X, m) for X, m in zip(parts, ms, strict=True)]
+    found = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=1, verbose=0)
+    slow = naive.product_log_density if separate else naive.kernel_log_density
+    assert found.shape == (2, 30, 4)
+    for k, q, a in np.ndindex(2, 30, 4):
+        m = left_out(ms[a], len(parts[a]), own[a][q])
+        assert_allclose(found[k, q, a], slow(parts[a], x[q], h[k, a], weights=m), rtol=1e-12, atol=1e-12)
+    assert np.isneginf(found[:, :, 2]).all()
+    assert np.isneginf(found[:, 20, 1]).all()  # the only row of its class
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_bits_of_left_out_densities_do_not_depend_on_chunks_or_threads(separate, monkeypatch):
+    parts, ms, x, own, h = classes_and_points()
+    classes = [arrange(X, m) for X, m in zip(parts, ms, strict=True)]
+    once = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=1, verbose=0)
+    for chunk in (1, 20_000):
+        monkeypatch.setattr("corral._rodeo._CHUNK", chunk)
+        for n_jobs in (1, 2):
+            again = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=n_jobs, verbose=0)
+            assert_array_equal(once, again)

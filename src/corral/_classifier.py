@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -35,10 +38,22 @@ class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
+@contextmanager
+def _unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 class DensityClassifier(ClassifierMixin, BaseEstimator):
     """What classifiers by class densities share.
 
-    They learn rows at once or in parts, and derive all predictions from one joint log probability.
+    They learn rows at once or in parts, and derive all predictions from log probabilities.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -57,7 +72,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+        with _unchanged_by_errors(self):
+            return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
 
     def partial_fit(
         self,
@@ -114,8 +130,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         y : ndarray of shape (n_samples,)
         """
-        joint = self.predict_joint_log_proba(X)
-        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -132,20 +148,6 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_proba: Floats = log_softmax(self.predict_joint_log_proba(X), axis=1)
-        return log_proba
-
     def _check_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Floats, NDArray[Any], Floats | None]:
@@ -161,21 +163,30 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         """Fit validated rows and keep them as `_training`; `classes` may name some without rows."""
 
     @abstractmethod
-    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class."""
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of the probability of each class, from which all predictions derive."""
 
 
-def joint_log_probability(log_density: Floats, prior: Floats, temperature: float, lapse: float) -> Floats:
-    """Logarithm of prior times density^(1 / temperature), a share `lapse` of it spread by the prior."""
+def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
+    """Logarithm of prior times density^(1 / temperature)."""
     with np.errstate(divide="ignore"):
         log_prior = np.log(prior)
     joint: Floats = log_density / temperature + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
-    joint = np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+
+def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
+    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+
+    Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
+    their last digit.
+    """
+    log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        spread = np.log(lapse) + log_prior + logsumexp(joint, axis=1, keepdims=True)
-        joint = np.logaddexp(np.log1p(-lapse) + joint, spread)
-    return joint
+        with np.errstate(divide="ignore"):
+            log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + np.log(prior))
+    return log_proba
 
 
 class RodeoClassifier(DensityClassifier):
@@ -209,10 +220,13 @@ class RodeoClassifier(DensityClassifier):
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
-    scale : {"range", "standard", "rank"} or None, default="range"
+    scale : {"range", "standard", "rank", "whiten"} or None, default="range"
         Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
         column's range, its standard deviation, its rank (the share of training rows below, counting
-        ties half), or its own units.
+        ties half), or its own units. "whiten" mixes the standardised variables so that they are
+        uncorrelated within classes, on average over these, for densities of all variables
+        (``features="all"``). Relevance is still that of the original variables, in range units, and so
+        is the evidence of `explain`; only the bandwidths of `local_bandwidths` are of the mixed ones.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -336,7 +350,7 @@ class RodeoClassifier(DensityClassifier):
         bandwidth: Literal["local", "class", "initial"] = "local",
         features: Literal["all", "selected", "separate"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
-        scale: Literal["range", "standard", "rank"] | None = "range",
+        scale: Literal["range", "standard", "rank", "whiten"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
         rule: Literal["zscore", "shadow"] = "zscore",
@@ -365,8 +379,21 @@ class RodeoClassifier(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probability(self.predict_joint_log_proba(X), self.class_prior_, self.lapse)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class, from which all predictions derive.
+        """Logarithm of prior times density^(1 / `temperature`) of each class.
 
         Parameters
         ----------
@@ -376,7 +403,7 @@ class RodeoClassifier(DensityClassifier):
         -------
         log_joint : ndarray of shape (n_samples, n_classes)
         """
-        return self._joint(self.log_density(X))
+        return joint_log_probability(self.log_density(X), self.class_prior_, self.temperature)
 
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
@@ -433,11 +460,20 @@ class RodeoClassifier(DensityClassifier):
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         scaled = self._scale.transform(queries)
         log_density, h = estimates(self._densities, scaled, bandwidths=True, **self._computation())
-        joint = self._joint(log_density)
-        label = joint.argmax(axis=1)
-        rival = self._rivals(against, joint, label)
+        joint = joint_log_probability(log_density, self.class_prior_, self.temperature)
+        log_proba = log_probability(joint, self.class_prior_, self.lapse)
+        label = log_proba.argmax(axis=1)
+        rival = self._rivals(against, log_proba, label)
         samples = [
-            explain_sample(x, h[i, a], self._densities[a], h[i, b], self._densities[b], self._widths)
+            explain_sample(
+                x,
+                h[i, a],
+                self._densities[a],
+                h[i, b],
+                self._densities[b],
+                self._widths,
+                self._scale.mixing,
+            )
             for i, (x, a, b) in enumerate(zip(scaled, label, rival, strict=True))
         ]
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
@@ -445,7 +481,7 @@ class RodeoClassifier(DensityClassifier):
             samples,
             classes=self.classes_,
             pair=(label, rival),
-            proba=np.exp(log_softmax(joint, axis=1)),
+            proba=np.exp(log_proba),
             values=queries,
             bandwidths=h,
             feature_names=[str(name) for name in names],
@@ -491,7 +527,11 @@ class RodeoClassifier(DensityClassifier):
         if self.features == "separate" and self.bandwidth == "local":
             raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
         check_choice("rule", self.rule, ("zscore", "shadow"))
-        check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_choice("scale", self.scale, ("range", "standard", "rank", "whiten", None))
+        if self.scale == "whiten" and self.features != "all":
+            raise ValueError(
+                f"scale='whiten' mixes variables and needs features='all', got {self.features!r}."
+            )
         check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True)
         check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True)
         check_n_jobs(self.n_jobs)
@@ -504,19 +544,24 @@ class RodeoClassifier(DensityClassifier):
         settings, cutpoint = self._check_parameters()
         data = LabelledRows.sort(X, y, weights, classes)
         prior = check_priors(self.priors, data.counts)
-        learnt = Classes.learn(
+        learn = partial(
+            Classes.learn,
             data,
-            learn_scale(data.X, data.weights, self.scale),
             settings=settings,
-            shadows=self.rule == "shadow",
             random=check_random_state(self.random_state),
             computation=self._computation(),
         )
+        whitened = self.scale == "whiten"
+        units = learn_scale(data.X, data.weights, "range" if whitened else self.scale)
+        learnt = learn(units, shadows=self.rule == "shadow")
         relevant = learnt.relevant(self.rule, cutpoint)
+        estimated = learnt
+        if whitened:
+            estimated = learn(learn_scale(data.X, data.weights, "whiten", data.codes), shadows=False)
 
         self._training = X, y, weights  # nothing is kept of a call that fails before here
         self._widths = learnt.widths
-        self._scale = learnt.scale
+        self._scale = estimated.scale
         self._members = [data.numbers[which] for which in data.members()]
         self.classes_ = data.labels
         self.class_count_ = data.counts
@@ -529,7 +574,7 @@ class RodeoClassifier(DensityClassifier):
         else:
             self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
         self.relevant_ = relevant
-        self._densities = learnt.densities(self.bandwidth, self.features, relevant)
+        self._densities = estimated.densities(self.bandwidth, self.features, relevant)
         without = data.labels[(data.counts > 0.0) & ~relevant.any(axis=1)]
         if without.size and (self.features == "selected" or self.rule == "shadow"):
             warnings.warn(
@@ -540,14 +585,11 @@ class RodeoClassifier(DensityClassifier):
             )
         return self
 
-    def _joint(self, log_density: Floats) -> Floats:
-        return joint_log_probability(log_density, self.class_prior_, self.temperature, self.lapse)
-
-    def _rivals(self, against: ArrayLike | None, joint: Floats, label: Integers) -> Integers:
+    def _rivals(self, against: ArrayLike | None, log_proba: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""
         if against is None:
-            others = joint.copy()
-            others[np.arange(len(joint)), label] = -np.inf
+            others = log_proba.copy()
+            others[np.arange(len(label)), label] = -np.inf
             second: Integers = others.argmax(axis=1)
             # Where every other class has density zero, any of them is second.
             second[second == label] = (label[second == label] == 0).astype(np.int64)

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 
 def conditional_log_densities(
-    x: Floats, h: Floats, density: ClassDensity, widths: Floats
+    x: Floats, h: Floats, density: ClassDensity, widths: Floats, mixing: Floats | None
 ) -> tuple[Floats, Floats]:
     """Log density of each variable given all others, and each row's share of the density.
 
     With the bandwidths h held, p(x_j | others) is the kernel estimate with all factors divided by the
     one that leaves the factor of variable j out. A variable taken as uniform has the density
     1 / width, given anything. Where variables are taken as independent, each has its own
-    one-dimensional density, and a row's share is the mean of its shares in them.
+    one-dimensional density, and a row's share is the mean of its shares in them. Where x is a mixture
+    of the variables, kernels are normal densities with the precision matrix P = M diag(h)^-2 M of the
+    unmixed ones, and leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d.
     """
     conditional = -np.log(widths)
     if density.rows.n_rows == 0:  # nothing is known of the class
@@ -43,11 +45,20 @@ def conditional_log_densities(
     # sides: a difference of large sums would lose the digits of the small terms in it.
     nearest = X[(((x[used] - X) / h[used]) ** 2).sum(axis=1).argmin()]
     terms = 0.5 * ((nearest - X) / h[used]) * (((x[used] - nearest) + (x[used] - X)) / h[used])
-    others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
+    if mixing is None:
+        others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
+        left_out = 0.5 * ((x[used] - nearest) / h[used]) ** 2
+    else:
+        factor = mixing / h
+        precision = (factor**2).sum(axis=1)
+        of_nearest = ((x - nearest) / h) @ factor.T
+        more = ((nearest - X) / h) @ factor.T
+        others = terms.sum(axis=1, keepdims=True) - 0.5 * more * (more + 2.0 * of_nearest) / precision
+        left_out = 0.5 * of_nearest**2 / precision
+        log_norm = 0.5 * np.log(2.0 * math.pi / precision)
     whole = log_m - terms.sum(axis=1)
     ratio = logsumexp(whole) - logsumexp(log_m[:, np.newaxis] - others, axis=0)
-    ratio -= 0.5 * ((x[used] - nearest) / h[used]) ** 2
-    conditional[used] = ratio - log_norm
+    conditional[used] = ratio - left_out - log_norm
     return conditional, softmax(whole)
 
 
@@ -59,11 +70,17 @@ def _sums_before(terms: Floats) -> Floats:
 
 
 def explain_sample(
-    x: Floats, h: Floats, density: ClassDensity, h_rival: Floats, rival: ClassDensity, widths: Floats
+    x: Floats,
+    h: Floats,
+    density: ClassDensity,
+    h_rival: Floats,
+    rival: ClassDensity,
+    widths: Floats,
+    mixing: Floats | None,
 ) -> tuple[Floats, Floats]:
     """Evidence of each variable for a class over its rival, and the shares of the class's rows."""
-    conditional, share = conditional_log_densities(x, h, density, widths)
-    conditional_rival, _ = conditional_log_densities(x, h_rival, rival, widths)
+    conditional, share = conditional_log_densities(x, h, density, widths, mixing)
+    conditional_rival, _ = conditional_log_densities(x, h_rival, rival, widths, mixing)
     return conditional - conditional_rival, share
 
 

@@ -362,6 +362,10 @@ def estimate_sample_sizes(
         estimator = RodeoClassifier()
     if not isinstance(estimator, RodeoClassifier):
         raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
+    if estimator.scale == "whiten":
+        raise ValueError(
+            "estimator must not have scale='whiten', which has no relevant variables of its own."
+        )
     random = check_random_state(random_state)
     classes, draw, pool = _check_source(X, y, random)
     if step < classes.size:

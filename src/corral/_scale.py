@@ -6,14 +6,16 @@ and class densities are in its units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 Floats = NDArray[np.float64]
-Kind = Literal["range", "standard", "rank"] | None
+Integers = NDArray[np.int64]
+Kind = Literal["range", "standard", "rank", "whiten"] | None
 
 # Squared distances of such numbers over the smallest bandwidth are still finite.
 _LARGEST = 1e100
@@ -21,18 +23,20 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or a rank in the pooled rows.
+    """Column-wise transformation ``(x - center) / width``, or a rank in the pooled rows; perhaps mixed.
 
     Attributes
     ----------
     center, half_width : (n_features,) halves, because the width of a column can overflow.
     knots : for ranks, per column the distinct pooled values and the share of rows below each of them,
         counting ties half; None otherwise.
+    mixing : (n_features, n_features) symmetric matrix that scaled rows are multiplied by, or None.
     """
 
     center: Floats
     half_width: Floats
     knots: tuple[tuple[Floats, Floats], ...] | None = None
+    mixing: Floats | None = None
 
     def transform(self, X: Floats) -> Floats:
         """Bring raw rows into scaled units; between pooled values ranks are interpolated."""
@@ -43,10 +47,11 @@ class Scale:
         scaled -= 0.5 * self.center
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
             scaled /= self.half_width
-        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+        np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+        return scaled if self.mixing is None else scaled @ self.mixing
 
     def restore(self, scaled: Floats) -> Floats:
-        """Bring rows back into raw units (not from ranks, which do not determine them)."""
+        """Bring rows back into raw units (neither from ranks, which do not determine them, nor unmixed)."""
         with np.errstate(over="ignore"):
             halves = scaled * self.half_width + 0.5 * self.center
         largest = np.finfo(np.float64).max
@@ -58,11 +63,16 @@ class Scale:
         return float((np.log(self.half_width) + np.log(2.0)).sum())
 
 
-def learn_scale(X: Floats, weights: Floats | None, kind: Kind) -> Scale:
+def learn_scale(X: Floats, weights: Floats | None, kind: Kind, codes: Integers | None = None) -> Scale:
     """Learn a scale from pooled rows, each counting as often as its weight says.
 
-    A column without spread, or with less than the smallest normal double, keeps its own units.
+    A column without spread, or with less than the smallest normal double, keeps its own units. Only
+    "whiten" looks at the class numbers.
     """
+    if kind == "whiten":
+        assert codes is not None
+        standard = learn_scale(X, weights, "standard")
+        return replace(standard, mixing=_whitening(standard.transform(X), weights, codes))
     d = X.shape[1]
     if kind == "rank":
         return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
@@ -80,6 +90,30 @@ def learn_scale(X: Floats, weights: Floats | None, kind: Kind) -> Scale:
         center, half_width = mean * largest, 0.5 * np.sqrt(variance) * largest
         constant |= half_width < np.finfo(np.float64).tiny
     return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
+
+
+def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Floats:
+    """The inverse root of the covariance within classes, shrunk as by `sklearn.covariance.oas`.
+
+    The symmetric root, because it keeps each new variable as close as can be to the old one.
+    """
+    m = np.ones(len(scaled)) if weights is None else weights
+    totals = np.maximum(np.bincount(codes, m), np.finfo(np.float64).tiny)
+    means = np.array([np.bincount(codes, m * x) / totals for x in scaled.T])
+    residuals = scaled - means.T[codes]
+    n, d = m.sum(), scaled.shape[1]
+    covariance = (residuals * (m / n)[:, np.newaxis]).T @ residuals
+    mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
+    if mean_variance == 0.0:  # rows of a class are all alike
+        return np.eye(d)
+    excess = (n + 1.0) * (mean_square - mean_variance**2 / d)
+    shrinkage = 1.0 if excess <= 0.0 else min(1.0, (mean_square + mean_variance**2) / excess)
+    covariance *= 1.0 - shrinkage
+    covariance.flat[:: d + 1] += shrinkage * mean_variance
+    variances, directions = eigh(covariance)
+    roots = np.sqrt(np.maximum(variances, 1e-12 * variances[-1]))  # where shrinkage is below rounding
+    whitening: Floats = (directions / roots) @ directions.T
+    return whitening
 
 
 def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

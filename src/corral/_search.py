@@ -54,8 +54,9 @@ class RodeoClassifierCV(DensityClassifier):
 
     Parameters
     ----------
-    scales : sequence of {"range", "standard", "rank", None}, default=("range", "standard", "rank")
-        Units to try; see `RodeoClassifier`.
+    scales : sequence of {"range", "standard", "rank", "whiten", None}
+        Units to try, by default ("range", "standard", "rank"); see `RodeoClassifier`. Where variables are
+        correlated within classes, "whiten" may do better; with it only "all" `features` are tried.
     c0s : sequence of float, default=(0.125, 0.25, 0.5, 1.0, 2.0)
         Constants of the initial bandwidth to try.
     features : sequence of {"all", "selected", "separate"}, default=("all", "selected", "separate")
@@ -114,7 +115,11 @@ class RodeoClassifierCV(DensityClassifier):
     def __init__(
         self,
         *,
-        scales: Sequence[Literal["range", "standard", "rank"] | None] = ("range", "standard", "rank"),
+        scales: Sequence[Literal["range", "standard", "rank", "whiten"] | None] = (
+            "range",
+            "standard",
+            "rank",
+        ),
         c0s: Sequence[float] = (0.125, 0.25, 0.5, 1.0, 2.0),
         features: Sequence[Literal["all", "selected", "separate"]] = ("all", "selected", "separate"),
         rules: Sequence[Literal["zscore", "shadow"]] = ("zscore", "shadow"),
@@ -140,17 +145,12 @@ class RodeoClassifierCV(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`; see `RodeoClassifier.predict_log_proba`."""
+        return self._best().predict_log_proba(X)
+
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times tempered density of each class, from which all predictions derive.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_joint : ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithm of prior times tempered density; see `RodeoClassifier.predict_joint_log_proba`."""
         return self._best().predict_joint_log_proba(X)
 
     def log_density(self, X: ArrayLike) -> Floats:
@@ -182,7 +182,7 @@ class RodeoClassifierCV(DensityClassifier):
         data = LabelledRows.sort(X, y, weights, classes)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
-        some = data.take(_choose(data, _shares(data.counts, SEARCH_ROWS), random))
+        some = data.take(_choose(data, _shares(data, SEARCH_ROWS), random))
         points = _choose(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
         lapse = 1.0 / (data.counts.sum() + 2.0)
         trial = Trial.prepare(some, points, prior, lapse, random)
@@ -207,10 +207,12 @@ class RodeoClassifierCV(DensityClassifier):
 
     def _check_choices(self) -> None:
         """Refuse a bad parameter before any work."""
-        _check_sequence("scales", self.scales, ("range", "standard", "rank", None))
+        _check_sequence("scales", self.scales, ("range", "standard", "rank", "whiten", None))
         _check_sequence("features", self.features, ("all", "selected", "separate"))
         if "selected" in self.features:
             _check_sequence("rules", self.rules, ("zscore", "shadow"))
+        if "whiten" in self.scales and "all" not in self.features:
+            raise ValueError(f"scale 'whiten' needs features with 'all', got {self.features!r}.")
         if np.ndim(self.c0s) != 1 or not len(self.c0s):
             raise ValueError(f"c0s must be a sequence of numbers and not empty, got {self.c0s!r}.")
         for c0 in self.c0s:
@@ -235,18 +237,18 @@ class RodeoClassifierCV(DensityClassifier):
         """Judge all candidates; those with shadows, which cost most, only where others did best."""
         quick = [kind for kind in self._kinds() if kind.get("rule") != "shadow"]
         slow = [kind for kind in self._kinds() if kind.get("rule") == "shadow"]
-        places = [(scale, c0) for scale in self.scales for c0 in self.c0s]
-        n_slow = min(_SHADOW_PLACES, len(places)) if slow else 0
+        n_quick = len(self.scales) * len(self.c0s) if quick else 0
+        places = [(scale, c0) for scale in self.scales for c0 in self.c0s if slow and scale != "whiten"]
+        n_slow = min(_SHADOW_PLACES, len(places))
         candidates: list[Candidate] = []
-        with progress(len(places) * bool(quick) + n_slow, "Search", self.verbose) as advance:
-            if quick:
-                for scale in self.scales:
-                    candidates += self._judge(trial, scale, self.c0s, quick, random, advance)
-            if slow:
-                ranked = sorted(candidates, key=lambda candidate: candidate.objective.min())
-                best = [(candidate.params["scale"], candidate.params["c0"]) for candidate in ranked]
-                for scale, c0 in list(dict.fromkeys([*best, *places]))[:n_slow]:
-                    candidates += self._judge(trial, scale, [c0], slow, random, advance)
+        with progress(n_quick + n_slow, "Search", self.verbose) as advance:
+            for scale in self.scales if quick else ():
+                candidates += self._judge(trial, scale, self.c0s, quick, random, advance)
+            ranked = sorted(candidates, key=lambda candidate: candidate.objective.min())
+            best = [(candidate.params["scale"], candidate.params["c0"]) for candidate in ranked]
+            ordered = [place for place in dict.fromkeys([*best, *places]) if place in places]
+            for scale, c0 in ordered[:n_slow]:
+                candidates += self._judge(trial, scale, [c0], slow, random, advance)
         return candidates
 
     def _judge(
@@ -263,7 +265,12 @@ class RodeoClassifierCV(DensityClassifier):
         What describes a class is learnt without the fold that it is tried on: a row must not choose the
         bandwidths and variables that then speak for it.
         """
-        units = learn_scale(trial.data.X, trial.data.weights, scale)
+        parts = trial.parts()
+        if scale == "whiten":  # which looks at the labels, too
+            kinds = [kind for kind in kinds if kind["features"] == "all"]
+            units = [learn_scale(part.X, part.weights, scale, part.codes) for part in parts]
+        else:
+            units = [learn_scale(trial.data.X, trial.data.weights, scale)] * len(parts)
         computation = {"n_jobs": self.n_jobs, "verbose": self.verbose - 1}
         params: list[dict[str, Any]] = []
         densities: list[list[list[ClassDensity]]] = []  # by candidate, fold and class
@@ -272,18 +279,18 @@ class RodeoClassifierCV(DensityClassifier):
             learnt = [
                 Classes.learn(
                     part,
-                    units,
+                    of_part,
                     settings=settings,
                     shadows=kinds[0].get("rule") == "shadow",
                     random=random,
                     computation={"update": self.update, **computation},
                     n_points=_ROUGH_POINTS,
                 )
-                for part in trial.parts()
+                for part, of_part in zip(parts, units, strict=True)
             ]
             for kind in kinds:
                 relevant = [part.relevant(kind.get("rule", "zscore"), cutpoint) for part in learnt]
-                if kind["features"] == "selected" and not np.any(relevant):
+                if kind["features"] == "selected" and "all" in self.features and not np.any(relevant):
                     continue  # the same as all variables
                 params.append({"scale": scale, "c0": float(c0), **kind})
                 densities.append(
@@ -370,7 +377,8 @@ class Trial:
         weights = np.ones(points.size) if data.weights is None else data.weights[points].copy()
         count = float(weights.sum())
         weights *= (prior / np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300))[codes]
-        return cls(data, points, folds, weights / weights.sum(), count, prior, lapse)
+        weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
+        return cls(data, points, folds, weights, count, prior, lapse)
 
     @property
     def codes(self) -> Integers:
@@ -378,28 +386,32 @@ class Trial:
         return self.data.codes[self.points]
 
     def parts(self) -> list[LabelledRows]:
-        """The rows without each of the folds."""
-        return [self.data.take(np.flatnonzero(self.folds != fold)) for fold in range(_N_FOLDS)]
+        """The rows without each of the folds; all of them where one fold has them all."""
+        others = [np.flatnonzero(self.folds != fold) for fold in range(_N_FOLDS)]
+        return [self.data.take(which) if which.size else self.data for which in others]
 
     def log_densities(
         self,
-        units: Scale,
+        units: Sequence[Scale],
         settings: dict[str, Any],
         densities: Sequence[Sequence[Sequence[ClassDensity]]],
         computation: dict[str, Any],
     ) -> Floats:
-        """Log densities (n_candidates, n_points, n_classes) of the points, each leaving itself out."""
-        scaled = units.transform(self.data.X)
+        """Log densities (n_candidates, n_points, n_classes) of the points, each leaving itself out.
+
+        `units` are those of each fold.
+        """
         members = self.data.members()
         weights = self.data.weights
-        rows = [
-            ClassRows.arrange(scaled[which], None if weights is None else weights[which], **settings)
-            for which in members
-        ]
-        log_density = np.empty((len(densities), self.points.size, len(rows)))
+        log_density = np.empty((len(densities), self.points.size, len(members)))
         for fold in range(_N_FOLDS):
             inside = self.folds[self.points] == fold
             at = self.points[inside]
+            scaled = units[fold].transform(self.data.X)
+            rows = [
+                ClassRows.arrange(scaled[which], None if weights is None else weights[which], **settings)
+                for which in members
+            ]
             own = [
                 np.where(self.data.codes[at] == a, np.searchsorted(which, at), -1)
                 for a, which in enumerate(members)
@@ -455,7 +467,7 @@ class Trial:
     def _losses(self, log_density: Floats, temperature: float) -> tuple[Floats, NDArray[np.bool_]]:
         """Minus the log probability of the right class, and whether it is the most probable one.
 
-        The probabilities are those of `joint_log_probability`, with fewer logarithms.
+        The probabilities are those of `RodeoClassifier.predict_proba`, with fewer logarithms.
         """
         with np.errstate(divide="ignore"):
             joint = log_density / temperature + np.log(self.prior)
@@ -471,9 +483,10 @@ class Trial:
         return 0.5 * np.log(temperature) ** 2 / self.count
 
 
-def _shares(counts: Floats, most: int) -> Integers:
+def _shares(data: LabelledRows, most: int) -> Integers:
     """How many rows each class may have so that there are about `most`, and few classes are cut short."""
-    shares: Integers = np.maximum(np.ceil(counts / counts.sum() * most), 50).astype(np.int64)
+    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not their weights, take the time
+    shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * most), 50).astype(np.int64)
     return shares
 
 

@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classifier import EmptySelectionWarning, RodeoClassifier
+from corral._validation import check_choice
 
 
 class RodeoSelector(SelectorMixin, BaseEstimator):
@@ -115,6 +116,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         self : RodeoSelector
         """
         rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_choice("scale", self.scale, ("range", "standard", "rank", None))
         fitted = RodeoClassifier(**self.get_params(deep=False)).fit(rows, labels, sample_weight)
         without = fitted.classes_[~fitted.relevant_.any(axis=1)]
         if without.size and self.rule != "shadow":  # of which fit has warned

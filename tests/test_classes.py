@@ -1,0 +1,149 @@
+"""The rows of all classes and what is learnt of them, on arrays."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from corral._classes import Classes, LabelledRows
+from corral._scale import learn_scale
+
+SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
+COMPUTATION = {"update": "simultaneous", "n_jobs": 1, "verbose": 0}
+
+
+def learn(data, *, shadows=False, n_points=None, seed=0, scale=None):
+    return Classes.learn(
+        data,
+        learn_scale(data.X, data.weights, scale),
+        settings=SETTINGS,
+        shadows=shadows,
+        random=np.random.RandomState(seed),
+        computation=COMPUTATION,
+        n_points=n_points,
+    )
+
+
+def two_classes(n=30):
+    """Class "a" is concentrated in column 0, "b" in column 1; column 2 is noise and 3 constant."""
+    random = np.random.RandomState(0)
+    y = random.permutation(np.repeat(["a", "b"], n))
+    X = random.uniform(size=(2 * n, 4)) * [1.0, 1.0, 2.0, 0.0]
+    X[y == "a", 0] = random.normal(0.5, 0.02, n)
+    X[y == "b", 1] = random.normal(0.5, 0.02, n)
+    return X, y
+
+
+# Rows
+
+
+def test_classes_are_numbered_in_order():
+    X = np.arange(5.0)[:, np.newaxis]
+    data = LabelledRows.sort(X, np.array(["c", "a", "c", "b", "a"]), None, None)
+    assert_array_equal(data.labels, ["a", "b", "c"])
+    assert_array_equal(data.codes, [2, 0, 2, 1, 0])
+    assert_array_equal(data.counts, [2, 1, 2])
+    assert data.weights is None
+    assert [members.tolist() for members in data.members()] == [[1, 4], [3], [0, 2]]
+    assert_array_equal(data.numbers, np.arange(5))
+
+
+def test_rows_without_weight_are_gone_but_numbers_stay():
+    X, weights = np.arange(5.0)[:, np.newaxis], np.array([0.0, 2.0, 0.5, 0.0, 1.0])
+    data = LabelledRows.sort(X, np.array([7, 8, 8, 9, 7]), weights, None)
+    assert_array_equal(data.X.ravel(), [1, 2, 4])
+    assert_array_equal(data.numbers, [1, 2, 4])
+    assert_array_equal(data.labels, [7, 8])
+    assert_array_equal(data.counts, [1.0, 2.5])
+    assert_array_equal(data.weights, [2.0, 0.5, 1.0])
+
+
+def test_expected_classes_join_those_of_the_rows():
+    data = LabelledRows.sort(np.zeros((2, 1)), np.array([3, 1]), None, np.array([2, 3]))
+    assert_array_equal(data.labels, [1, 2, 3])
+    assert_array_equal(data.counts, [1, 0, 1])
+    assert [members.tolist() for members in data.members()] == [[1], [], [0]]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_some_of_the_rows_keep_all_classes(weighted):
+    X, y = np.arange(6.0)[:, np.newaxis], np.array([0, 1, 2, 0, 1, 2])
+    weights = np.array([0.0, 2.0, 3.0, 4.0, 5.0, 6.0]) if weighted else None
+    data = LabelledRows.sort(X, y, weights, None)
+    some = data.take(np.array([0, 2]))
+    expected = [1, 3] if weighted else [0, 2]
+    assert_array_equal(some.numbers, expected)
+    assert_array_equal(some.X.ravel(), expected)
+    assert_array_equal(some.codes, y[expected])
+    assert_array_equal(some.labels, [0, 1, 2])
+    assert_array_equal(some.counts, [4, 2, 0] if weighted else [1, 0, 1])
+
+
+def test_one_class_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"^y must hold at least two classes, got one class: 'ox'\.$"):
+        LabelledRows.sort(np.zeros((2, 1)), np.array(["ox", "ox"]), None, None)
+
+
+# What is learnt
+
+
+def test_relevant_variables_by_either_rule():
+    X, y = two_classes()
+    learnt = learn(LabelledRows.sort(X, y, None, None), shadows=True, scale="range")
+    for rule in ("zscore", "shadow"):
+        found = learnt.relevant(rule, -0.5)
+        assert_array_equal(found[:, :2], [[True, False], [False, True]])
+        assert not found[:, 3].any()  # constant
+    assert_array_equal(learnt.varies, [True, True, True, False])
+    assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
+    assert learn(LabelledRows.sort(X, y, None, None)).shadow_scores is None
+
+
+def test_bandwidths_are_averaged_over_some_rows():
+    data = LabelledRows.sort(*two_classes(), None, None)
+    everywhere, few, again, other = (
+        learn(data, n_points=n_points, seed=seed) for n_points, seed in [(None, 0), (5, 0), (5, 0), (5, 1)]
+    )
+    assert_array_equal(few.bandwidths, again.bandwidths)
+    assert np.any(few.bandwidths != other.bandwidths)
+    assert np.any(few.bandwidths != everywhere.bandwidths)
+    assert_array_equal(learn(data, n_points=30, seed=1).bandwidths, everywhere.bandwidths)
+
+
+def test_a_density_for_each_kind():
+    X, y = two_classes()
+    learnt = learn(LabelledRows.sort(X, y, None, np.array(["z"])))
+    relevant = np.array([[True, False, False, False], [False] * 4, [False, True, True, False]])
+    h0 = [rows.h[0] for rows in learnt.rows]
+    width = np.ptp(X[:, 2])
+
+    for a, density in enumerate(learnt.densities("initial", "all", relevant)):
+        assert_array_equal(density.fixed, np.full(4, h0[a]))
+        assert (density.outside, density.separate) == (0.0, False)
+    for a, density in enumerate(learnt.densities("class", "separate", relevant)):
+        assert_array_equal(density.fixed, learnt.bandwidths[a])
+        assert_array_equal(density.variables, np.arange(4))
+        assert (density.outside, density.separate) == (0.0, True)
+    for density in learnt.densities("local", "all", relevant):
+        assert density.fixed is None
+
+    one, none, two = learnt.densities("class", "selected", relevant)
+    assert_array_equal(one.variables, [0])
+    assert_array_equal(one.fixed, learnt.bandwidths[0, :1])
+    assert_array_equal(one.rows.take(np.arange(30)), X[y == "a"][:, :1])
+    assert_allclose(one.outside, -math.log(np.ptp(X[:, 1])) - math.log(width), rtol=1e-12)
+    assert_array_equal(none.variables, np.arange(4))  # without relevant variables all are kept
+    assert none.outside == 0.0
+    assert_array_equal(two.variables, [1, 2])
+    assert_allclose(two.outside, -math.log(np.ptp(X[:, 0])), rtol=1e-12)
+    assert two.rows.n_rows == 0
+
+
+def test_a_class_without_rows_keeps_the_initial_bandwidth():
+    X, y = two_classes()
+    learnt = learn(LabelledRows.sort(X, y, None, np.array(["z"])), shadows=True)
+    assert_allclose(learnt.bandwidths[2], 1.0 / math.log(math.log(16)), rtol=1e-15)
+    assert_array_equal(learnt.zscores[2], np.zeros(4))
+    assert not learnt.relevant("zscore", -0.5)[2].any()
+    assert not learnt.relevant("shadow", -0.5)[2].any()
