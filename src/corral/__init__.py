@@ -4,6 +4,7 @@ from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
 from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
+from corral._model_file import load_model, save_model
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
@@ -19,4 +20,6 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "estimate_sample_sizes",
+    "load_model",
+    "save_model",
 ]
