@@ -5,6 +5,7 @@ from corral._density import RodeoDensity
 from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
 from corral._lspc import LSPClassifier
+from corral._model_file import load_model, save_model
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
@@ -21,4 +22,6 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "estimate_sample_sizes",
+    "load_model",
+    "save_model",
 ]
