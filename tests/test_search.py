@@ -517,6 +517,8 @@ def test_far_samples(data, features, far):
     model = RodeoClassifierCV(**{**QUICK, "features": (features,)}).fit(X, y)
     queries = np.vstack([X[:4] + far, X[:4] - far, X[:1] * [far, 1.0, 1.0, 1.0]])
     assert_sound(model, queries)
+    # With equal priors the largest density wins, however small it is.
+    assert_array_equal(model.predict(queries), model.classes_[model.log_density(queries).argmax(axis=1)])
     # Certain, but for the lapse.
     assert model.predict_proba(queries).min() >= 0.999 / 3.0 / (y.size + 2.0)
 
