@@ -1,10 +1,11 @@
-"""Algorithms 1-4 of the paper as plain loops: the slow referee for every fast path.
+"""Algorithms 1-4 of the paper, and the rival it compares them with, as plain loops: the slow referee.
 
 Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
 It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
-means and variances are computed exactly with ``fractions.Fraction``; only ``exp``, ``log`` and the number
-that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight k equals k
-copies to the last bit, and the order of the rows cannot matter.
+means and variances of the algorithms are computed exactly with ``fractions.Fraction``; only ``exp``, ``log``
+and the number that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight
+k equals k copies to the last bit, and the order of the rows cannot matter. The rival solves linear equations,
+for which rounded numbers have to do.
 """
 
 import math
@@ -250,6 +251,79 @@ def sample_sizes(
         if epsilon <= tolerance or any(now == m < w for now, m, w in zip(n, most, wanted, strict=True)):
             return passes
         n = rearrange(B, r, min(N, sum(most)), initial_size, most)
+
+
+def least_squares_outputs(
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike,
+    *,
+    sigma: float,
+    lam: float,
+    shared: bool = False,
+    weights: ArrayLike | None = None,
+    centers: ArrayLike | None = None,
+    n: float | None = None,
+) -> np.ndarray:
+    """Outputs q_y of the least-squares classifier at the queries, one column per class.
+
+    q_y(x) = sum_j v_j a_j K(x, c_j) minimises (1/n) sum_i w_i (q_y(x_i) - [y_i = y])^2 + lam sum_j v_j a_j^2,
+    whose normal equations are solved as they stand. All weights are 1 unless given: then row i stands for w_i
+    rows and, where it is a centre, for v_j = w_j centres. Centres are all rows of the class, or of all
+    classes (``shared``), or those of them whose positions are given. ``n`` is the sum of the weights unless
+    given.
+    """
+    X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
+    y = np.asarray(y).tolist()
+    w = [1.0] * len(X) if weights is None else _floats(weights)
+    n = math.fsum(w) if n is None else n
+    allowed = range(len(X)) if centers is None else np.asarray(centers).tolist()
+    columns = []
+    for label in sorted(set(y)):
+        basis = [j for j in allowed if shared or y[j] == label]
+        phi = [[_gaussian(x, X[j], sigma) for j in basis] for x in X]
+        H = np.zeros((len(basis), len(basis)))
+        h = np.zeros(len(basis))
+        for i in range(len(X)):
+            for a in range(len(basis)):
+                h[a] += w[i] * phi[i][a] * (y[i] == label) / n
+                for b in range(len(basis)):
+                    H[a, b] += w[i] * phi[i][a] * phi[i][b] / n
+        v = np.array([w[j] for j in basis])
+        # The derivative by a_j over v_j: sum_k H_jk v_k a_k + lam a_j = h_j.
+        a = np.linalg.solve(H * v + lam * np.eye(len(basis)), h) if basis else h
+        columns.append(
+            [math.fsum(v[k] * a[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis)) for x in queries]
+        )
+    return np.array(columns).T
+
+
+def least_squares_probabilities(outputs: ArrayLike) -> np.ndarray:
+    """Clip at zero and normalise; where nothing is left, the class with the largest output has it all."""
+    rows = []
+    for q in np.asarray(outputs).tolist():
+        clipped = [max(value, 0.0) for value in q]
+        if sum(clipped) == 0:
+            clipped = [float(k == q.index(max(q))) for k in range(len(q))]
+        rows.append([value / math.fsum(clipped) for value in clipped])
+    return np.array(rows)
+
+
+def least_squares_score(outputs: ArrayLike, codes: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Share of rows whose own class, given by its column, has the largest output by more than 1e-10."""
+    codes = np.asarray(codes).tolist()
+    w = [1.0] * len(codes) if weights is None else _floats(weights)
+    right = 0.0
+    for q, code, w_i in zip(np.asarray(outputs).tolist(), codes, w, strict=True):
+        if q[code] > max(q[:code] + q[code + 1 :]) + 1e-10:
+            right += w_i
+    return right / math.fsum(w)
+
+
+def _gaussian(x: list[float], c: list[float], sigma: float) -> float:
+    """exp(-|x - c|^2 / (2 sigma^2 d))."""
+    square = math.fsum((x_j - c_j) ** 2 for x_j, c_j in zip(x, c, strict=True))
+    return math.exp(-square / (2 * sigma**2 * len(x)))
 
 
 def _exponent(squares: list[Fraction], h: list[float]) -> Fraction:

@@ -15,13 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
-ESTIMATORS = [
+RODEOS = [
     RodeoClassifier(),
     RodeoClassifier(scale=None),
     RodeoClassifier(scale="standard"),
@@ -37,6 +37,12 @@ ESTIMATORS = [
     RodeoDensity(scale="standard"),
     RodeoDensity(update="sequential"),
     RodeoDensity(n_jobs=2),
+]
+ESTIMATORS = [
+    *RODEOS,
+    LSPClassifier(),
+    LSPClassifier(cv="loo", scale="standard"),
+    LSPClassifier(centers="all"),
 ]
 
 
@@ -69,7 +75,7 @@ def test_parameters_round_trip(estimator):
         estimator.set_params(bandwith=1)
 
 
-@pytest.mark.parametrize("estimator", [RodeoClassifier, RodeoDensity])
+@pytest.mark.parametrize("estimator", [LSPClassifier, RodeoClassifier, RodeoDensity])
 def test_parameters_are_named(estimator):
     with pytest.raises(TypeError, match="positional argument"):
         estimator("sequential")
@@ -111,7 +117,7 @@ def test_html_repr(data):
 def test_pickle_keeps_every_bit(data, protocol):
     X, y = data
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    for estimator in ESTIMATORS:
+    for estimator in RODEOS:
         model = clone(estimator).fit(X, y, sample_weight=weights)
         copy = pickle.loads(pickle.dumps(model, protocol=protocol))
         assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))

@@ -4,6 +4,7 @@ from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
 from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
+from corral._lspc import LSPClassifier
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
@@ -12,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EmptySelectionWarning",
     "Explanation",
+    "LSPClassifier",
     "RodeoClassifier",
     "RodeoClassifierCV",
     "RodeoDensity",

@@ -20,6 +20,7 @@ from corral._rodeo import (
     zscores,
 )
 from corral._scale import Scale
+from corral._validation import check_classes
 
 Bandwidth = Literal["local", "class", "initial"]
 Features = Literal["all", "selected", "separate"]
@@ -59,10 +60,7 @@ class LabelledRows:
         if weights is not None:
             numbers = np.flatnonzero(weights)
             X, y, weights = X[numbers], y[numbers], weights[numbers]
-        labels = np.unique(y) if classes is None else np.union1d(classes, y)
-        if labels.size < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}.")
-        codes = np.searchsorted(labels, y)
+        labels, codes = check_classes(y, classes)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
         return cls(X, codes, weights, labels, counts, numbers)
 

@@ -36,6 +36,14 @@ def check_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_numbers(name: str, values: Any, low: float, high: float) -> NDArray[np.float64]:
+    """Refuse what is not a list of numbers between two bounds (inclusive); return them as an array."""
+    if np.ndim(values) != 1 or len(values) == 0:
+        raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return np.array([check_number(name, value, low, high, inclusive=True) for value in listed])
+
+
 def check_n_jobs(n_jobs: Any) -> None:
     """Refuse what joblib does not take as a number of threads."""
     if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
@@ -72,6 +80,16 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     if weights.max() == 0.0:
         raise ValueError("sample_weight must not be zero for every row.")
     return None if np.all(weights == 1.0) else weights
+
+
+def check_classes(
+    y: NDArray[Any], expected: NDArray[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes of labels, with those that are expected beside, and the number of each label's."""
+    classes = np.unique(y) if expected is None else np.union1d(expected, y)
+    if classes.size < 2:
+        raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
+    return classes, np.searchsorted(classes, y)
 
 
 def check_priors(priors: Any, counts: NDArray[np.float64]) -> NDArray[np.float64]:
