@@ -36,11 +36,11 @@ def draw_figures(found: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict
     drawn: dict[str, dict[str, Path]] = {}
     for experiment, frame in found.items():
         files = drawn.setdefault(experiment.name, {})
-        if experiment is shifted_groups.EXPERIMENT:
+        if experiment.name == shifted_groups.EXPERIMENT.name:
             path = folder / "shifted_groups_means.png"
             _save(_scatter(), path)
             files["Means of the five groups, with ellipses of one and two standard deviations"] = path
-        for method in ("local", *experiment.variants):
+        for method in experiment.drawn:
             rows = frame[(frame["method"] == method) & frame["bandwidths"].notna()]
             if experiment.name not in PANELS or rows.empty:
                 continue
@@ -64,6 +64,7 @@ def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
     for k, (panel, title) in enumerate(zip(panels, titles, strict=False)):
         panel.boxplot(
             bandwidths[:, k],
+            manage_ticks=False,  # or every box sets all ticks anew
             widths=0.7,
             flierprops={"marker": ".", "markersize": 2},
             medianprops={"color": "C3"},
@@ -72,7 +73,7 @@ def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
         ticks = [1, *range(5, n_variables + 1, 5)]
         panel.set_xticks(ticks, [str(tick) for tick in ticks])
         panel.tick_params(labelsize=7)
-        panel.set_ylim(bottom=0)
+        panel.set(xlim=(0, n_variables + 1), ylim=(0, None))
     for panel in panels[len(titles) :]:
         panel.set_axis_off()
     figure.supxlabel("variable", fontsize=9)

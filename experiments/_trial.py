@@ -56,6 +56,7 @@ class Experiment:
     zscore_prefixes : what precedes the name of a cell of that table in the names of ours.
     relevant : variables, counted from 1, that describe a class, by its label; for tables of z-scores.
     detailed : cells in which bandwidths at test rows and the z-scores that follow from them are kept.
+    drawn : methods whose bandwidths in these cells are drawn.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Experiment:
     zscore_prefixes: tuple[str, ...] = ("",)
     relevant: Callable[[int], range] | None = None
     detailed: tuple[str, ...] = ()
+    drawn: tuple[str, ...] = ("local",)
 
     @property
     def methods(self) -> dict[str, Method]:

@@ -73,4 +73,5 @@ EXPERIMENT = Experiment(
     },
     tables=("anuran",),
     detailed=("with noise",),
+    drawn=("local", "local_floor"),
 )
