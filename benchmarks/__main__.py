@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, detection, growth, memory, sample_size, selection, speed, startup
+from benchmarks import accuracy, detection, growth, lspc, memory, sample_size, selection, speed, startup
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "accuracy": accuracy,
     "selection": selection,
     "detection": detection,
+    "lspc": lspc,
     "sample_size": sample_size,
 }
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import corral._lspc
 import naive
 from corral import LSPClassifier
-from corral._lspc import _LeastSquares
+from corral._lspc import _LeastSquares, _tabulate
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
@@ -210,6 +210,13 @@ def test_results_of_selection(data):
     assert_array_equal(only.fit(X, y).predict_proba(X), model.predict_proba(X))
 
 
+def test_the_order_of_folds_breaks_no_tie():
+    scores = np.array([[0.3, 0.2, 0.1], [0.1, 0.2, 0.3]])
+    results = _tabulate(np.array([1.0, 2.0]), np.array([0.1]), scores)
+    assert results["mean_test_score"][0] != results["mean_test_score"][1]  # by one bit
+    assert_array_equal(results["rank_test_score"], [1, 1])
+
+
 def test_leave_one_out_is_one_split(data):
     X, y = data
     results = LSPClassifier(**SMALL, cv="loo").fit(X, y).cv_results_
@@ -271,6 +278,16 @@ def test_leave_one_out_takes_weights_for_copies(data, queries):
             weighted.cv_results_["mean_test_score"], copied.cv_results_["mean_test_score"], rtol=1e-12
         )
         assert_allclose(weighted.predict_proba(queries), copied.predict_proba(queries), atol=1e-9)
+
+
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_threads_change_no_bit(cv):
+    X, y = make_shifted_groups(100, random_state=0)
+    one = LSPClassifier(cv=cv).fit(X, y)
+    two = LSPClassifier(cv=cv, n_jobs=2).fit(X, y)
+    assert_array_equal(two.dual_coef_, one.dual_coef_)
+    for column in ("mean_test_score", "std_test_score", "param_sigma"):
+        assert_array_equal(two.cv_results_[column], one.cv_results_[column])
 
 
 def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch):
@@ -445,6 +462,7 @@ def test_pickle_keeps_every_bit(data):
         ({"alphas": [-1.0]}, "alphas must be a number between .*, got -1.0"),
         ({"centers": "kmeans"}, "centers must be one of 'class', 'all', got 'kmeans'"),
         ({"max_centers": 0}, "max_centers must be a positive integer, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0, got 0"),
         ({"scale": "unit"}, "scale must be one of"),
         ({"cv": "10-fold"}, "cv must be one of 'loo', got '10-fold'"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),

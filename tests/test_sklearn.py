@@ -42,7 +42,7 @@ ESTIMATORS = [
     *RODEOS,
     LSPClassifier(),
     LSPClassifier(cv="loo", scale="standard"),
-    LSPClassifier(centers="all"),
+    LSPClassifier(centers="all", n_jobs=2),
 ]
 
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
@@ -17,12 +18,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
     check_classes,
     check_integer,
+    check_n_jobs,
     check_numbers,
     check_sample_weight,
 )
@@ -86,6 +89,9 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         Units of the distances, learnt on the training rows as in `RodeoClassifier`. None keeps those of the
         columns and comes closest to the paper's figures; "standard" is what the reference
         implementation does, and the choice for columns in different units.
+    n_jobs : int, default=None
+        Number of threads, which share out the widths; None means 1 unless in a `joblib.parallel_config`
+        context, -1 all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Draws the centres in classes of more than `max_centers` rows.
 
@@ -161,6 +167,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         max_centers: int = 500,
         cv: Any = 5,
         scale: Literal["range", "standard", "rank"] | None = None,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.sigmas = sigmas
@@ -169,6 +176,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         self.max_centers = max_centers
         self.cv = cv
         self.scale = scale
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -196,6 +204,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         alphas = check_numbers("alphas", self.alphas, 1e-10, 1e10)
         check_choice("centers", self.centers, ("class", "all"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_n_jobs(self.n_jobs)
         max_centers = check_integer("max_centers", self.max_centers)
         kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
         classes, codes = check_classes(labels[kept])
@@ -213,14 +222,21 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
         results = None
         best = 0
-        if sigmas.size * alphas.size > 1:
-            splits = _splits(self.cv, rows, labels, kept)
-            scores = np.concatenate([problem.scores(sigma, alphas, splits) for sigma in sigmas])
-            results = _tabulate(sigmas, alphas, scores)
-            best = int(results["rank_test_score"].argmin())
-        sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
+        # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
+        # each other where cores are busy, and change the last bits.
+        with threadpool_limits(1, user_api="blas"):
+            if sigmas.size * alphas.size > 1:
+                splits = _splits(self.cv, rows, labels, kept)
+                of_sigmas = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+                    delayed(problem.scores)(sigma, alphas, splits) for sigma in sigmas
+                )
+                results = _tabulate(sigmas, alphas, np.concatenate(of_sigmas))
+                best = int(results["rank_test_score"].argmin())
+            sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
+            centers, dual_coef = problem.solve(sigma, alpha)
 
-        self.centers_, self.dual_coef_ = problem.solve(sigma, alpha)
+        self.centers_ = centers
+        self.dual_coef_ = dual_coef
         self.best_params_ = {"sigma": sigma, "alpha": alpha}
         if results is not None:
             self.cv_results_ = results
