@@ -18,11 +18,11 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types bench reproduce clean
 
 help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.has-package ## classify the paper's ten groups and show which variables describe each
 	$(PY) examples/ten_groups.py $(ARGS)
@@ -39,6 +39,10 @@ types: $(VENV)/.has-lint ## check types
 
 bench: $(VENV)/.has-test ## measure speed and memory against peers
 	$(PY) -m benchmarks $(ARGS)
+
+reproduce: $(VENV)/.has-test ## regenerate the paper's tables and figures on two processors
+	$(PY) -m experiments run all --jobs 2 $(ARGS)
+	$(PY) -m experiments report
 
 clean: ## remove everything that make, the tests and the checks have written, .venv included
 	rm -rf .venv build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,100 @@
+"""The paper's figures: box plots of mean bandwidths over trials, and the means of the shifted groups."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from experiments import shifted_groups
+from experiments._paper import paper_table
+from experiments._trial import Experiment
+
+# Titles of the panels, in the order of the sorted classes, and which of them share a figure.
+PANELS = {
+    "ten_groups": {"": [f"group {g}" for g in range(1, 11)]},
+    "anuran": {
+        "": [
+            *("Adenomera andreae", "Adenomera hylaedactyla", "Ameerega trivittata", "Hyla minuta"),
+            *("Hypsiboas cinerascens", "Hypsiboas cordobae", "Leptodactylus fuscus"),
+        ]
+    },
+    "waveform": {"": [f"class {k}" for k in range(3)]},
+    "digits": {
+        "1 to 5": [f"digit {k}" for k in range(1, 6)],
+        "6 to 0": [f"digit {k}" for k in (6, 7, 8, 9, 0)],
+    },
+}
+
+
+def draw_figures(found: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict[str, dict[str, Path]]:
+    """Draw all figures for which there are results; return their titles and files by experiment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: dict[str, dict[str, Path]] = {}
+    for experiment, frame in found.items():
+        files = drawn.setdefault(experiment.name, {})
+        if experiment.name == shifted_groups.EXPERIMENT.name:
+            path = folder / "shifted_groups_means.png"
+            _save(_scatter(), path)
+            files["Means of the five groups, with ellipses of one and two standard deviations"] = path
+        for method in experiment.drawn:
+            rows = frame[(frame["method"] == method) & frame["bandwidths"].notna()]
+            if experiment.name not in PANELS or rows.empty:
+                continue
+            bandwidths = np.array(rows["bandwidths"].tolist())  # trials, classes, variables
+            for part, titles in PANELS[experiment.name].items():
+                path = folder / ("_".join([experiment.name, method, *part.split()]) + ".png")
+                classes = [int(title[-1]) for title in titles] if part else range(len(titles))
+                _save(_box_plots(bandwidths[:, classes], titles), path)
+                label = experiment.methods[method].label
+                files[f"Mean bandwidths of test rows assigned to {part or 'each class'}, {label}"] = path
+    return drawn
+
+
+def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
+    """One panel for each class, one box for each variable over the trials."""
+    n_variables = bandwidths.shape[2]
+    columns = 2 if n_variables <= 40 else 1
+    lines = -(-len(titles) // columns)
+    figure = Figure(figsize=(11, 1.9 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for k, (panel, title) in enumerate(zip(panels, titles, strict=False)):
+        panel.boxplot(
+            bandwidths[:, k],
+            manage_ticks=False,  # or every box sets all ticks anew
+            widths=0.7,
+            flierprops={"marker": ".", "markersize": 2},
+            medianprops={"color": "C3"},
+        )
+        panel.set_title(title, fontsize=9)
+        ticks = [1, *range(5, n_variables + 1, 5)]
+        panel.set_xticks(ticks, [str(tick) for tick in ticks])
+        panel.tick_params(labelsize=7)
+        panel.set(xlim=(0, n_variables + 1), ylim=(0, None))
+    for panel in panels[len(titles) :]:
+        panel.set_axis_off()
+    figure.supxlabel("variable", fontsize=9)
+    figure.supylabel("mean bandwidth, scaled units", fontsize=9)
+    return figure
+
+
+def _scatter() -> Figure:
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    panel = figure.subplots()
+    for i, (group, x, y) in enumerate(paper_table("table_3").itertuples(index=False)):
+        panel.plot(x, y, "o", color=f"C{i}")
+        panel.annotate(f"{group:.0f}", (x, y), xytext=(4, 4), textcoords="offset points")
+        for times in (1, 2):
+            width, height = (2 * times * s for s in shifted_groups.STANDARD_DEVIATIONS)
+            panel.add_patch(Ellipse((x, y), width, height, fill=False, color=f"C{i}", alpha=0.5))
+    panel.autoscale_view()
+    panel.set(xlabel="variable 1", ylabel="variable 2")
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with mpl.rc_context({"savefig.dpi": 80}):
+        figure.savefig(path, metadata={"Software": None})

@@ -1,0 +1,333 @@
+"""RESULTS.md: every number beside the paper's, what was aimed at, and what it means."""
+
+import json
+import math
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments._figures import draw_figures
+from experiments._paper import paper_table
+from experiments._run import Results
+from experiments._trial import Experiment
+
+METRICS = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "specificity": "specificity",
+    "log_loss": "log loss",
+    "fit_seconds": "fit, s",
+    "predict_seconds": "predict, s",
+}
+# Columns of ours that stand for a column of the paper.
+OURS = {"new": "local", "LSPC": "lspc"}
+POINTS = {
+    "zscores": "training rows, each leaving itself out",
+    "zscores_assigned": "test rows assigned to the group",
+    "zscores_itself": "training rows that see themselves",
+}
+# A table with more cells than this has its methods side by side instead of one table for each cell.
+FEW_CELLS = 4
+# With fewer trials the standard error takes the paper's standard deviation for both sides.
+ENOUGH_TRIALS = 10
+
+
+def write_report(experiments: Iterable[Experiment], results: Path, output: Path, seed: int) -> Path:
+    """Write RESULTS.md and the figures; experiments without results are left out."""
+    found = {}
+    for experiment in experiments:
+        rows = Results(results, experiment.name).read(seed)
+        if rows:
+            found[experiment] = _frame(rows)
+    if not found:
+        raise SystemExit(f"there are no results for seed {seed} in {results}: run an experiment first")
+    figures = draw_figures(found, output / "figures")
+    lines = [
+        "# Results",
+        "",
+        "The paper's tables and figures, regenerated; written by `python -m experiments report`.",
+        "",
+        *_provenance(results, seed),
+        *_targets(found),
+        *_reading(),
+    ]
+    for experiment, frame in found.items():
+        lines += [f"## {experiment.title}", "", *_trial_counts(experiment, frame)]
+        lines += [*_beside_the_paper(experiment, frame), *_all_methods(experiment, frame)]
+        lines += _zscores(experiment, frame)
+        for title, path in figures.get(experiment.name, {}).items():
+            lines += [f"![{title}](figures/{path.name})", ""]
+    path = output / "RESULTS.md"
+    path.write_text("\n".join(lines).rstrip() + "\n")
+    return path
+
+
+def machine() -> str:
+    """The machine and the packages that a run used."""
+    cpu = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1] for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        cpu = names[0].strip() if names else cpu
+    packages = ", ".join(f"{name} {version(name)}" for name in ("corral", "numpy", "numba", "scikit-learn"))
+    return f"{cpu}, {os.cpu_count()} logical processors, Python {platform.python_version()}, {packages}"
+
+
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard deviation and number of trials by cell, method and metric."""
+    long = frame.melt(["cell", "method", "trial"], [*METRICS, "seconds"], "metric").dropna(subset="value")
+    return long.groupby(["cell", "method", "metric"])["value"].agg(["mean", "std", "count"])
+
+
+def _frame(rows: list[dict]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows).reindex(columns=["cell", "trial", "method", *METRICS, *POINTS, "bandwidths"])
+    frame["seconds"] = frame["fit_seconds"] + frame["predict_seconds"]
+    return frame
+
+
+def _provenance(results: Path, seed: int) -> Iterator[str]:
+    runs = results / "runs.jsonl"
+    entries = [json.loads(line) for line in runs.read_text().splitlines()] if runs.exists() else []
+    yield from _table(
+        ["command", "date", "minutes", "machine"],
+        [[f"`{e['command']}`", e["date"], f"{e['minutes']:.1f}", e["machine"]] for e in entries],
+    )
+    yield (
+        f"Trials are children of the seed {seed}; their numbers are stated with every table. A difference is "
+        "given in standard errors (SE) of both means and in standard deviations (SD) of the paper; "
+        f"with fewer than {ENOUGH_TRIALS} trials of ours the latter stands in for our deviation. Precision "
+        "and specificity are those of each class against all others, averaged over classes. Log loss is in "
+        "nats, with probabilities of zero raised to 2e-16; the SVC gives none. Times are wall times on one "
+        "thread, without the first call in a process, while other work may go on beside."
+    )
+    yield ""
+
+
+def _targets(found: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
+    rows = []
+    for experiment, frame in found.items():
+        ours = summary(frame)
+        for name in experiment.tables:
+            paper = paper_table(name).query("method == 'new' and metric == 'accuracy'")
+            if name in ("table_1", "table_4", "table_6") and len(paper):
+                near, least = [], math.inf
+                for cell, mean, sd in paper[["cell", "mean", "sd"]].itertuples(index=False):
+                    if (cell, "local", "accuracy") in ours.index:
+                        row = ours.loc[(cell, "local", "accuracy")]
+                        near.append(abs(row["mean"] - mean) <= 2 * sd)
+                        least = min(least, int(row["count"]))
+                share = f"{sum(near)} of {len(paper)}, {least} trials each"
+                met = sum(near) >= 0.9 * len(paper) and least >= 100
+                rows.append([f"{name}: cells within 2 SD of the paper", share, "90 %, 100 trials", met])
+        if experiment.zscore_table is not None:
+            # In units of the range, the default, and in those of the data, which the paper may have meant.
+            for method in [name for name in ("local", "local_raw") if name in experiment.methods]:
+                mine = frame[frame["method"] == method]
+                for cells, z in _zscore_comparisons(experiment, mine, "zscores"):
+                    label = f"{experiment.zscore_table}{cells}, {experiment.methods[method].label}"
+                    signs = f"{z['negative']} of {z['relevant']}, {z['positive']} of {z['others']}"
+                    every = z["negative"] == z["relevant"] and z["positive"] == z["others"]
+                    rows.append([f"{label}: relevant negative, others positive", signs, "all", every])
+                    value = z["difference"]
+                    rows.append([f"{label}: mean difference", f"{value:.3f}", "< 0.15", value < 0.15])
+        if experiment.name == "digits":
+            scores = ours.xs("accuracy", level="metric").loc["digits"]
+            locals_ = scores[scores.index.str.startswith("local")]
+            for method, row in locals_.iterrows():
+                label = experiment.methods[method].label
+                value = f"{row['mean']:.4f}, {int(row['count'])} trials"
+                rows.append([f"digits: {label}", value, ">= 0.955, 20 trials", row["mean"] >= 0.955])
+    yield from ["## Targets", ""]
+    yield from _table(
+        ["what", "figure", "target", ""], [[*row[:-1], "met" if row[-1] else "MISSED"] for row in rows]
+    )
+
+
+def _reading() -> Iterator[str]:
+    yield from (Path(__file__).parent / "READING.md").read_text().splitlines()
+    yield ""
+
+
+def _trial_counts(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
+    counts = frame.groupby(["method", "cell"])["trial"].nunique().groupby("method").agg(["min", "max"])
+    parts: dict[str, list[str]] = {}
+    for method in experiment.methods:
+        if method in counts.index:
+            low, high = counts.loc[method]
+            parts.setdefault(f"{low}" if low == high else f"{low} to {high}", []).append(
+                experiment.methods[method].label
+            )
+    text = "; ".join(f"{count} of {', '.join(labels)}" for count, labels in parts.items())
+    yield f"Trials per cell: {text}. The paper has {experiment.paper_trials}."
+    yield ""
+
+
+def _beside_the_paper(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
+    ours = summary(frame)
+    for name in experiment.tables:
+        rows = []
+        for cell, method, metric, mean, sd in paper_table(name).itertuples(index=False):
+            columns = [OURS[method]]
+            if method == "new" and metric != "seconds" and len(experiment.cells) <= FEW_CELLS:
+                columns += experiment.variants
+            for column in columns:
+                if (cell, column, metric) not in ours.index:
+                    continue
+                mine = ours.loc[(cell, column, metric)]
+                difference = mine["mean"] - mean
+                # A few trials do not tell their own deviation: then the paper's stands in for it.
+                spread = mine["std"] if mine["count"] >= ENOUGH_TRIALS else sd
+                error = math.hypot(spread / math.sqrt(mine["count"]), sd / math.sqrt(experiment.paper_trials))
+                label = experiment.methods[column].label
+                rows.append(
+                    [
+                        *(cell, method, metric, f"{mean:.4f} ({sd:.4f})", label),
+                        f"{_number(mine['mean'])} ({_number(mine['std'])})",
+                        str(int(mine["count"])),
+                        f"{difference:+.4f}",
+                        _signed(difference / sd),
+                        _signed(difference / error),
+                    ]
+                )
+        yield from [f"### {_title(name)}, beside the paper", ""]
+        yield from _table(
+            [
+                *("cell", "paper's method", "metric", "paper (SD)", "ours", "ours (SD)"),
+                *("trials", "difference", "in SD", "in SE"),
+            ],
+            rows,
+        )
+
+
+def _all_methods(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
+    ours = summary(frame)
+    methods = [name for name in experiment.methods if name in ours.index.get_level_values("method")]
+    labels = {name: experiment.methods[name].label for name in methods}
+
+    def entry(cell: str, method: str, metric: str) -> str:
+        if (cell, method, metric) not in ours.index:
+            return ""
+        row = ours.loc[(cell, method, metric)]
+        if metric.endswith("seconds"):
+            return _number(row["mean"])
+        error = row["std"] / math.sqrt(row["count"])
+        return f"{row['mean']:.3f}" + (f" ± {error:.3f}" if row["count"] > 1 else "")
+
+    cells = [cell for cell in experiment.cells if cell in ours.index.get_level_values("cell")]
+    if len(experiment.cells) <= FEW_CELLS:
+        for cell in cells:
+            yield from [f"### All methods: {cell} (mean ± SE)", ""]
+            yield from _table(
+                ["method", *METRICS.values()],
+                [
+                    [labels[method], *(entry(cell, method, metric) for metric in METRICS)]
+                    for method in methods
+                ],
+            )
+    else:
+        for metric in ("accuracy", "log_loss", "fit_seconds", "predict_seconds"):
+            yield from [f"### All methods: {METRICS[metric]}", ""]
+            rows = [
+                [cell, *(entry(cell, method, metric).split(" ±")[0] for method in methods)] for cell in cells
+            ]
+            yield from _table(["cell", *labels.values()], rows)
+
+
+def _zscores(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
+    if experiment.zscore_table is None:
+        return
+    rows = []
+    for method in ("local", *experiment.variants):
+        for points, what in POINTS.items():
+            for cells, z in _zscore_comparisons(experiment, frame[frame["method"] == method], points):
+                signs = f"{z['negative']} of {z['relevant']}", f"{z['positive']} of {z['others']}"
+                label = experiment.methods[method].label
+                rows.append(
+                    [label, f"{what}{cells}", *signs, f"{z['difference']:.3f}", f"{z['difference_n1']:.3f}"]
+                )
+    yield from [f"### {_title(experiment.zscore_table)}: z-scores of mean bandwidths", ""]
+    yield from _table(
+        ["method", "averaged over", "relevant < 0", "others > 0", "mean difference", "with divisor d - 1"],
+        rows,
+    )
+    paper = paper_table(experiment.zscore_table)
+    local = frame[frame["method"] == "local"]
+    for cell in paper["cell"].unique():
+        own = experiment.zscore_prefixes[-1] + cell
+        scores = local[local["cell"] == own]["zscores"].dropna()
+        if scores.empty:
+            continue
+        published = paper[paper["cell"] == cell].pivot(index="variable", columns="group", values="zscore")
+        mean = np.mean(scores.tolist(), axis=0)
+        yield f"{own}, ours (paper's), averaged over {POINTS['zscores']}:"
+        yield ""
+        yield from _table(
+            ["variable", *(f"group {group}" for group in published.columns)],
+            [
+                [str(variable), *(f"{z:.2f} ({p:.2f})" for z, p in zip(mean[:, i], row, strict=True))]
+                for i, (variable, row) in enumerate(published.iterrows())
+            ],
+        )
+
+
+def _zscore_comparisons(
+    experiment: Experiment, frame: pd.DataFrame, points: str
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Our z-scores of one method against the paper's, over all cells of the table."""
+    frame = frame[frame[points].notna()]
+    paper = paper_table(experiment.zscore_table)
+    for prefix in experiment.zscore_prefixes:
+        counts = dict.fromkeys(("relevant", "negative", "others", "positive"), 0)
+        differences, corrected = [], []
+        for cell in paper["cell"].unique():
+            scores = frame[frame["cell"] == prefix + cell][points]
+            if scores.empty:
+                break
+            z = np.mean(scores.tolist(), axis=0)
+            published = paper[paper["cell"] == cell].pivot(index="group", columns="variable", values="zscore")
+            relevant = np.array(
+                [[j in experiment.relevant(group) for j in published.columns] for group in published.index]
+            )
+            counts["relevant"] += int(relevant.sum())
+            counts["negative"] += int((z[relevant] < 0).sum())
+            counts["others"] += int((~relevant).sum())
+            counts["positive"] += int((z[~relevant] > 0).sum())
+            d = z.shape[1]
+            differences.append(np.abs(z - published.to_numpy()).ravel())
+            corrected.append(np.abs(z * math.sqrt((d - 1) / d) - published.to_numpy()).ravel())
+        else:
+            yield (
+                f", {prefix.strip(' ,')}" if prefix else "",
+                counts
+                | {
+                    "difference": float(np.concatenate(differences).mean()),
+                    "difference_n1": float(np.concatenate(corrected).mean()),
+                },
+            )
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if abs(value) < 1 else f"{value:.3g}"
+
+
+def _signed(value: float) -> str:
+    return "-" if not math.isfinite(value) else f"{value:+.1f}"
+
+
+def _title(table: str) -> str:
+    return table.replace("_", " ").capitalize() if table.startswith("table") else f"Table of {table}"

@@ -1,0 +1,41 @@
+"""Handwritten digits: ten classes of 8 x 8 pixels, 100 images of each to learn from and 100 to judge by.
+
+UCI's training and test tables are pooled: 200 images of each digit are more than the test table alone has.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from corral.datasets import load_optdigits
+from experiments._methods import rodeo_variant
+from experiments._trial import Experiment, Trial, split_by_row
+
+
+def make_trial(seed: int, n_train: int = 100, n_test: int = 100) -> Trial:
+    """Disjoint images of each digit."""
+    X, y = _images()
+    train, test = split_by_row(y, n_train, n_test, seed)
+    return Trial(X[train], y[train], X[test], y[test])
+
+
+@lru_cache(maxsize=1)
+def _images() -> tuple[np.ndarray, np.ndarray]:
+    return load_optdigits(return_X_y=True)
+
+
+EXPERIMENT = Experiment(
+    name="digits",
+    title="Handwritten digit dataset",
+    make_trial=make_trial,
+    cells={"digits": {}},
+    paper_trials=100,
+    quick={"new": 20, "light": 20, "heavy": 5},
+    variants={
+        "local_raw": rodeo_variant("raw units", scale=None),
+        "local_standard": rodeo_variant("standardised", scale="standard"),
+        "local_floor": rodeo_variant("floor after ten steps", min_bandwidth=0.655 * 0.9**10),
+    },
+    tables=("digits",),
+    detailed=("digits",),
+)

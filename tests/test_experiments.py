@@ -1,0 +1,386 @@
+"""The experiments: published numbers, draws, scores, results that survive a kill, and a smoke run of each."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.stats import norm
+from sklearn.metrics import precision_score
+from sklearn.neighbors import KernelDensity
+
+from corral.datasets import make_shifted_groups, make_waveform
+from experiments import _run as running
+from experiments import anuran, shifted_groups, ten_groups, waveform
+from experiments.__main__ import EXPERIMENTS
+from experiments._methods import KernelNaiveBayes
+from experiments._paper import paper_table
+from experiments._report import summary, write_report
+from experiments._run import Results, run
+from experiments._trial import Task, child_seeds, split_by_row
+
+ROOT = Path(__file__).parents[1]
+NEEDS_DATA = {
+    "anuran": "anuran_mfcc.csv",
+    "waveform": "waveform_noise.csv",
+    "digits": "optdigits_train.csv",
+}
+FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
+TIMES = ["fit_seconds", "predict_seconds"]
+
+
+def skip_without_data(name):
+    folder = os.environ.get("CORRAL_DATA")
+    file = NEEDS_DATA.get(name)
+    if file is None:
+        return
+    if not folder or not any(Path(folder, file + end).is_file() for end in ("", ".gz")):
+        pytest.skip(f"CORRAL_DATA names no folder with {file}")
+
+
+# Published numbers
+
+
+@pytest.mark.parametrize(("name", "d"), [("table_2", 30), ("table_5", 10), ("table_8", 10)])
+def test_published_zscores_are_zscores(name, d):
+    # A digit typed wrong would show: in every row they sum to zero and their squares to about d - 1.
+    rows = paper_table(name).groupby(["cell", "group"])["zscore"]
+    assert (rows.count() == d).all()
+    assert_allclose(rows.sum(), 0, atol=0.006)
+    squares = rows.apply(lambda z: (z**2).sum())
+    assert squares.between(0.95 * (d - 1), d - 1).all()
+
+
+def test_published_accuracies_are_those_quoted_in_the_text():
+    table = paper_table("table_4")
+    assert set(table["cell"]) == set(EXPERIMENTS["shifted_groups"].cells)
+    groups = table["cell"].str.split().str.len()
+    quoted = {
+        ("new", "max"): [0.9954, 0.9298, 0.8841, 0.7769],
+        ("LSPC", "max"): [0.9950, 0.9295, 0.8559, 0.7100],
+        ("new", "min"): [0.7818, 0.7836, 0.7652, 0.7769],
+        ("LSPC", "min"): [0.7639, 0.7246, 0.7114, 0.7100],
+    }
+    for (method, which), values in quoted.items():
+        rows = table[table["method"] == method]
+        assert rows["mean"].groupby(groups).agg(which).tolist() == values
+
+
+def test_published_means_are_those_of_the_generator():
+    X, y = make_shifted_groups(20_000, random_state=0)
+    for group, *means in paper_table("table_3").itertuples(index=False):
+        assert_allclose(X[y == group, :2].mean(axis=0), means, atol=0.006)
+
+
+@pytest.mark.parametrize("name", [t for e in EXPERIMENTS.values() for t in e.tables])
+def test_published_tables_have_all_cells_and_deviations(name):
+    table = paper_table(name)
+    [experiment] = [e for e in EXPERIMENTS.values() if name in e.tables]
+    assert set(table["cell"]) <= set(experiment.cells)
+    assert (table["sd"] > 0).all()
+    assert not table.duplicated(["cell", "method", "metric"]).any()
+
+
+# Draws
+
+
+def test_a_trial_has_a_seed_of_its_own():
+    children = np.random.SeedSequence(3).spawn(5)
+    for trial, child in enumerate(children):
+        assert child_seeds(3, trial) == tuple(child.generate_state(2))
+    assert len({seed for trial in range(100) for seed in child_seeds(0, trial)}) == 200
+    assert child_seeds(0, 0) != child_seeds(1, 0)
+
+
+def test_rows_to_judge_by_are_not_learnt_from():
+    y = np.repeat([3, 1, 2], [30, 40, 50])
+    train, test = split_by_row(y, 20, 10, seed=0)
+    assert not set(train) & set(test)
+    assert np.unique(y[train], return_counts=True)[1].tolist() == [20] * 3
+    assert np.unique(y[test], return_counts=True)[1].tolist() == [10] * 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_recording_is_on_one_side(seed):
+    skip_without_data("anuran")
+    frogs = anuran._frogs()
+    train, test = anuran._split_by_recording(frogs.target, 100, 50, seed)
+    assert not set(frogs.record_id[train]) & set(frogs.record_id[test])
+    assert np.unique(frogs.target[train], return_counts=True)[1].tolist() == [100] * 7
+    assert np.unique(frogs.target[test], return_counts=True)[1].tolist() == [50] * 7
+
+
+def test_noise_columns_change_nothing_else():
+    skip_without_data("anuran")
+    plain, noisy = anuran.make_trial(1), anuran.make_trial(1, noise=5)
+    assert_array_equal(plain.X_test, noisy.X_test[:, :22])
+    assert_array_equal(plain.y, noisy.y)
+    assert_allclose(noisy.X[:, 22:].std(axis=0), 1, atol=0.15)
+
+
+def test_true_densities_of_the_ten_groups():
+    trial = ten_groups.make_trial(0, n_train=1, n_test=2)
+    expected = np.zeros((20, 10))
+    for i, x in enumerate(trial.X_test):
+        for y in range(10):
+            for j in range(30):
+                if y <= j < y + 6:
+                    expected[i, y] += norm.logpdf(x[j], 0.5, 0.02 * (j - y + 1))
+                elif not 0 <= x[j] <= 1:
+                    expected[i, y] = -math.inf
+    assert_allclose(trial.log_joint, expected)
+
+
+def test_true_densities_of_waveforms():
+    X, _ = make_waveform(2, random_state=0)
+    found = waveform._log_densities(X)
+    for i, x in enumerate(X):
+        for k, (first, second) in enumerate(waveform.PAIRS):
+
+            def density(u, x=x, first=first, second=second):
+                wave = u * waveform.WAVES[first] + (1 - u) * waveform.WAVES[second]
+                return math.exp(-((x[:21] - wave) ** 2).sum() / 2)
+
+            assert_allclose(found[i, k], math.log(quad(density, 0, 1, epsabs=0)[0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("make", "accuracy"), [(ten_groups.make_trial, 0.913), (waveform.make_trial, 0.86)])
+def test_bayes_rule_is_as_accurate_as_known(make, accuracy):
+    if make is waveform.make_trial:
+        skip_without_data("waveform")
+    trials = [make(seed) for seed in range(4)]
+    hits = [np.unique(t.y)[t.log_joint.argmax(axis=1)] == t.y_test for t in trials]
+    assert_allclose(np.mean(hits), accuracy, atol=3 * math.sqrt(0.9 * 0.1 / np.size(hits)) + 0.005)
+
+
+# Scores
+
+
+def test_scores_against_scikit_learn_and_by_hand():
+    rng = np.random.default_rng(0)
+    classes = np.array(["a", "b", "c"])
+    y, predicted = np.repeat(classes, 20), rng.choice(classes, 60)
+    scores = running._scores(y, predicted, classes)
+    specificity = np.mean([np.mean(predicted[y != label] != label) for label in classes])
+    assert_allclose(scores["accuracy"], np.mean(y == predicted))
+    assert_allclose(scores["precision"], precision_score(y, predicted, average="macro"))
+    assert_allclose(scores["specificity"], specificity)
+    # With as many test rows of each class it says no more than the accuracy, also in the paper's tables.
+    assert_allclose(scores["specificity"], 1 - (1 - scores["accuracy"]) / 2)
+
+
+def test_a_class_never_predicted_has_precision_zero():
+    scores = running._scores(np.array([0, 1]), np.array([0, 0]), np.array([0, 1]))
+    assert scores == {"accuracy": 0.5, "precision": 0.25, "specificity": 0.5}
+
+
+def test_kernel_naive_bayes_is_a_product_of_densities():
+    X, y = make_shifted_groups(30, groups=(1, 2, 3), random_state=0)
+    X = np.column_stack([X, np.full(len(X), 7.0)])  # a constant column says nothing
+    model = KernelNaiveBayes().fit(X, y)
+    joint = np.zeros((len(X), 3))
+    for k, label in enumerate(model.classes_):
+        for j in range(10):
+            rows = X[y == label, j]
+            spread = min(rows.std(ddof=1), np.subtract(*np.percentile(rows, [75, 25])) / 1.34)
+            kernel = KernelDensity(bandwidth=0.9 * spread * 30**-0.2).fit(rows[:, np.newaxis])
+            joint[:, k] += kernel.score_samples(X[:, [j]])
+    expected = np.exp(joint - joint.max(axis=1, keepdims=True))
+    assert_allclose(model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+# Results
+
+
+def table(folder, name, seed=0):
+    """All that a run has found but the times, in a fixed order."""
+    frame = pd.DataFrame(Results(folder, name).read(seed)).drop(columns=TIMES, errors="ignore")
+    return frame.sort_values(["cell", "method", "trial"]).reset_index(drop=True)
+
+
+def test_a_line_cut_short_does_not_count_and_is_overwritten(tmp_path):
+    results = Results(tmp_path, "x")
+    assert results.read(0) == []
+    with results.append() as append:
+        append({"seed": 0, "n": 1})
+        append({"seed": 1, "n": 2})
+    with results.path.open("a") as file:
+        file.write('{"seed": 0, "n":')
+    assert results.read(0) == [{"seed": 0, "n": 1}]
+    with results.append() as append:
+        append({"seed": 0, "n": 3})
+    assert results.read(0) == [{"seed": 0, "n": 1}, {"seed": 0, "n": 3}]
+    assert results.read(1) == [{"seed": 1, "n": 2}]
+
+
+def test_every_line_is_on_the_disk_before_the_next(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        os, "fsync", lambda _: synced.append((tmp_path / "x.jsonl").read_bytes().count(b"\n"))
+    )
+    with Results(tmp_path, "x").append() as append:
+        for n in range(3):
+            append({"seed": 0, "n": n})
+    assert synced == [1, 2, 3]
+
+
+def command(folder, *more):
+    line = ["-m", "experiments", "run", "shifted_groups", "--trials", "3", "--methods", "gaussian_nb,bayes"]
+    return [sys.executable, *line, "--results", str(folder), *more]
+
+
+def test_a_killed_run_resumes_to_the_same_table(tmp_path):
+    halves, whole = tmp_path / "halves", tmp_path / "whole"
+    file = halves / "shifted_groups.jsonl"
+    process = subprocess.Popen(
+        command(halves, "--jobs", "2"), cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    until = time.monotonic() + 60
+    while not file.exists() or file.read_bytes().count(b"\n") < 10:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    total = 26 * 3 * 2
+    before = len(Results(halves, "shifted_groups").read(0))
+    assert 10 <= before < total
+    with file.open("a") as cut:
+        cut.write('{"cell": "1 2", "tri')
+
+    subprocess.run(command(halves), cwd=ROOT, check=True, capture_output=True)
+    run(EXPERIMENTS["shifted_groups"], whole, trials=3, methods=("gaussian_nb", "bayes"))
+    resumed = table(halves, "shifted_groups")
+    assert len(resumed) == total  # nothing twice
+    pd.testing.assert_frame_equal(resumed, table(whole, "shifted_groups"))
+
+
+def test_more_trials_keep_those_there_are(tmp_path):
+    experiment = replace(shifted_groups.EXPERIMENT, cells={"4 5": {"groups": (4, 5)}})
+    run(experiment, tmp_path, trials=1, methods=("gaussian_nb",))
+    first = (tmp_path / "shifted_groups.jsonl").read_text()
+    run(experiment, tmp_path, trials=3, methods=("gaussian_nb",))
+    lines = (tmp_path / "shifted_groups.jsonl").read_text()
+    assert lines.startswith(first)
+    assert sorted(json.loads(line)["trial"] for line in lines.splitlines()) == [0, 1, 2]
+    run(experiment, tmp_path, trials=3, methods=("gaussian_nb",))
+    assert (tmp_path / "shifted_groups.jsonl").read_text() == lines
+
+
+def test_a_quick_run_has_trials_enough_for_the_targets():
+    for name in ("ten_groups", "shifted_groups", "training_sizes"):
+        tasks = list(EXPERIMENTS[name].tasks(None, ("local",)))
+        assert len(tasks) == 100 * len(EXPERIMENTS[name].cells)
+        assert Task(next(iter(EXPERIMENTS[name].cells)), 99, "local") in tasks
+
+
+# Every experiment
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_two_trials_of_every_method(tmp_path, name):
+    skip_without_data(name)
+    experiment = EXPERIMENTS[name]
+    cell, settings = next(iter(experiment.cells.items()))
+    small = replace(experiment, cells={cell: {**settings, "n_train": 20, "n_test": 10}}, detailed=(cell,))
+    # What is slow with many classes runs where there are few.
+    chosen = [m for m, method in small.methods.items() if method.cost != "heavy" or name in FEW_CLASSES]
+    run(small, tmp_path, trials=2, methods=tuple(chosen))
+    rows = Results(tmp_path, name).read(0)
+    assert sorted((row["method"], row["trial"]) for row in rows) == sorted(
+        (method, trial) for method in chosen for trial in range(2)
+    )
+    for row in rows:
+        assert 0 <= row["accuracy"] <= 1
+        assert ("log_loss" in row) == (row["method"] != "svc")
+        assert ("bandwidths" in row) == row["method"].startswith("local")
+    report = write_report([small], tmp_path, tmp_path, 0).read_text()
+    for method in chosen:
+        assert f"| {small.methods[method].label} |" in report
+    for figure in (tmp_path / "figures").iterdir():
+        assert f"](figures/{figure.name})" in report
+    figures = {
+        "ten_groups": 1,
+        "shifted_groups": 1,
+        "training_sizes": 0,
+        "anuran": 2,
+        "waveform": 1,
+        "digits": 2,
+    }
+    assert len(list((tmp_path / "figures").iterdir())) == figures[name]
+
+
+def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
+    values = [0.66, 0.68, 0.70]
+    with Results(tmp_path, "ten_groups").append() as append:
+        for trial, accuracy in enumerate(values):
+            append({"cell": "ten groups", "trial": trial, "method": "local", "seed": 0, "accuracy": accuracy})
+    frame = pd.DataFrame(Results(tmp_path, "ten_groups").read(0))
+    for column in ("precision", "specificity", "log_loss", *TIMES, "seconds"):
+        frame[column] = np.nan
+    row = summary(frame).loc[("ten groups", "local", "accuracy")]
+    assert_allclose(row.tolist(), [0.68, 0.02, 3])
+    report = write_report([ten_groups.EXPERIMENT], tmp_path, tmp_path, 0).read_text()
+    # Three trials are too few for a deviation of their own.
+    error = 0.0153 * math.hypot(1 / math.sqrt(3), 1 / math.sqrt(1000))
+    difference = 0.68 - 0.6749
+    in_units = f"{difference:+.4f} | {difference / 0.0153:+.1f} | {difference / error:+.1f}"
+    assert f"| 0.6800 (0.0200) | 3 | {in_units} |" in report
+
+
+def test_only_public_names_of_corral_are_imported():
+    files = list((ROOT / "experiments").glob("*.py"))
+    assert len(files) > 6
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in names:
+                top, *rest = name.split(".")
+                assert top != "corral" or not any(part.startswith("_") for part in rest), (file.name, name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run", "nothing"], "invalid choice: 'nothing'"),
+        (["run", "digits", "--trials", "0"], "must be at least 1, got 0"),
+        (["run", "digits", "--methods", "local,magic"], "there is no method 'magic'"),
+        (["run", "digits", "--trials", "3", "--full"], "not allowed with"),
+    ],
+)
+def test_the_command_line_refuses(arguments, complaint, monkeypatch, capsys):
+    from experiments.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_command_line_lists_the_experiments(monkeypatch, capsys):
+    from experiments.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", ["experiments", "list"])
+    main()
+    said = capsys.readouterr().out
+    assert all(f"\n{name} " in f"\n{said}" for name in EXPERIMENTS)
+
+
+def test_a_report_of_nothing_says_so(tmp_path):
+    with pytest.raises(SystemExit, match="there are no results for seed 7"):
+        write_report(EXPERIMENTS.values(), tmp_path, tmp_path, 7)
