@@ -449,10 +449,10 @@ class _LeastSquares:
         found = []
         for train, test in splits:
             share = shares[train].sum()
-            if share < 0.5:
-                H = weighted[train].T @ weighted[train]
-            else:  # cheaper, since most rows are there to train with
-                H = H_all - weighted[~train].T @ weighted[~train]
+            few = share < 0.5
+            part = weighted[train if few else ~train]
+            # Mostly few rows are held out, so that it is cheaper to take them away.
+            H = part.T @ part if few else H_all - part.T @ part
             h = psi.T @ ((train * shares)[:, np.newaxis] * basis.targets)
             used = train[basis.centers]
             beta = _Spectrum.of(H[np.ix_(used, used)] / share).solve(h[used] / share, alphas)
