@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import accuracy, detection, growth, memory, sample_size, selection, speed, startup
+from benchmarks import accuracy, detection, growth, memory, predict, sample_size, selection, speed, startup
 from benchmarks._measure import Options, machine
 
 BENCHMARKS = {
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "selection": selection,
     "detection": detection,
     "sample_size": sample_size,
+    "predict": predict,
 }
 
 
