@@ -24,8 +24,8 @@ help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.has-package ## classify the paper's ten groups and show which variables describe each
-	$(PY) examples/ten_groups.py $(ARGS)
+demo: $(VENV)/.has-cli ## fit, predict and explain the paper's ten groups; files go to corral-demo
+	$(VENV)/bin/corral demo $(ARGS)
 
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples
 	$(PY) -m pytest $(ARGS)
@@ -45,7 +45,7 @@ reproduce: $(VENV)/.has-test ## regenerate the paper's tables and figures on two
 	$(PY) -m experiments report
 
 clean: ## remove everything that make, the tests and the checks have written, .venv included
-	rm -rf .venv build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv corral-demo build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for what has been installed; a change of pyproject.toml makes them all stale.

@@ -13,6 +13,7 @@ from benchmarks import (
     growth,
     lspc,
     memory,
+    predict,
     sample_size,
     selection,
     speed,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "detection": detection,
     "sample_size": sample_size,
     "lspc": lspc,
+    "predict": predict,
 }
 
 

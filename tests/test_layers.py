@@ -26,6 +26,8 @@ ORDER = (
     "_lspc",
     "_sample_size",
     "_model_file",
+    "_tables",
+    "_evaluate",
     "dask",
     "_display",
     "report",
