@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.metrics import accuracy_score, log_loss
+from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from typer.testing import CliRunner
@@ -91,6 +91,8 @@ def test_scores_are_those_of_scikit_learn(cv, folder, frame):
     scores = result["scores"]["Gaussian naive Bayes"]
     assert scores["accuracy"] == pytest.approx(accuracy_score(y[test], SPECIES[proba.argmax(axis=1)]))
     assert scores["log_loss"] == pytest.approx(log_loss(y[test], proba))
+    by_class = recall_score(y[test], SPECIES[proba.argmax(axis=1)], labels=SPECIES, average=None)
+    assert list(scores["accuracy_by_class"].values()) == pytest.approx(by_class)
     assert result["scores"]["most frequent class"]["log_loss"] == pytest.approx(np.log(3), abs=0.02)
     assert result["rows_by_class"] == {"ant": 30.0, "bee": 30.0, "cat": 30.0}
 

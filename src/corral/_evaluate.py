@@ -26,11 +26,13 @@ class Scores:
     accuracy : share of rows with the right label.
     log_loss : mean of minus the logarithm of the right class's probability.
     calibration_error : mean distance between the probability of the label and how often it is right.
+    accuracy_by_class : share of the rows of each class that get its label.
     """
 
     accuracy: float
     log_loss: float
     calibration_error: float
+    accuracy_by_class: dict[str, float]
 
 
 def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) -> Any:
@@ -71,10 +73,15 @@ def held_out_scores(
     scores = {}
     for name, of_splits in parts.items():
         proba = np.concatenate(of_splits)
+        found = classes[proba.argmax(axis=1)]
         scores[name] = Scores(
-            float(accuracy_score(truth, classes[proba.argmax(axis=1)])),
+            float(accuracy_score(truth, found)),
             float(log_loss(truth, proba, labels=classes)),
             calibration_error(proba, np.searchsorted(classes, truth)),
+            {
+                str(label): float(np.mean(found[truth == label] == label))
+                for label in np.unique(truth).tolist()
+            },
         )
     return scores, truth.size
 

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
@@ -176,9 +176,10 @@ def fit(
         console = _console()
         shown = Table("held out: " + held_out, "accuracy", "log loss", "calibration error")
         for name, of_name in scores.items():
-            shown.add_row(name, *(f"{value:.3f}" for value in asdict(of_name).values()))
+            of_all = (of_name.accuracy, of_name.log_loss, of_name.calibration_error)
+            shown.add_row(name, *(f"{value:.3f}" for value in of_all))
         console.print(shown)
-        _print_description(console, fitted)
+        _print_description(console, fitted, next(iter(scores.values())).accuracy_by_class)
         if model is not None:
             console.print(f"The model, fitted to all {len(y)} rows, is in {model}")
 
@@ -533,7 +534,8 @@ def _by_bandwidth(fitted: Any, a: int, relevant: NDArray[np.bool_]) -> list[str]
     return names
 
 
-def _print_description(console: Console, fitted: Any) -> None:
+def _print_description(console: Console, fitted: Any, accuracy: Mapping[str, float] | None = None) -> None:
+    """Print what a model is and which variables describe its classes, beside their held-out accuracy."""
     described = _description(fitted)
     console.print(f"{described['estimator']} of {fitted.n_features_in_} variables")
     if "chosen" in described:
@@ -541,13 +543,17 @@ def _print_description(console: Console, fitted: Any) -> None:
         console.print(f"chosen by leave-one-out: {chosen}")
     if "relevant" not in described:
         return
-    shown = Table("class", "rows", "variables that describe it, the most concentrated first")
+    shown = Table("class", "rows")
+    if accuracy is not None:
+        shown.add_column("accuracy")
+    shown.add_column("variables that describe it, the most concentrated first")
     for label, names in described["relevant"].items():
         count = described.get("rows_by_class", {}).get(label)
         listed = ", ".join(names[:_MOST_NAMED]) or "none found"
         if len(names) > _MOST_NAMED:
             listed += f" and {len(names) - _MOST_NAMED} more"
-        shown.add_row(label, "" if count is None else f"{count:g}", listed)
+        of_class = [] if accuracy is None else [f"{accuracy[label]:.2f}" if label in accuracy else ""]
+        shown.add_row(label, "" if count is None else f"{count:g}", *of_class, listed)
     console.print(shown)
 
 
