@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks._measure import Figure, Options, seconds
-from benchmarks.memory import _peak
+from benchmarks._measure import peak as peak_memory
 from corral import RodeoClassifier, save_model
 from corral.datasets import make_shifted_groups
 
@@ -63,4 +63,4 @@ def child(command: list[str]) -> None:
     from corral.cli import app
 
     app(command, standalone_mode=False)
-    print(f"\n{_peak()}")
+    print(f"\n{peak_memory()}")
