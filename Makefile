@@ -34,7 +34,7 @@ lint: $(VENV)/.has-lint ## check style and format
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 
-types: $(VENV)/.has-lint ## check types
+types: $(VENV)/.has-dev ## check types, of what the package imports as well
 	$(PY) -m mypy
 
 bench: $(VENV)/.has-test ## measure speed and memory against peers
