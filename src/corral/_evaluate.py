@@ -53,14 +53,51 @@ def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) ->
     return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
 
 
-def held_out_scores(
-    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, advance: Callable[[int], None]
-) -> tuple[dict[str, Scores], int]:
-    """Fit clones to the training part of every split and score all held-out rows together.
+@dataclass(frozen=True)
+class HeldOut:
+    """What a classifier said of rows that it had not seen when it said it.
 
-    Returns the scores by name, and the number of held-out rows; `advance` is called after each fit.
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    truth : ndarray of shape (n_rows,)
+        The right labels.
+    proba : ndarray of shape (n_rows, n_classes)
+        Probability of each class.
     """
-    classes = np.unique(y)
+
+    classes: NDArray[Any]
+    truth: NDArray[Any]
+    proba: Floats
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The most probable class of each row."""
+        labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
+        return labels
+
+    def scores(self) -> Scores:
+        """How good it was."""
+        found = self.labels
+        return Scores(
+            float(accuracy_score(self.truth, found)),
+            float(log_loss(self.truth, self.proba, labels=self.classes)),
+            calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
+            {
+                str(label): float(np.mean(found[self.truth == label] == label))
+                for label in np.unique(self.truth).tolist()
+            },
+        )
+
+
+def held_out_predictions(
+    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, advance: Callable[[int], None]
+) -> dict[str, HeldOut]:
+    """Fit clones to the training part of every split and predict its held-out rows, by classifier.
+
+    `advance` is called after each fit.
+    """
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
     for train, test in split.split(np.empty(len(y)), y):
@@ -70,20 +107,9 @@ def held_out_scores(
             parts[name].append(fitted.predict_proba(X.iloc[test]))
             advance(1)
     truth = np.concatenate(right)
-    scores = {}
-    for name, of_splits in parts.items():
-        proba = np.concatenate(of_splits)
-        found = classes[proba.argmax(axis=1)]
-        scores[name] = Scores(
-            float(accuracy_score(truth, found)),
-            float(log_loss(truth, proba, labels=classes)),
-            calibration_error(proba, np.searchsorted(classes, truth)),
-            {
-                str(label): float(np.mean(found[truth == label] == label))
-                for label in np.unique(truth).tolist()
-            },
-        )
-    return scores, truth.size
+    return {
+        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits)) for name, of_splits in parts.items()
+    }
 
 
 def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:

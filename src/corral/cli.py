@@ -24,7 +24,7 @@ from sklearn.naive_bayes import GaussianNB
 from typer.core import TyperGroup
 
 from corral._classifier import RodeoClassifier
-from corral._evaluate import held_out_scores, splitter
+from corral._evaluate import held_out_predictions, splitter
 from corral._explain import Explanation
 from corral._model_file import load_model, read_header, save_model
 from corral._rodeo import progress
@@ -154,18 +154,20 @@ def fit(
     split = splitter(y, test_size=test_size, cv=cv, seed=seed)
     n_fits = len(classifiers) * split.get_n_splits() + 1
     with _threads(jobs), progress(n_fits, "Fit and measure", _bars(quiet)) as advance:
-        scores, n_test = held_out_scores(classifiers, X, y, split, advance)
+        held_out = held_out_predictions(classifiers, X, y, split, advance)
         fitted = chosen.fit(X, y)
         advance(1)
     if model is not None:
         save_model(fitted, model)
 
-    held_out = f"{cv} parts in turn" if cv else f"{n_test} of {len(y)} rows"
+    scores = {name: of_name.scores() for name, of_name in held_out.items()}
+    n_test = len(next(iter(held_out.values())).truth)
+    measured_on = f"{cv} parts in turn" if cv else f"{n_test} of {len(y)} rows"
     result = {
         "table": str(table),
         "target": target,
         "rows": len(y),
-        "held_out": held_out,
+        "held_out": measured_on,
         "scores": {name: asdict(of_name) for name, of_name in scores.items()},
         **_description(fitted),
         "model": None if model is None else str(model),
@@ -174,7 +176,7 @@ def fit(
         _print_json(result)
     elif not quiet:
         console = _console()
-        shown = Table("held out: " + held_out, "accuracy", "log loss", "calibration error")
+        shown = Table("held out: " + measured_on, "accuracy", "log loss", "calibration error")
         for name, of_name in scores.items():
             of_all = (of_name.accuracy, of_name.log_loss, of_name.calibration_error)
             shown.add_row(name, *(f"{value:.3f}" for value in of_all))
