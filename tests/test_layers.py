@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "corral"
 ORDER = (
     "_kernels",
     "_rodeo",
+    "_blocks",
     "_scale",
     "_validation",
     "_classes",

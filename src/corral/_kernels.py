@@ -491,3 +491,85 @@ def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
     for k in range(m):
         for q in range(x.shape[0]):
             log_sum[k, q] = math.log(log_sum[k, q]) - least[k, q]
+
+
+@njit(**_OUTER, fastmath=_FAST)
+def nearest_rows(X, n_rows, x, own, a, least, row):
+    """The row nearest to each query, the first of several.
+
+    Parameters
+    ----------
+    X, n_rows, x, own : as above.
+    a : (tile,) work space.
+    least, row : (n_queries,) written: its squared distance (EXCLUDED where no row is left) and its number.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        row[q] = 0
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[i] = 0.0
+            for j in range(d):
+                for i in range(tile):
+                    a[i] += (X[t, j, i] - x[q, j]) * (X[t, j, i] - x[q, j])
+            for i in range(min(tile, max(0, n_rows - t * tile))):
+                if a[i] < least[q] and t * tile + i != own[q]:
+                    least[q] = a[i]
+                    row[q] = t * tile + i
+
+
+@njit(**_OUTER, fastmath=_FAST)
+def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1, s2):
+    """Sums of Z_ji and Z_ji^2 over the rows of a block, at given bandwidths, for many queries.
+
+    The Rodeo over rows that no single call can see: nothing is kept from one sweep to the next, so exponents
+    are summed anew. Tiles are outermost, as above.
+
+    Parameters
+    ----------
+    X, n_rows, root, x, own : as above.
+    u : (n_queries, n_features) the row r that exponents are relative to.
+    half_c : (n_queries, n_features) 1 / (2 h_j^2).
+    asked : (n_queries, n_features) the variables j whose sums are wanted.
+    a : (1, tile) work space.
+    least : (n_queries,) written: the smallest exponent, EXCLUDED where no row is left.
+    density : (n_queries,) written: sum of the weights exp(least - g_i).
+    s1, s2 : (n_queries, n_features) written: sums of Z_ji and of Z_ji^2 with these weights.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        density[q] = 0.0
+        for j in range(d):
+            s1[q, j] = 0.0
+            s2[q, j] = 0.0
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[0, i] = 0.0
+            for j in range(d):
+                uj, vj, cj = u[q, j], 2.0 * x[q, j] - u[q, j], half_c[q, j]
+                for i in range(tile):
+                    a[0, i] += (uj - X[t, j, i]) * (vj - X[t, j, i]) * cj
+            for i in range(min(tile, max(0, n_rows - t * tile)), tile):
+                a[0, i] = EXCLUDED
+            if own[q] // tile == t and own[q] >= 0:
+                a[0, own[q] % tile] = EXCLUDED
+            low = _least(a, 0)
+            if low < least[q]:
+                factor = _exp(low - least[q])
+                density[q] *= factor
+                for j in range(d):
+                    s1[q, j] *= factor
+                    s2[q, j] *= factor * factor
+                least[q] = low
+            for i in range(tile):
+                a[0, i] = _exp(least[q] - a[0, i])
+            density[q] += _sum_weights(root, t, a[0])
+            for j in range(d):
+                if asked[q, j]:
+                    z1, z2 = _moments(X, root, t, j, x[q, j], 2.0 * half_c[q, j], a[0])
+                    s1[q, j] += z1
+                    s2[q, j] += z2

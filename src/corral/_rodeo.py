@@ -117,10 +117,15 @@ class ClassRows:
         beta: float,
         c0: float,
         min_bandwidth: float | None,
+        total: float | None = None,
     ) -> ClassRows:
-        """Cut scaled rows into tiles; ``min_bandwidth=None`` stands for `smallest_bandwidth`."""
+        """Cut scaled rows into tiles; ``min_bandwidth=None`` stands for `smallest_bandwidth`.
+
+        Where the rows are a part of a class, `total` is that of the whole class.
+        """
         n_rows, d = X.shape
-        total = float(n_rows if multiplicity is None else multiplicity.sum())
+        if total is None:
+            total = float(n_rows if multiplicity is None else multiplicity.sum())
         n_tiles = max(1, -(-n_rows // _kernels.TILE))
         size = max(1, -(-n_rows // (n_tiles * _kernels.LANES))) * _kernels.LANES
         tiles = np.zeros((n_tiles, d, size))
@@ -141,6 +146,12 @@ class ClassRows:
         """Some of the scaled rows, (len(which), n_features)."""
         size = self.tiles.shape[2]
         return self.tiles[which // size, :, which % size]
+
+    def copies(self, which: Integers) -> Floats:
+        """How often some of the rows count; 0 for row -1, which is none."""
+        if self.multiplicity is None or not self.n_rows:
+            return np.where(which >= 0, 1.0, 0.0)
+        return np.where(which >= 0, self.multiplicity[which], 0.0)
 
     def root(self) -> Floats | None:
         """Square roots of the multiplicities, in tiles."""
@@ -170,27 +181,17 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
     n_queries, d = x.shape
     log_sum = np.full(n_queries, -np.inf)
     steps = np.zeros((n_queries, d), dtype=np.int64)
-    total = np.full(n_queries, rows.total)
-    root = rows.root()
-    copies_left = np.zeros(0, dtype=np.int64)  # queries whose own row keeps some multiplicity
-    if own is None:
-        own = np.full(n_queries, -1)
-        computable = total > 0.0
-    else:
-        m = np.ones(n_queries) if rows.multiplicity is None else rows.multiplicity[own]
-        total -= np.minimum(m, 1.0)
-        copies_left = np.flatnonzero(m > 1.0)
-        computable = (m <= 1.0) & (rows.n_rows > 1)
+    own = np.full(n_queries, -1) if own is None else own
+    total = rows.total - np.minimum(rows.copies(own), 1.0)
     critical = critical_ratio(total)
-
-    def run(which: Integers, own: Integers, root: Floats | None) -> None:
+    for which, own_of_which, root in leaving_out(rows, own):
         some_steps, some_sums = np.zeros((which.size, d), dtype=np.int64), np.empty(which.size)
         _KERNELS[update](
             rows.tiles,
             rows.n_rows,
             root,
             np.ascontiguousarray(x[which]),
-            own,
+            own_of_which,
             total[which],
             critical[which],
             rows.h,
@@ -199,18 +200,32 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
             some_sums,
         )
         steps[which], log_sum[which] = some_steps, some_sums
+    return normalised(log_sum, rows.h[steps], total), steps
 
-    which = np.flatnonzero(computable)
-    if which.size:
-        run(which, own[which], root)
-    for q in copies_left:
+
+def leaving_out(rows: ClassRows, own: Integers) -> Iterator[tuple[Integers, Integers, Floats | None]]:
+    """Divide queries among calls of a kernel, which leaves out rows, not single copies of them.
+
+    Yields positions of queries, the rows to leave out and the roots of the multiplicities. Queries that no
+    row is left for are not among them.
+    """
+    root = rows.root()
+    copies = rows.copies(own)
+    whole = np.flatnonzero((copies <= 1.0) & (rows.n_rows > (own >= 0)))
+    if whole.size:
+        yield whole, own[whole], root
+    for q in np.flatnonzero(copies > 1.0):
         assert root is not None
         reduced = root.copy()
-        reduced.reshape(-1)[own[q]] = math.sqrt(m[q] - 1.0)
-        run(np.array([q]), np.array([-1]), reduced)
+        reduced.reshape(-1)[own[q]] = math.sqrt(copies[q] - 1.0)
+        yield np.array([q]), np.array([-1]), reduced
 
-    log_norm = np.log(rows.h)[steps].sum(axis=1) + 0.5 * d * math.log(2.0 * math.pi)
-    return log_sum - log_norm - np.log(np.maximum(total, np.finfo(float).tiny)), steps
+
+def normalised(log_sum: Floats, h: Floats, total: Floats) -> Floats:
+    """Log densities from the logarithms of kernel sums, bandwidths (n_queries, n_features) and n."""
+    log_norm = np.log(h).sum(axis=1) + 0.5 * h.shape[1] * math.log(2.0 * math.pi)
+    log_density: Floats = log_sum - log_norm - np.log(np.maximum(total, np.finfo(float).tiny))
+    return log_density
 
 
 def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
@@ -230,8 +245,7 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     vectors = h.reshape(-1, h.shape[-1])
     shape = (*h.shape[:-1], len(x))
     own = np.full(len(x), -1) if own is None else own
-    copies = np.ones(rows.n_rows) if rows.multiplicity is None else rows.multiplicity
-    left_out = np.where(own >= 0, copies[own], 0.0) if rows.n_rows else np.zeros(len(x))
+    left_out = rows.copies(own)
     total = rows.total - np.minimum(left_out, 1.0)
     if rows.n_rows == 0:
         return np.full(shape, -np.inf)
@@ -421,7 +435,7 @@ def mean_bandwidths(
     They are averaged over `n_points` random rows (by default MAX_POINTS) of a larger class. The initial
     bandwidth stands in for a class without rows.
     """
-    points = [_some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
+    points = [some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, update=update, n_jobs=n_jobs, verbose=verbose)
     means = np.empty((len(classes), classes[0].tiles.shape[1]))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
@@ -504,7 +518,7 @@ def _shadow(n: int, pools: Sequence[tuple[Floats, Floats | None]], random: np.ra
     return random.permutation(np.concatenate(drawn))
 
 
-def _some_rows(n_rows: int, most: int, random: np.random.RandomState) -> Integers:
+def some_rows(n_rows: int, most: int, random: np.random.RandomState) -> Integers:
     """All rows, or a random choice of `most` of them, in order."""
     if n_rows <= most:
         return np.arange(n_rows)

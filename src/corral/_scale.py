@@ -79,16 +79,35 @@ def learn_scale(X: Floats, weights: Floats | None, kind: Kind, codes: Integers |
     if kind is None:
         return Scale(np.zeros(d), np.full(d, 0.5))
     low, high = X.min(axis=0), X.max(axis=0)
-    center, half_width = low, 0.5 * high - 0.5 * low
+    if kind == "range":
+        return range_units(low, high)
+    largest = largest_values(low, high)
+    mean = np.average(X / largest, axis=0, weights=weights)
+    variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
+    return standard_units(low, high, mean, variance)
+
+
+def range_units(low: Floats, high: Floats) -> Scale:
+    """Units of columns with these smallest and largest values."""
+    return _centred(low, low, 0.5 * high - 0.5 * low)
+
+
+def largest_values(low: Floats, high: Floats) -> Floats:
+    """What to divide columns by before they are squared: squares overflow long before they do."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    return np.where(largest == 0.0, 1.0, largest)
+
+
+def standard_units(low: Floats, high: Floats, mean: Floats, variance: Floats) -> Scale:
+    """Units of columns whose values over `largest_values` have this mean and variance."""
+    largest = largest_values(low, high)
+    half_width = np.minimum(0.5 * np.sqrt(variance) * largest, 0.5 * high - 0.5 * low)
+    return _centred(low, mean * largest, half_width)
+
+
+def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
+    """A scale in which a column without spread keeps its own units."""
     constant = half_width < np.finfo(np.float64).tiny
-    if kind == "standard":
-        # Divided by the largest value, because squares overflow and underflow long before it does.
-        largest = np.maximum(np.abs(low), np.abs(high))
-        largest[largest == 0.0] = 1.0
-        mean = np.average(X / largest, axis=0, weights=weights)
-        variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
-        center, half_width = mean * largest, 0.5 * np.sqrt(variance) * largest
-        constant |= half_width < np.finfo(np.float64).tiny
     return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
 
 
