@@ -21,6 +21,7 @@ ORDER = (
     "_explain",
     "datasets",
     "_density",
+    "_lazy",
     "_classifier",
     "_selector",
     "_search",

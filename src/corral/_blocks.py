@@ -63,8 +63,9 @@ class Sums(NamedTuple):
     second: Floats
 
 
-def nearest(block: ClassRows, x: Floats, own: Integers) -> Nearest:
-    """The rows of a block nearest to queries; `own` is a row to leave one copy of out, or -1."""
+def nearest(block: ClassRows, x: Floats, own: Integers | None = None) -> Nearest:
+    """The rows of a block nearest to queries; `own` are rows to leave one copy of out, or -1."""
+    own = np.full(len(x), -1) if own is None else own
     found = Nearest(np.full(len(x), _kernels.EXCLUDED), np.zeros(x.shape))
     for which, own_of_which, _ in leaving_out(block, own):
         distance, row = np.empty(which.size), np.empty(which.size, dtype=np.int64)
@@ -88,9 +89,10 @@ def merge_nearest(parts: Sequence[Nearest]) -> Nearest:
     return Nearest(distance[best], np.stack([part.row for part in parts])[best])
 
 
-def sweep(block: ClassRows, question: Question, own: Integers) -> Sums:
+def sweep(block: ClassRows, question: Question, own: Integers | None = None) -> Sums:
     """The answer of one block; `own` as above."""
     n_queries = len(question.x)
+    own = np.full(n_queries, -1) if own is None else own
     sums = Sums(
         np.full(n_queries, _kernels.EXCLUDED),
         np.zeros(n_queries),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classes import Classes, LabelledRows
 from corral._explain import Explanation, explain_sample
+from corral._lazy import by_rows
 from corral._rodeo import Integers, estimates
 from corral._scale import learn_scale
 from corral._validation import (
@@ -39,7 +40,7 @@ class EmptySelectionWarning(UserWarning):
 
 
 @contextmanager
-def _unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
+def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
     """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
     before = vars(estimator).copy()
     try:
@@ -72,7 +73,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        with _unchanged_by_errors(self):
+        with unchanged_by_errors(self):
             return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
 
     def partial_fit(
@@ -119,6 +120,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
             known = expected if known is None else np.union1d(known, expected)
         return self._learn(rows, labels, weights, classes=known)
 
+    @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class of each row of `X`.
 
@@ -134,6 +136,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
+    @by_rows("classes")
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class for each row of `X`.
 
@@ -379,6 +382,7 @@ class RodeoClassifier(DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    @by_rows("classes")
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of `predict_proba`.
 
@@ -392,6 +396,7 @@ class RodeoClassifier(DensityClassifier):
         """
         return log_probability(self.predict_joint_log_proba(X), self.class_prior_, self.lapse)
 
+    @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of prior times density^(1 / `temperature`) of each class.
 
@@ -405,6 +410,7 @@ class RodeoClassifier(DensityClassifier):
         """
         return joint_log_probability(self.log_density(X), self.class_prior_, self.temperature)
 
+    @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
 
@@ -419,6 +425,7 @@ class RodeoClassifier(DensityClassifier):
         log_density, _ = self._estimate(X)
         return log_density
 
+    @by_rows("classes", "features")
     def local_bandwidths(self, X: ArrayLike) -> Floats:
         """Bandwidths at each row of `X` in each class.
 
@@ -560,11 +567,25 @@ class RodeoClassifier(DensityClassifier):
             estimated = learn(learn_scale(data.X, data.weights, "whiten", data.codes), shadows=False)
 
         self._training = X, y, weights  # nothing is kept of a call that fails before here
+        self._members = [data.numbers[which] for which in data.members()]
+        self._keep(data.labels, data.counts, prior, learnt, relevant, estimated)
+        self._warn_of_empty_selections()
+        return self
+
+    def _keep(
+        self,
+        labels: NDArray[Any],
+        counts: Floats,
+        prior: Floats,
+        learnt: Classes,
+        relevant: NDArray[np.bool_],
+        estimated: Classes,
+    ) -> None:
+        """Keep what was learnt of the classes: variables from `learnt`, densities from `estimated`."""
         self._widths = learnt.widths
         self._scale = estimated.scale
-        self._members = [data.numbers[which] for which in data.members()]
-        self.classes_ = data.labels
-        self.class_count_ = data.counts
+        self.classes_ = labels
+        self.class_count_ = counts
         self.class_prior_ = prior
         self.initial_bandwidth_ = np.array([rows.h[0] for rows in learnt.rows])
         self.bandwidths_ = learnt.bandwidths
@@ -575,15 +596,17 @@ class RodeoClassifier(DensityClassifier):
             self.__dict__.pop("shadow_scores_", None)  # of an earlier fit
         self.relevant_ = relevant
         self._densities = estimated.densities(self.bandwidth, self.features, relevant)
-        without = data.labels[(data.counts > 0.0) & ~relevant.any(axis=1)]
+
+    def _warn_of_empty_selections(self) -> None:
+        """Warn, three calls above, of classes without relevant variables where such were asked for."""
+        without = self.classes_[(self.class_count_ > 0.0) & ~self.relevant_.any(axis=1)]
         if without.size and (self.features == "selected" or self.rule == "shadow"):
             warnings.warn(
                 f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
                 f"scale={self.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
                 EmptySelectionWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return self
 
     def _rivals(self, against: ArrayLike | None, log_proba: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""

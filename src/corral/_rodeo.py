@@ -302,16 +302,18 @@ class ClassDensity:
 
     def estimate(self, x: Floats, update: Update) -> tuple[Floats, Floats]:
         """Log densities (n_queries,) and bandwidths (n_queries, n_features), the initial one outside."""
-        h = np.full(x.shape, self.rows.h[0])
         used = x[:, self.variables]
         if self.fixed is None:
             log_density, steps = rodeo(self.rows, used, update)
-            h[:, self.variables] = self.rows.h[steps]
-        else:
-            density = separate_density if self.separate else kernel_density
-            log_density = density(self.rows, used, self.fixed)
-            h[:, self.variables] = self.fixed
-        return log_density + self.outside, h
+            return self.completed(log_density, self.rows.h[steps], x.shape[1])
+        density = separate_density if self.separate else kernel_density
+        return self.completed(density(self.rows, used, self.fixed), self.fixed, x.shape[1])
+
+    def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
+        """Both for all d variables, from those for the variables used."""
+        h_of_all = np.full((log_density.size, d), self.rows.h[0])
+        h_of_all[:, self.variables] = h
+        return log_density + self.outside, h_of_all
 
 
 def estimates(

@@ -70,16 +70,22 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     """Return one weight per row, or None where all rows count once."""
     if sample_weight is None:
         return None
-    weights: NDArray[np.float64] = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have the shape ({n_samples},), got {weights.shape}.")
-    if weights.min() < 0.0:
-        raise ValueError(f"sample_weight must not be negative, got {weights.min():g}.")
+    weights = check_weights(sample_weight, n_samples)
     if weights.max() == 0.0:
         raise ValueError("sample_weight must not be zero for every row.")
     return None if np.all(weights == 1.0) else weights
+
+
+def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float64]:
+    """Return one weight per row of a part of the rows, which may be empty."""
+    weights: NDArray[np.float64] = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", ensure_min_samples=0
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have the shape ({n_samples},), got {weights.shape}.")
+    if weights.min(initial=0.0) < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min():g}.")
+    return weights
 
 
 def check_classes(

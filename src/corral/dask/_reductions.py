@@ -1,0 +1,218 @@
+"""Questions to all blocks of all classes at once: tasks that answer, merged in the order of the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+from distributed import default_client, get_worker, worker_client
+from distributed.client import ClosedClientError
+from distributed.comm import CommClosedError
+
+from corral._blocks import Descent, merge_nearest, merge_sums, nearest, sweep
+from corral._rodeo import ClassDensity, ClassRows, Floats, Integers, Update, kernel_density, rodeo
+
+# Answers that one task merges.
+_FAN_IN = 16
+
+# Queries in a task of the whole Rodeo, where a class has one block: few enough to keep all workers busy.
+_TASK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The rows of one class on a cluster; stands where `ClassRows` stand for rows at hand.
+
+    Attributes
+    ----------
+    blocks : tasks that make a ClassRows each, with the total and the bandwidths of the class.
+    block_rows : rows in each of them but the last.
+    total, h : as in ClassRows, of the whole class.
+    variables : which columns take part, or None for all.
+    """
+
+    blocks: list[Delayed]
+    block_rows: int
+    total: float
+    h: Floats
+    variables: Integers | None = None
+
+    def select(self, variables: Integers) -> Blocks:
+        """The same rows with some of the variables."""
+        return replace(self, variables=variables)
+
+    def ask(
+        self, function: Callable[..., Any], *arguments: Any, own: Integers | None = None
+    ) -> list[Delayed]:
+        """Tasks that call a function of `ClassRows` for each block; `own` numbers rows of the class."""
+        shared = [_shared(argument) for argument in (own, *arguments)]
+        return [
+            _answer(block, b * self.block_rows, self.variables, function, *shared)
+            for b, block in enumerate(self.blocks)
+        ]
+
+
+class Queries(NamedTuple):
+    """Where the Rodeo of one class starts: points, n at each of them, and rows to leave a copy of out."""
+
+    rows: Blocks
+    x: Floats
+    total: Floats
+    own: Integers | None = None
+
+
+def estimates(
+    densities: Sequence[ClassDensity], x: Floats, update: Update, client: Any
+) -> list[tuple[Floats, Floats]]:
+    """What `ClassDensity.estimate` returns, for each class, where rows are `Blocks`.
+
+    Given bandwidths take one reduction for all classes together, local ones one more than there are sweeps.
+    """
+    start = [_queries(density, x) for density in densities]
+    if densities[0].fixed is None:
+        descended = descend(start, update, client)
+        found = [
+            (log_density, queries.rows.h[steps])
+            for queries, (log_density, steps) in zip(start, descended, strict=True)
+        ]
+    else:
+        h: list[Any] = [density.fixed for density in densities]
+        merged = [
+            tree(queries.rows.ask(_log_densities, queries.x, density.fixed, density.separate), _add_densities)
+            for queries, density in zip(start, densities, strict=True)
+        ]
+        found = [(of_class.sum(axis=0), h[k]) for k, of_class in enumerate(compute(merged, client))]
+    return [
+        density.completed(*of_class, x.shape[1]) for density, of_class in zip(densities, found, strict=True)
+    ]
+
+
+def _queries(density: Any, x: Floats) -> Queries:
+    return Queries(density.rows, x[:, density.variables], np.full(len(x), density.rows.total))
+
+
+def descend(start: Sequence[Queries], update: Update, client: Any) -> list[tuple[Floats, Integers]]:
+    """Algorithm 1 in several classes at once: for each, log densities and indices of bandwidths in its grid.
+
+    A class with one block does all of it there. The others take one reduction for the nearest rows and one
+    for each sweep, over all classes and the queries that are not done.
+    """
+    tasks = [
+        _whole(queries, update)
+        if len(queries.rows.blocks) == 1
+        else tree(queries.rows.ask(nearest, queries.x, own=queries.own), merge_nearest)
+        for queries in start
+    ]
+    found = compute(tasks, client)
+    descents = {
+        k: Descent(queries.x, found[k].row, queries.rows.h, queries.total, update)
+        for k, queries in enumerate(start)
+        if len(queries.rows.blocks) > 1
+    }
+    while going := {k: at for k, descent in descents.items() if (at := descent.going).size}:
+        asked = []
+        for k, at in going.items():
+            own = start[k].own
+            own = None if own is None else own[at]
+            asked.append(tree(start[k].rows.ask(sweep, descents[k].question(), own=own), merge_sums))
+        for k, sums in zip(going, compute(asked, client), strict=True):
+            descents[k].answer(sums)
+    for k, descent in descents.items():
+        found[k] = descent.log_density(), descent.steps
+    return found
+
+
+def compute(tasks: Sequence[Any], client: Any) -> list[Any]:
+    """Run tasks on the cluster of a client, or by dask's default where there is none."""
+    try:
+        return list(dask.compute(*tasks, scheduler=client))
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        raise ConnectionError(
+            "the Dask cluster has gone away, and the training rows it kept with it; connect to a cluster and "
+            "fit again."
+        ) from error
+
+
+def current_client(client: Any) -> Any:
+    """The client given, or the one that dask would use itself, or None where there is no cluster."""
+    if client is None:
+        with suppress(ValueError):
+            return default_client()
+    return client
+
+
+@contextmanager
+def within_cluster(client: Any) -> Iterator[Any]:
+    """The client, or within a task that of its worker, whose thread takes other tasks meanwhile."""
+    try:
+        get_worker()
+    except ValueError:
+        yield client
+    else:
+        with worker_client() as of_worker:
+            yield of_worker
+
+
+def tree(parts: Sequence[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:
+    """Merge answers, some at a time and always in their order."""
+    merged = list(parts)
+    while len(merged) > 1:
+        merged = [delayed(merge)(merged[first : first + _FAN_IN]) for first in range(0, len(merged), _FAN_IN)]
+    return merged[0]
+
+
+def _shared(argument: Any) -> Delayed:
+    """A task of its own, so that an array goes to a worker once and not with every task."""
+    return delayed(argument, pure=False, traverse=False)
+
+
+def _whole(queries: Queries, update: Update) -> Delayed:
+    """The whole Rodeo in the one block of a class."""
+    slices = [slice(first, first + _TASK) for first in range(0, len(queries.x), _TASK)]
+    parts = []
+    for which in slices:
+        own = None if queries.own is None else queries.own[which]
+        parts += queries.rows.ask(rodeo, queries.x[which], update, own=own)
+    return delayed(_concatenate)(parts)
+
+
+def _concatenate(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+
+@delayed
+def _answer(
+    rows: ClassRows,
+    first: int,
+    variables: Integers | None,
+    function: Callable[..., Any],
+    own: Integers | None,
+    *arguments: Any,
+) -> Any:
+    """Call a function for a block whose rows have the numbers from `first` on in their class."""
+    if variables is not None:
+        rows = rows.select(variables)
+    if own is not None:
+        own = np.where((own >= first) & (own < first + rows.n_rows), own - first, -1)
+    return function(rows, *arguments, own=own)
+
+
+def _log_densities(rows: ClassRows, x: Floats, h: Floats, separate: bool, own: Integers | None) -> Floats:
+    """Log densities (1, n_queries), or (n_features, n_queries) where variables are independent."""
+    if not separate:
+        return kernel_density(rows, x, h, own)[np.newaxis]
+    of_variables = [
+        kernel_density(rows.select(np.array([j])), x[:, [j]], h[[j]], own) for j in range(x.shape[1])
+    ]
+    return np.stack(of_variables)
+
+
+def _add_densities(parts: Sequence[Floats]) -> Floats:
+    total: Floats = np.logaddexp.reduce(parts, axis=0)
+    return total

@@ -1,0 +1,223 @@
+"""Collections become blocks: the rows of each class, in the order they came, so many to a block.
+
+Block b of a class holds its rows bB to (b + 1)B - 1, counted over all partitions. So blocks, and all sums
+over them, depend neither on the number of workers nor on how the rows were partitioned. Nothing here is
+computed: blocks are tasks, which dask repeats from the source where a worker is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.delayed import Delayed, delayed
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from corral._lazy import is_collection
+from corral._rodeo import ClassRows, Floats, Integers
+from corral._scale import Scale
+from corral._validation import check_classes, check_weights
+
+
+class Part(NamedTuple):
+    """Rows of one partition: values, labels, and weights or None where all rows count once."""
+
+    X: Floats
+    y: NDArray[Any]
+    weights: Floats | None
+
+    def take(self, which: Any) -> Part:
+        """Some of the rows."""
+        return Part(self.X[which], self.y[which], None if self.weights is None else self.weights[which])
+
+
+class Summary(NamedTuple):
+    """What must be known of a partition before units and blocks can be: counts are per label."""
+
+    labels: NDArray[Any]
+    n_rows: Integers
+    counts: Floats
+    low: Floats
+    high: Floats
+
+
+class Overview(NamedTuple):
+    """The same of all partitions.
+
+    Attributes
+    ----------
+    labels : (n_classes,)
+    n_rows : (n_parts, n_classes) rows that count.
+    totals : (n_classes,) the same of all partitions, weights counted.
+    low, high : (n_features,) bounds of each column.
+    """
+
+    labels: NDArray[Any]
+    n_rows: Integers
+    totals: Floats
+    low: Floats
+    high: Floats
+
+
+def as_collection(X: Any, chunk: int) -> Any:
+    """X as a dask array of two dimensions or a dataframe; what is at hand is cut into chunks."""
+    if not is_collection(X):
+        if hasattr(X, "iloc"):
+            return dd.from_pandas(X, chunksize=chunk, sort=False)
+        X = da.from_array(check_array(X, dtype=np.float64), chunks=(chunk, -1))
+    if isinstance(X, da.Array) and X.ndim == 2:
+        return X.rechunk({1: -1})
+    if isinstance(X, dd.DataFrame):
+        return X
+    raise ValueError(f"X must be a table, that is an array or frame of two dimensions, got {X!r}.")
+
+
+def partitions(X: Any, y: Any, weights: Any) -> list[Delayed]:
+    """Tasks that make a `Part` of each partition; X is what `as_collection` returns."""
+    columns = [X, y] if weights is None else [X, y, weights]
+    if all(isinstance(column, dd.DataFrame | dd.Series) for column in columns):
+        # Together, because dask may merge small partitions, and not the same ones of each.
+        joined = dd.map_partitions(_join, *columns, align_dataframes=False)
+        return [delayed(_read_joined)(part, len(columns)) for part in joined.to_delayed()]
+    if isinstance(X, dd.DataFrame):
+        X = X.to_dask_array(lengths=not all(map(is_collection, columns)) or None)
+    parts = [X.to_delayed().ravel()]
+    for name, column in zip(("y", "sample_weight"), columns[1:], strict=False):
+        parts.append(_alike(name, column, X).to_delayed().ravel())
+    return [delayed(_read)(*of_part) for of_part in zip(*parts, strict=True)]
+
+
+def _alike(name: str, column: Any, X: da.Array) -> da.Array:
+    """A column as an array with the chunks of X."""
+    chunks = X.chunks[0]
+    known = not np.isnan(chunks).any()
+    if not is_collection(column):
+        column = column_or_1d(column)
+        if not known:
+            raise ValueError(f"{name} must be a dask collection like X, whose chunk sizes are not known.")
+        if len(column) != len(X):
+            raise ValueError(f"X has {len(X)} rows, but {name} has {len(column)}.")
+        return da.from_array(column, chunks=(chunks,))
+    array = column if isinstance(column, da.Array) else column.to_dask_array()
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if known and not np.isnan(array.chunks[0]).any():
+        if len(array) != len(X):
+            raise ValueError(f"X has {len(X)} rows, but {name} has {len(array)}.")
+        return array.rechunk((chunks,))
+    if len(array.to_delayed()) != len(chunks):
+        raise ValueError(
+            f"X has {len(chunks)} partitions, but {name} has {len(array.to_delayed())}; give both as frames, "
+            "or as arrays with known chunk sizes."
+        )
+    return array
+
+
+def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
+    """One frame, its columns numbered; indices are left aside."""
+    for column in columns:
+        if len(column) != len(X):
+            raise ValueError(f"a partition of X has {len(X)} rows, but {len(column)} labels or weights.")
+    joined = pd.concat([part.reset_index(drop=True) for part in (X, *columns)], axis=1)
+    return joined.set_axis(range(joined.shape[1]), axis=1)
+
+
+def _read_joined(frame: pd.DataFrame, n_columns: int) -> Part:
+    d = frame.shape[1] - n_columns + 1
+    return _read(frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1])))
+
+
+def _read(X: Any, y: Any, weights: Any = None) -> Part:
+    """Check a partition; it may be empty."""
+    values: Floats = check_array(X, dtype=np.float64, ensure_min_samples=0, input_name="X")
+    labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
+    if len(labels) != len(values):
+        raise ValueError(f"a partition of X has {len(values)} rows, but {len(labels)} labels.")
+    return Part(values, labels, None if weights is None else check_weights(weights, len(values)))
+
+
+@delayed
+def summary(part: Part) -> Summary:
+    """Count the rows of each label, and find the bounds of all columns."""
+    part = _weighty(part)
+    labels, codes = np.unique(part.y, return_inverse=True)
+    counts = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
+    low, high = part.X.min(axis=0, initial=np.inf), part.X.max(axis=0, initial=-np.inf)
+    return Summary(labels, np.bincount(codes, minlength=labels.size), counts, low, high)
+
+
+def overview(summaries: Sequence[Summary]) -> Overview:
+    """Put summaries together; there must be rows, of two classes at least."""
+    # An empty partition may have lost the kind of its labels.
+    filled = [(p, of_part) for p, of_part in enumerate(summaries) if of_part.labels.size]
+    if not filled:
+        raise ValueError("X and y must hold rows with a positive weight, got none.")
+    labels, _ = check_classes(np.concatenate([of_part.labels for _, of_part in filled]))
+    check_classification_targets(labels)
+    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
+    for p, of_part in filled:
+        at = np.searchsorted(labels, of_part.labels)
+        n_rows[p, at] = of_part.n_rows
+        totals[at] += of_part.counts
+    low = np.min([of_part.low for of_part in summaries], axis=0)
+    high = np.max([of_part.high for of_part in summaries], axis=0)
+    return Overview(labels, n_rows, totals, low, high)
+
+
+def class_blocks(parts: Sequence[Delayed], of_all: Overview, block_rows: int) -> list[list[Delayed]]:
+    """Tasks that make a `Part` of each block of each class."""
+    splits = [_split(part, of_all.labels) for part in parts]
+    ends = of_all.n_rows.cumsum(axis=0)
+    blocks = []
+    for a, (n_rows, end) in enumerate(zip(of_all.n_rows.T, ends.T, strict=True)):
+        of_class = []
+        for first in range(0, int(end[-1]), block_rows):
+            # Where each partition meets the block: in none of its rows of the class, in some, or in all.
+            low = np.clip(first - end + n_rows, 0, n_rows)
+            high = np.clip(first + block_rows - end + n_rows, 0, n_rows)
+            pieces = [_cut(splits[p], a, int(low[p]), int(high[p])) for p in np.flatnonzero(high > low)]
+            of_class.append(_gather(pieces))
+        blocks.append(of_class)
+    return blocks
+
+
+@delayed
+def _split(part: Part, labels: NDArray[Any]) -> list[Part]:
+    part = _weighty(part)
+    return [part.take(part.y == label) for label in labels]
+
+
+@delayed
+def _cut(split: list[Part], a: int, low: int, high: int) -> Part:
+    return split[a].take(slice(low, high))
+
+
+@delayed
+def _gather(pieces: list[Part]) -> Part:
+    X, y, weights = zip(*pieces, strict=True)
+    return Part(np.concatenate(X), np.concatenate(y), None if weights[0] is None else np.concatenate(weights))
+
+
+def _weighty(part: Part) -> Part:
+    """Rows without weight are left aside, as in `LabelledRows`."""
+    return part if part.weights is None else part.take(part.weights > 0.0)
+
+
+@delayed
+def power_sums(part: Part, divisor: Floats, center: Floats, power: int) -> Floats:
+    """Sums over rows of the powers of (x / divisor - center)."""
+    powers = (part.X / divisor - center) ** power
+    sums: Floats = powers.sum(axis=0) if part.weights is None else part.weights @ powers
+    return sums
+
+
+@delayed
+def arranged(part: Part, scale: Scale, total: float, settings: dict[str, Any]) -> ClassRows:
+    """The rows of a block in scaled units, as the kernels read them; `total` is that of the class."""
+    return ClassRows.arrange(scale.transform(part.X), part.weights, total=total, **settings)
