@@ -549,10 +549,17 @@ def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1,
         for q in range(x.shape[0]):
             for i in range(tile):
                 a[0, i] = 0.0
-            for j in range(d):
-                uj, vj, cj = u[q, j], 2.0 * x[q, j] - u[q, j], half_c[q, j]
+            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
+                u0, v0, c0 = u[q, j], 2.0 * x[q, j] - u[q, j], half_c[q, j]
+                u1, v1, c1 = u[q, j + 1], 2.0 * x[q, j + 1] - u[q, j + 1], half_c[q, j + 1]
                 for i in range(tile):
-                    a[0, i] += (uj - X[t, j, i]) * (vj - X[t, j, i]) * cj
+                    one = (u0 - X[t, j, i]) * (v0 - X[t, j, i])
+                    two = (u1 - X[t, j + 1, i]) * (v1 - X[t, j + 1, i])
+                    a[0, i] += one * c0 + two * c1
+            if d % 2 == 1:
+                u0, v0, c0 = u[q, d - 1], 2.0 * x[q, d - 1] - u[q, d - 1], half_c[q, d - 1]
+                for i in range(tile):
+                    a[0, i] += (u0 - X[t, d - 1, i]) * (v0 - X[t, d - 1, i]) * c0
             for i in range(min(tile, max(0, n_rows - t * tile)), tile):
                 a[0, i] = EXCLUDED
             if own[q] // tile == t and own[q] >= 0:

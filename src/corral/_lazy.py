@@ -65,10 +65,11 @@ def _map(method: str, estimator: Any, X: Any, empty: NDArray[Any]) -> Any:
             new_axis=[2] if empty.ndim == 3 else [],
             meta=empty,
         )
-    if not hasattr(X, "columns"):
-        raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
+    import dask.dataframe as dd
     import pandas as pd
 
+    if not isinstance(X, dd.DataFrame):
+        raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
     index = pd.Index([], dtype=X.index.dtype, name=X.index.name)
     framed = _framed(empty, index, estimator.classes_)
     return X.map_partitions(_of_frame, shared, method=method, empty=empty, meta=framed)

@@ -159,17 +159,25 @@ def within_cluster(client: Any) -> Iterator[Any]:
             yield of_worker
 
 
-def tree(parts: Sequence[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:
+def tree(parts: Sequence[Delayed], merge: Callable[[Sequence[Any]], Any]) -> Delayed:
     """Merge answers, some at a time and always in their order."""
     merged = list(parts)
     while len(merged) > 1:
-        merged = [delayed(merge)(merged[first : first + _FAN_IN]) for first in range(0, len(merged), _FAN_IN)]
+        merged = [
+            _merged(merge, *merged[first : first + _FAN_IN]) for first in range(0, len(merged), _FAN_IN)
+        ]
     return merged[0]
 
 
-def _shared(argument: Any) -> Delayed:
-    """A task of its own, so that an array goes to a worker once and not with every task."""
-    return delayed(argument, pure=False, traverse=False)
+@delayed
+def _merged(merge: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
+    return merge(parts)
+
+
+def _shared(argument: Any) -> Any:
+    """Arrays as a task of their own, so that they go to a worker once and not with every task."""
+    small = argument is None or isinstance(argument, str | bool)
+    return argument if small else delayed(argument, pure=False, traverse=False)
 
 
 def _whole(queries: Queries, update: Update) -> Delayed:
@@ -179,7 +187,7 @@ def _whole(queries: Queries, update: Update) -> Delayed:
     for which in slices:
         own = None if queries.own is None else queries.own[which]
         parts += queries.rows.ask(rodeo, queries.x[which], update, own=own)
-    return delayed(_concatenate)(parts)
+    return _merged(_concatenate, *parts)
 
 
 def _concatenate(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

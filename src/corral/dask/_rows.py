@@ -182,7 +182,7 @@ def class_blocks(parts: Sequence[Delayed], of_all: Overview, block_rows: int) ->
             low = np.clip(first - end + n_rows, 0, n_rows)
             high = np.clip(first + block_rows - end + n_rows, 0, n_rows)
             pieces = [_cut(splits[p], a, int(low[p]), int(high[p])) for p in np.flatnonzero(high > low)]
-            of_class.append(_gather(pieces))
+            of_class.append(_gather(*pieces))
         blocks.append(of_class)
     return blocks
 
@@ -199,7 +199,7 @@ def _cut(split: list[Part], a: int, low: int, high: int) -> Part:
 
 
 @delayed
-def _gather(pieces: list[Part]) -> Part:
+def _gather(*pieces: Part) -> Part:
     X, y, weights = zip(*pieces, strict=True)
     return Part(np.concatenate(X), np.concatenate(y), None if weights[0] is None else np.concatenate(weights))
 

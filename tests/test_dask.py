@@ -1,0 +1,440 @@
+"""The same model on a cluster: the same numbers, whatever the workers, partitions and accidents."""
+
+import os
+import signal
+import sys
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+
+from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral.dask import DaskRodeoClassifier, _reductions
+from corral.datasets import make_shifted_groups
+
+X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
+QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
+NAMES = [f"v{j}" for j in range(X.shape[1])]
+FRAME = pd.DataFrame(X, columns=NAMES)
+
+# Few steps, so that tests are fast, but blocks in which each class is cut twice.
+FAST = {"beta": 0.5, "random_state": 0}
+BLOCKS = {**FAST, "block_rows": 15}
+
+# The whole of it in one chunk, in chunks that cut columns as well, and in unequal ones.
+PARTITIONS = [((120,), (10,)), ((50, 50, 20), (4, 6)), ((7, 90, 23), (10,))]
+
+
+def chunked(chunks=PARTITIONS[1]):
+    return da.from_array(X, chunks=chunks), da.from_array(Y, chunks=(chunks[0],))
+
+
+def assert_same(found, local, queries=QUERIES):
+    np.testing.assert_array_equal(found.classes_, local.classes_)
+    for name in ("class_count_", "class_prior_", "initial_bandwidth_", "relevant_"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(local, name))
+    np.testing.assert_allclose(found.bandwidths_, local.bandwidths_, rtol=1e-12)
+    np.testing.assert_allclose(found.zscores_, local.zscores_, rtol=1e-9)
+    np.testing.assert_allclose(found.local_bandwidths(queries), local.local_bandwidths(queries), rtol=1e-12)
+    np.testing.assert_allclose(found.log_density(queries), local.log_density(queries), rtol=0, atol=1e-10)
+
+
+# ------------------------------------------------------------------------------- threads of this process
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"bandwidth": "class", "scale": "standard"},
+        {"bandwidth": "initial", "scale": None},
+        {"bandwidth": "class", "features": "separate"},
+        {"features": "selected", "cutpoint": -0.3},
+        {"update": "sequential"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("block_rows", [15, 1000])
+def test_agrees_with_rows_at_hand(parameters, block_rows):
+    local = RodeoClassifier(**FAST, **parameters).fit(X, Y)
+    found = DaskRodeoClassifier(**FAST, **parameters, block_rows=block_rows).fit(*chunked())
+    assert_same(found, local)
+    assert_same(found.to_local(), local)
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("scale", ["range", "standard"])
+def test_same_bits_for_any_partitions(bandwidth, scale):
+    models = [
+        DaskRodeoClassifier(**BLOCKS, bandwidth=bandwidth, scale=scale).fit(*chunked(chunks))
+        for chunks in PARTITIONS
+    ]
+    for other in models[1:]:
+        np.testing.assert_array_equal(other.bandwidths_, models[0].bandwidths_)
+        np.testing.assert_array_equal(other.log_density(QUERIES), models[0].log_density(QUERIES))
+    assert_same(models[0], RodeoClassifier(**FAST, bandwidth=bandwidth, scale=scale).fit(X, Y))
+
+
+def test_points_are_those_of_the_local_fit():
+    found = DaskRodeoClassifier(**BLOCKS, n_points=7, bandwidth="class").fit(*chunked())
+    everything = DaskRodeoClassifier(**BLOCKS, bandwidth="class").fit(*chunked())
+    assert np.abs(found.bandwidths_ - everything.bandwidths_).max() > 1e-3
+    np.testing.assert_array_equal(
+        found.bandwidths_, DaskRodeoClassifier(**FAST, n_points=7).fit(X, Y).bandwidths_
+    )
+
+
+@pytest.mark.parametrize("weights", [(0, 1, 3), (0.5, 1.0, 2.5)], ids=str)
+def test_sample_weight(weights):
+    w = np.random.default_rng(0).choice(weights, len(X)).astype(float)
+    local = RodeoClassifier(**FAST).fit(X, Y, w)
+    found = DaskRodeoClassifier(**BLOCKS).fit(*chunked(), da.from_array(w, chunks=33))
+    assert_same(found, local)
+    assert_same(found.to_local(), local)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [np.array(["frog", "toad", "newt"]), np.array([1.5e9, -2.0, 0.0]), np.array([7, 8, 9], dtype=np.uint8)],
+    ids=str,
+)
+def test_labels_of_any_kind(names):
+    y = names[np.searchsorted([1, 4, 5], Y)]
+    rows, _ = chunked()
+    found = DaskRodeoClassifier(**FAST).fit(rows, da.from_array(y, chunks=31))
+    local = RodeoClassifier(**FAST).fit(X, y)
+    assert found.classes_.dtype == local.classes_.dtype
+    labels = found.predict(da.from_array(QUERIES, chunks=(4, -1)))
+    assert labels.dtype == local.predict(QUERIES).dtype
+    np.testing.assert_array_equal(labels.compute(), local.predict(QUERIES))
+
+
+def test_frames_with_text_labels_names_and_empty_partitions():
+    frame = FRAME.assign(label=pd.Categorical.from_codes(np.searchsorted([1, 4, 5], Y), ["a", "b", "c"]))
+    table = dd.from_pandas(frame, npartitions=4)
+    table = dd.concat([table, table[table.v0 > 1e9]])  # partitions without rows
+    found = DaskRodeoClassifier(**BLOCKS).fit(table[NAMES], table["label"])
+    local = RodeoClassifier(**FAST).fit(FRAME, frame["label"])
+    assert_same(found, local, pd.DataFrame(QUERIES, columns=NAMES))
+    np.testing.assert_array_equal(found.feature_names_in_, NAMES)
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.predict(pd.DataFrame(QUERIES, columns=NAMES[::-1]))
+
+
+def test_unknown_chunk_sizes():
+    rows, labels = chunked()
+    kept = rows[:, 0] > np.median(X[:, 0])
+    found = DaskRodeoClassifier(**BLOCKS).fit(rows[kept], labels.rechunk(rows.chunks[0])[kept])
+    which = X[:, 0] > np.median(X[:, 0])
+    assert_same(found, RodeoClassifier(**FAST).fit(X[which], Y[which]))
+
+
+def test_rows_at_hand_are_taken_too():
+    local = RodeoClassifier(**FAST).fit(FRAME, Y)
+    assert_same(DaskRodeoClassifier(**FAST).fit(FRAME, Y), local, pd.DataFrame(QUERIES, columns=NAMES))
+    rows, _ = chunked()
+    assert_same(DaskRodeoClassifier(**FAST).fit(rows, Y.tolist()), RodeoClassifier(**FAST).fit(X, Y))
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_parquet(tmp_path, persist):
+    """Small columns are read in fewer, larger pieces, so X and y must be read together."""
+    for part in range(4):
+        rows = slice(30 * part, 30 * part + 30)
+        FRAME.iloc[rows].assign(label=Y[rows]).to_parquet(tmp_path / f"{part}.parquet")
+    table = dd.read_parquet(tmp_path)
+    found = DaskRodeoClassifier(**BLOCKS, bandwidth="class", persist=persist).fit(table[NAMES], table.label)
+    local = RodeoClassifier(**FAST, bandwidth="class").fit(FRAME, Y)
+    assert_same(found, local, FRAME)
+    assert found.predict(table[NAMES]).compute().tolist() == local.predict(FRAME).tolist()
+    for file in tmp_path.iterdir():
+        file.unlink()
+    if persist:
+        assert_same(found, local, FRAME)
+    else:
+        with pytest.raises(FileNotFoundError):
+            found.predict(FRAME)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"scale": "rank"}, r"scale='rank' needs all rows in one place.*'range', 'standard' or None"),
+        ({"scale": "whiten"}, "scale='whiten' needs all rows in one place"),
+        ({"rule": "shadow"}, "rule='shadow' needs all rows in one place"),
+        ({"block_rows": 0}, "block_rows must be a positive integer, got 0"),
+        ({"n_points": 1.5}, r"n_points must be a positive integer, got 1\.5"),
+        ({"persist": "yes"}, "persist must be one of True, False, got 'yes'"),
+        ({"beta": 2}, "beta must be a number between 0 and 1"),
+    ],
+    ids=str,
+)
+def test_refuses_parameters(change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        DaskRodeoClassifier(**change).fit(*chunked())
+
+
+def test_refuses_bad_rows():
+    rows, labels = chunked()
+    bad = X.copy()
+    bad[77, 3] = np.nan
+    model = DaskRodeoClassifier()
+    for x, y, w, complaint in (
+        (da.from_array(bad, chunks=(50, -1)), labels, None, "Input X contains NaN"),
+        (rows, da.zeros(120, chunks=50), None, "y must hold at least two classes, got one class: 0.0"),
+        (rows, da.from_array(Y + 0.5, chunks=50), None, "Unknown label type"),
+        (rows, labels[:100], None, "X has 120 rows, but y has 100"),
+        (rows, Y[:100], None, "X has 120 rows, but y has 100"),
+        (rows, labels, -da.ones(120), "sample_weight must not be negative, got -1"),
+        (rows, labels, da.zeros(120), "rows with a positive weight, got none"),
+        (rows[:, 0], labels, None, "X must be a table"),
+        (rows[rows[:, 0] > 0], Y, None, "y must be a dask collection like X"),
+        (rows[rows[:, 0] > 0], labels.rechunk(60)[labels.rechunk(60) > 0], None, "give both as frames"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            model.fit(x, y, w)
+    assert not vars(model).keys() & {"classes_", "n_features_in_", "client_"}
+    short = dd.from_pandas(FRAME.iloc[:-1], npartitions=1)
+    with pytest.raises(ValueError, match="a partition of X has 119 rows, but 120 labels or weights"):
+        model.fit(short, dd.from_pandas(pd.Series(Y), npartitions=1))
+
+
+def test_a_class_without_variables_is_told():
+    with pytest.warns(EmptySelectionWarning, match="no variable was found") as caught:
+        DaskRodeoClassifier(**FAST, features="selected", cutpoint=-9.0).fit(*chunked())
+    assert caught[0].filename == __file__  # points at the caller's line
+
+
+def test_what_needs_all_rows_is_in_the_local_estimator(tmp_path):
+    found = DaskRodeoClassifier(**BLOCKS, n_jobs=2).fit(*chunked())
+    for name in ("partial_fit", "explain", "selection_frequency"):
+        assert not hasattr(found, name)
+        assert hasattr(found.to_local(), name)
+    local = found.to_local()
+    assert type(local) is RodeoClassifier
+    assert local.n_jobs == 2
+    explained = RodeoClassifier(**FAST).fit(X, Y).explain(QUERIES)
+    assert str(local.explain(QUERIES)) == str(explained)
+    save_model(local, tmp_path / "groups.corral")
+    loaded = load_model(tmp_path / "groups.corral")
+    np.testing.assert_array_equal(loaded.log_density(QUERIES), local.log_density(QUERIES))
+    with pytest.raises(TypeError, match="not DaskRodeoClassifier"):
+        save_model(found, tmp_path / "cluster.corral")
+    assert [file.name for file in tmp_path.iterdir()] == ["groups.corral"]
+
+
+def test_progress(capsys):
+    DaskRodeoClassifier(**FAST, verbose=1).fit(*chunked()).predict(QUERIES)
+    shown = capsys.readouterr()
+    assert "Leave-one-out" in shown.err
+    assert "Rodeo" in shown.err
+    assert shown.out == ""
+
+
+# ------------------------------------------------------------------------------------- lazy predictions
+
+METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "predict_joint_log_proba",
+    "log_density",
+    "local_bandwidths",
+)
+
+
+@pytest.fixture(scope="module", params=["RodeoClassifier", "RodeoClassifierCV", "DaskRodeoClassifier"])
+def fitted(request):
+    """The same model with and without names of variables."""
+    model = {
+        "RodeoClassifier": RodeoClassifier(**FAST),
+        "RodeoClassifierCV": RodeoClassifierCV(
+            scales=("range",), c0s=(1.0,), features=("all",), random_state=0
+        ),
+        "DaskRodeoClassifier": DaskRodeoClassifier(**FAST),
+    }[request.param]
+    return clone(model).fit(X, Y), clone(model).fit(FRAME, Y)
+
+
+def untouched(*_):
+    raise AssertionError("computed before it was asked for")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_collections_are_predicted_when_asked_for(fitted, method):
+    plain, named = fitted
+    expected = getattr(plain, method)(QUERIES)
+    rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
+    frame = dd.from_pandas(
+        pd.DataFrame(QUERIES, columns=NAMES, index=pd.Index(np.arange(15)[::-1], name="id")),
+        npartitions=3,
+        sort=False,
+    )
+    with dask.config.set(scheduler=untouched):
+        lazy, lazy_frame = getattr(plain, method)(rows), getattr(named, method)(frame)
+    assert lazy.chunks[0] == rows.chunks[0]
+    assert lazy.shape == expected.shape
+    assert lazy.dtype == expected.dtype
+    np.testing.assert_array_equal(lazy.compute(), expected)
+
+    found = lazy_frame.compute()
+    np.testing.assert_array_equal(np.asarray(found), expected)
+    if method != "local_bandwidths":
+        assert lazy_frame.npartitions == 3
+        assert found.index.equals(frame.compute().index)
+        assert found.index.name == "id"
+    if found.ndim == 2:
+        assert found.columns.tolist() == plain.classes_.tolist()
+
+    few = getattr(plain, method)(rows[rows[:, 0] > np.sort(QUERIES[:, 0])[-2]])
+    assert few.compute().shape == (1, *expected.shape[1:])  # chunks of unknown size, most of them empty
+
+
+def test_other_collections_are_refused(fitted):
+    plain, _ = fitted
+    with pytest.raises(ValueError, match="X must have two dimensions, got 1"):
+        plain.predict(da.zeros(10))
+    with pytest.raises(TypeError, match="X must be a dask array or dataframe, got Series"):
+        plain.predict(dd.from_pandas(pd.Series(Y), npartitions=1))
+
+
+def test_dask_is_not_imported_without_need():
+    code = "import sys, corral; assert not {'dask', 'distributed'} & set(sys.modules)"
+    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]) == 0
+
+
+# ----------------------------------------------------------------------------------- worker processes
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Workers are processes, watched over by a nanny; it starts with one of them."""
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def one_worker(cluster):
+    """Log densities of a model that was fitted and asked on one worker, for both kinds of bandwidths."""
+    with Client(cluster, set_as_default=False) as client:
+        assert len(client.scheduler_info()["workers"]) == 1
+        return {bandwidth: on_cluster(client, bandwidth) for bandwidth in ("local", "class")}
+
+
+@pytest.fixture
+def client(cluster, one_worker):
+    """Two workers."""
+    cluster.scale(2)
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def on_cluster(client, bandwidth, chunks=PARTITIONS[1]):
+    model = DaskRodeoClassifier(client=client, bandwidth=bandwidth, **BLOCKS).fit(*chunked(chunks))
+    return model.bandwidths_, model.log_density(QUERIES)
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_same_bits_on_one_and_two_workers(client, one_worker, bandwidth):
+    h, log_density = one_worker[bandwidth]
+    for chunks in PARTITIONS:
+        found_h, found = on_cluster(client, bandwidth, chunks)
+        np.testing.assert_array_equal(found_h, h)
+        np.testing.assert_array_equal(found, log_density)
+    local = RodeoClassifier(**FAST, bandwidth=bandwidth).fit(X, Y)
+    np.testing.assert_allclose(h, local.bandwidths_, rtol=1e-12)
+    np.testing.assert_allclose(log_density, local.log_density(QUERIES), rtol=0, atol=1e-10)
+
+
+def kill_a_worker(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("when", ["fit", "predict"])
+def test_a_worker_killed_between_sweeps(client, one_worker, monkeypatch, when):
+    """Its blocks are lost in the middle of the Rodeo, and are made again."""
+    h, log_density = one_worker["local"]
+    model = DaskRodeoClassifier(client=client, **BLOCKS)
+    if when == "predict":
+        model.fit(*chunked())
+    rounds = []
+    answer = _reductions.Descent.answer
+
+    def killing(descent, sums):
+        answer(descent, sums)
+        rounds.append(len(rounds))
+        if len(rounds) == 4:
+            kill_a_worker(client)
+
+    monkeypatch.setattr(_reductions.Descent, "answer", killing)
+    if when == "fit":
+        model.fit(*chunked())
+        np.testing.assert_array_equal(model.bandwidths_, h)
+    else:
+        np.testing.assert_array_equal(model.log_density(QUERIES), log_density)
+    assert len(rounds) > 8
+
+
+def test_a_worker_killed_within_a_lazy_prediction(client, one_worker, tmp_path):
+    """The task that leads the sweeps dies with its worker, and is led again by another one."""
+    done = tmp_path / "killed"
+
+    def fatal_once(block):
+        if not done.exists():
+            done.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    model = DaskRodeoClassifier(client=client, **BLOCKS).fit(*chunked())
+    rows = da.from_array(QUERIES, chunks=(5, -1)).map_blocks(fatal_once, meta=np.empty((0, 0)))
+    lazy = model.log_density(rows)
+    np.testing.assert_array_equal(lazy.compute(scheduler=client), one_worker["local"][1])
+    assert done.exists()
+
+
+def test_only_loopback_is_listened_to(client):
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = {
+        connection.laddr.ip
+        for process in processes
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_copies_share_the_client(client):
+    model = DaskRodeoClassifier(client=client, beta=0.7)
+    assert clone(model).client is client
+    assert clone(model).beta == 0.7
+
+
+def test_a_cluster_that_goes_away_is_told(monkeypatch):
+    """Within this process and without network, since it has to be closed."""
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster),
+    ):
+        model = DaskRodeoClassifier(**BLOCKS).fit(*chunked())
+        lazy = model.log_density(da.from_array(QUERIES, chunks=(8, -1)))
+        np.testing.assert_array_equal(lazy.compute(), model.log_density(QUERIES))
+        answer = _reductions.Descent.answer
+
+        def closing(descent, sums):
+            answer(descent, sums)
+            cluster.close()
+
+        monkeypatch.setattr(_reductions.Descent, "answer", closing)
+        with pytest.raises(ConnectionError, match=r"the Dask cluster has gone away.*fit again"):
+            model.predict(QUERIES)
+    with pytest.raises(ConnectionError, match="the Dask cluster has gone away"):
+        model.to_local()
