@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     anchors,
+    dask,
     detection,
     growth,
     lspc,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "sample_size": sample_size,
     "lspc": lspc,
     "predict": predict,
+    "dask": dask,
 }
 
 

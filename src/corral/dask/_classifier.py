@@ -40,9 +40,9 @@ from corral.dask._rows import (
     summary,
 )
 
-# Numbers of queries, times classes and variables, that share a reduction: with 25 bytes for each, a question
-# stays well below the 10 MB from which on dask warns. Never fewer queries than the least.
-_BATCH, _LEAST = 1 << 17, 64
+# What the queries that share a reduction may take, well below the 10 MB of a graph from which on dask warns;
+# but never fewer queries than the least. A sweep sends 25 bytes for each variable and class, else it is 8.
+_BYTES, _LEAST = 1 << 22, 64
 
 
 def _on_one_machine(self: Any) -> bool:
@@ -287,7 +287,7 @@ class DaskRodeoClassifier(RodeoClassifier):
         local: list[list[Floats]] = [[] for _ in rows]
         d = found[0][0].shape[1]
         with progress(sum(at.size for at in points), "Leave-one-out", self.verbose) as advance:
-            for which in _batches(max(at.size for at in points), len(rows) * d):
+            for which in _batches(max(at.size for at in points), 25 * len(rows) * d):
                 some = [k for k, at in enumerate(points) if at[which].size]
                 start = []
                 for k in some:
@@ -317,7 +317,7 @@ class DaskRodeoClassifier(RodeoClassifier):
                 len(scaled), "Rodeo" if self.bandwidth == "local" else "Kernel sums", self.verbose
             ) as advance,
         ):
-            for which in _batches(len(scaled), n_classes * d):
+            for which in _batches(len(scaled), self._payload()):
                 found = estimates(self._densities, scaled[which], self.update, client)
                 for a, (log_density_of_class, h_of_class) in enumerate(found):
                     log_density[which, a] = log_density_of_class
@@ -325,6 +325,14 @@ class DaskRodeoClassifier(RodeoClassifier):
                         h[which, a] = h_of_class
                 advance(len(scaled[which]))
         return log_density, h
+
+    def _payload(self) -> int:
+        """Bytes that a query sends in one reduction."""
+        if self.bandwidth != "local":
+            return 8 * int(self.n_features_in_)
+        rows: list[Any] = [density.rows for density in self._densities]
+        several = any(len(of_class.blocks) > 1 for of_class in rows)
+        return (25 if several else 8) * self.bandwidths_.size
 
     def _check_parameters(self) -> tuple[dict[str, Any], float]:
         check_integer("block_rows", self.block_rows)
@@ -356,9 +364,9 @@ class DaskRodeoClassifier(RodeoClassifier):
         }
 
 
-def _batches(n: int, numbers: int) -> list[slice]:
-    """Cut queries into batches, where each takes so many numbers."""
-    size = max(_LEAST, _BATCH // numbers)
+def _batches(n: int, payload: int) -> list[slice]:
+    """Cut queries, each of which sends so many bytes, into batches."""
+    size = max(_LEAST, _BYTES // payload)
     return [slice(first, first + size) for first in range(0, n, size)]
 
 

@@ -74,27 +74,30 @@ def estimates(
 
     Given bandwidths take one reduction for all classes together, local ones one more than there are sweeps.
     """
-    start = [_queries(density, x) for density in densities]
+    found: list[Any] = []
     if densities[0].fixed is None:
-        descended = descend(start, update, client)
-        found = [
-            (log_density, queries.rows.h[steps])
-            for queries, (log_density, steps) in zip(start, descended, strict=True)
-        ]
+        start = [_queries(density, x) for density in densities]
+        for queries, (log_density, steps) in zip(start, descend(start, update, client), strict=True):
+            found.append((log_density, queries.rows.h[steps]))
     else:
-        h: list[Any] = [density.fixed for density in densities]
-        merged = [
-            tree(queries.rows.ask(_log_densities, queries.x, density.fixed, density.separate), _add_densities)
-            for queries, density in zip(start, densities, strict=True)
-        ]
-        found = [(of_class.sum(axis=0), h[k]) for k, of_class in enumerate(compute(merged, client))]
+        shared = _shared(x)
+        merged = [_fixed(density, shared) for density in densities]
+        for density, log_density in zip(densities, compute(merged, client), strict=True):
+            found.append((log_density.sum(axis=0), density.fixed))
     return [
-        density.completed(*of_class, x.shape[1]) for density, of_class in zip(densities, found, strict=True)
+        density.completed(log_density, h, x.shape[1])
+        for density, (log_density, h) in zip(densities, found, strict=True)
     ]
 
 
 def _queries(density: Any, x: Floats) -> Queries:
     return Queries(density.rows, x[:, density.variables], np.full(len(x), density.rows.total))
+
+
+def _fixed(density: Any, x: Delayed) -> Delayed:
+    """Log densities with given bandwidths."""
+    arguments = x, density.variables, density.fixed, density.separate
+    return tree(density.rows.ask(_log_densities, *arguments), _add_densities)
 
 
 def descend(start: Sequence[Queries], update: Update, client: Any) -> list[tuple[Floats, Integers]]:
@@ -176,8 +179,8 @@ def _merged(merge: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
 
 def _shared(argument: Any) -> Any:
     """Arrays as a task of their own, so that they go to a worker once and not with every task."""
-    small = argument is None or isinstance(argument, str | bool)
-    return argument if small else delayed(argument, pure=False, traverse=False)
+    ready = argument is None or isinstance(argument, str | bool | Delayed)
+    return argument if ready else delayed(argument, pure=False, traverse=False)
 
 
 def _whole(queries: Queries, update: Update) -> Delayed:
@@ -211,12 +214,15 @@ def _answer(
     return function(rows, *arguments, own=own)
 
 
-def _log_densities(rows: ClassRows, x: Floats, h: Floats, separate: bool, own: Integers | None) -> Floats:
+def _log_densities(
+    rows: ClassRows, x: Floats, variables: Integers, h: Floats, separate: bool, own: Integers | None
+) -> Floats:
     """Log densities (1, n_queries), or (n_features, n_queries) where variables are independent."""
+    used = x[:, variables]
     if not separate:
-        return kernel_density(rows, x, h, own)[np.newaxis]
+        return kernel_density(rows, used, h, own)[np.newaxis]
     of_variables = [
-        kernel_density(rows.select(np.array([j])), x[:, [j]], h[[j]], own) for j in range(x.shape[1])
+        kernel_density(rows.select(np.array([j])), used[:, [j]], h[[j]], own) for j in range(h.size)
     ]
     return np.stack(of_variables)
 
