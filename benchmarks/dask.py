@@ -234,7 +234,9 @@ def beyond_memory(options: Options) -> Iterator[Figure]:
         with cluster(2, memory_limit="1GB") as client:
             processes = client.run(os.getpid)
             table = dd.read_parquet(folder)
-            model = DaskRodeoClassifier(bandwidth="class", persist=False, n_points=20, random_state=0)
+            model = DaskRodeoClassifier(
+                bandwidth="class", persist=False, n_points=20, beta=0.8, random_state=0
+            )
             fit = timed(lambda: model.fit(table.drop(columns="label"), table["label"]))
             names = {"X": pd.DataFrame(queries, columns=model.feature_names_in_)}
             predict = timed(lambda: names.update(found=model.predict(names["X"])))
