@@ -6,6 +6,7 @@ from corral._display import SampleSizeDisplay
 from corral._explain import Explanation
 from corral._lspc import LSPClassifier
 from corral._model_file import load_model, save_model
+from corral._rodeo import RodeoPath
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
@@ -18,6 +19,7 @@ __all__ = [
     "RodeoClassifier",
     "RodeoClassifierCV",
     "RodeoDensity",
+    "RodeoPath",
     "RodeoSelector",
     "SampleSizeDisplay",
     "SampleSizes",
