@@ -318,7 +318,7 @@ def check_path(case: Case, update: str, suppose: Any = certain) -> None:
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("kind", CASES)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_path_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
     check_path(data.draw(CASES[kind]), update, suppose=assume)

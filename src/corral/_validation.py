@@ -37,7 +37,9 @@ def check_integer(name: str, value: Any) -> int:
 
 
 def check_position(name: str, value: Any, n: int) -> int:
-    """Refuse a value that is not the position of one of n things, counted from 0."""
+    """Refuse a value that is not the position of one of n rows, counted from 0."""
+    if n == 0:
+        raise ValueError(f"{name} must be the position of a row, but there are no rows.")
     if not _is_integer(value) or not 0 <= value < n:
         raise ValueError(f"{name} must be an integer from 0 to {n - 1}, got {value!r}.")
     return int(value)
