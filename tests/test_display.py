@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import itertools
+import runpy
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
+import corral
 from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
@@ -207,15 +209,18 @@ def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     explanation = model.explain(X_test, n_rows=4)
     display = ExplanationDisplay.from_estimator(model, X_test, sample=7, n_rows=4, max_variables=6)
     of_evidence, of_rows = display.axes_
-    order = np.argsort(-np.abs(explanation.evidence[7]), kind="stable")[:6]
+    order = np.argsort(-np.abs(explanation.evidence[7]), kind="stable")
+    order = order[explanation.evidence[7, order] != 0.0]
+    said = "6 strongest of 10 variables" if order.size > 6 else f"{10 - order.size} of 10 variables have none"
+    order = order[:6]
     bars = of_evidence.patches
     assert_allclose([bar.get_width() for bar in bars], explanation.evidence[7, order], rtol=1e-9, atol=1e-12)
-    assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(6))
+    assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(order.size))
     assert of_evidence.yaxis_inverted()
     for bar in bars:
         assert to_hex(bar.get_facecolor()) == ("#0072b2" if bar.get_width() >= 0.0 else "#d55e00")
     assert texts(of_evidence.get_yticklabels()) == [f"x{j} = {X_test[7, j]:.4g}" for j in order]
-    assert "6 strongest of 10" in of_evidence.get_xlabel()
+    assert of_evidence.get_xlabel().endswith(f"natural logarithms\n({said})")
     assert of_evidence.get_title() == (
         f"{explanation.label[7]} ({explanation.probability[7, 0]:.2f}) rather than "
         f"{explanation.rival[7]} ({explanation.probability[7, 1]:.2f})"
@@ -233,7 +238,16 @@ def test_explanations_against_a_class_and_of_many_samples(fitted, X_test):
     assert one.rival == same.rival == rival
     assert_allclose(one.evidence, same.evidence, rtol=1e-12)
     assert len(one.axes_[0].patches) == 10
-    assert "strongest" not in one.axes_[0].get_xlabel()
+    assert one.axes_[0].get_xlabel().endswith("natural logarithms")
+
+
+def test_evidence_of_nothing(fitted, X_test):
+    display = ExplanationDisplay.from_estimator(fitted["range"], X_test)
+    display.evidence = np.zeros(10)
+    display.rows, display.shares = display.rows[:0], display.shares[:0]
+    display.plot()
+    assert "10 of 10 variables have none" in display.axes_[0].get_xlabel()
+    picture(display)
 
 
 def test_a_class_with_fewer_rows_than_are_listed(data):
@@ -522,3 +536,12 @@ def test_matplotlib_is_imported_only_to_draw():
     ]
     assert "import matplotlib.pyplot" in source
     assert not any("matplotlib" in line for line in at_the_top)
+
+
+def test_the_gallery_has_a_picture_of_every_display():
+    gallery = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "gallery.py"))
+    displays = dict(gallery["displays"]())
+    assert {type(display).__name__ for display in displays.values()} == {
+        name for name in corral.__all__ if name.endswith("Display")
+    }
+    assert {file.name for file in gallery["IMAGES"].iterdir()} == {f"{name}.png" for name in displays}

@@ -532,7 +532,11 @@ class ExplanationDisplay:
         """
         d = len(self.evidence)
         strongest = np.argsort(-np.abs(self.evidence), kind="stable")
+        strongest = strongest[self.evidence[strongest] != 0.0]  # others take no part in either density
         shown = strongest[: check_integer("max_variables", max_variables)]
+        counted = f"\n({d - strongest.size} of {d} variables have none)" if strongest.size < d else ""
+        if shown.size < strongest.size:
+            counted = f"\n({shown.size} strongest of {d} variables)"
         if axes is None:
             height = 1.4 + 0.22 * max(shown.size, self.rows.size)
             _, axes = _pyplot().subplots(
@@ -548,8 +552,7 @@ class ExplanationDisplay:
         names = [f"{_short(self.feature_names[j])} = {self.values[j]:.4g}" for j in shown]
         of_evidence.set_yticks(np.arange(shown.size), names, parse_math=False)
         of_evidence.set_xlabel(
-            f"evidence for {_short(self.label)} over {_short(self.rival)}, natural logarithms"
-            + (f"\n({shown.size} strongest of {d} variables)" if shown.size < d else ""),
+            f"evidence for {_short(self.label)} over {_short(self.rival)}, natural logarithms{counted}",
             parse_math=False,
         )
         of_evidence.set_title(
@@ -563,7 +566,7 @@ class ExplanationDisplay:
         of_rows.set_xlabel("share of the density (%)")
         of_rows.set_title("closest training rows", fontsize="medium")
         for axis in self.axes_:
-            axis.set_ylim(max(shown.size, self.rows.size) - 0.5, -0.5)  # the strongest on top
+            axis.set_ylim(max(shown.size, self.rows.size, 1) - 0.5, -0.5)  # the strongest on top
             axis.tick_params(labelsize=_SMALL + 1)
             axis.spines[["top", "right"]].set_visible(False)
         return self
