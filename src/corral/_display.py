@@ -123,7 +123,7 @@ class BandwidthDisplay:
         X : array-like of shape (n_samples, n_features)
             Rows that were not used in `fit`: a row that was sees itself, and bandwidths at it are smaller.
         y : array-like of shape (n_samples,), default=None
-            Their classes; by default those that they are assigned to, as in the paper.
+            Their classes; by default those that they are assigned to, as in the paper. Ignored for a density.
         axes : matplotlib Axes, default=None
             Where to draw, one for each panel; by default a new figure.
 
@@ -712,8 +712,15 @@ class RodeoPathDisplay:
         of_h.yaxis.set_minor_formatter(NullFormatter())
         of_h.set_ylabel(f"bandwidth ({self.units})")
         finite = self.path.ratios[np.isfinite(self.path.ratios)]
-        # Where rows coincide a ratio may be as large as it likes; beyond this nothing is to be seen.
-        of_ratios.set_ylim(0.0, min(max(1.5, 1.05 * float(finite.max(initial=0.0))), 10.0))
+        # Where rows coincide a ratio may be as large as it likes; beyond 1000 nothing is to be seen.
+        top = min(max(1.5, 1.1 * float(finite.max(initial=0.0))), 1000.0)
+        near, far = (0, 0.5, 1, 1.2, 1.5, 2, 3), (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+        ticks = np.array(near if top < 4.0 else far)
+        # Linear below the threshold, logarithmic above.
+        of_ratios.set_yscale("symlog", linthresh=1.0, linscale=0.3)
+        of_ratios.set_ylim(0.0, top)
+        of_ratios.set_yticks(ticks[ticks <= top])
+        of_ratios.yaxis.set_major_formatter("{x:g}")
         of_ratios.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
         of_ratios.set_xlabel("sweep")
         for axis in self.axes_:

@@ -228,6 +228,25 @@ class RodeoPath:
     bandwidths : (n_sweeps + 1, n_features) the initial ones, then those after each sweep, scaled units.
     ratios : (n_sweeps, n_features) |Z_j| / lambda_j, infinite where all rows agree; 0 where not tested.
     tested : (n_sweeps, n_features) which variables took part in a sweep: those that had not stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corral import RodeoDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(0.5, 0.1, 200), rng.uniform(size=200)])
+    >>> path = RodeoDensity(scale=None, beta=0.5).fit(X).bandwidth_path([[0.5, 0.5]])
+    >>> path.bandwidths.round(2)  # both shrink at first, the first variable further
+    array([[0.6 , 0.6 ],
+           [0.3 , 0.3 ],
+           [0.15, 0.15],
+           [0.07, 0.15],
+           [0.07, 0.15]])
+    >>> path.ratios.round(1)
+    array([[35.3, 11. ],
+           [ 9.4,  1.7],
+           [ 2.6,  0. ],
+           [ 0.9,  0. ]])
     """
 
     bandwidths: Floats

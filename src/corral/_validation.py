@@ -1,4 +1,4 @@
-"""What an estimator accepts: parameters of the Rodeo and sample weights, each refused in one sentence."""
+"""What an estimator accepts: parameters, rows, weights and priors, each refused in one sentence."""
 
 from __future__ import annotations
 
