@@ -39,7 +39,7 @@ from corral.datasets import make_shifted_groups
 
 matplotlib.use("agg")
 
-NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", *"vwxyz"]
+NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", "_id", *"wxyz"]
 CV = RodeoClassifierCV(scales=("range",), c0s=(1.0,), rules=("zscore",), random_state=0)
 DISPLAYS = [BandwidthDisplay, RelevanceDisplay, ExplanationDisplay, RodeoPathDisplay]
 MODELS = {
@@ -409,7 +409,15 @@ def all_displays(model, X):
 
 def test_names_are_shown_as_they_are(named, X_test):
     bandwidths, relevance, explanation, path = all_displays(named, pd.DataFrame(X_test, columns=NAMES))
-    shown = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much\N{HORIZONTAL ELLIPSIS}", "5%", *"vwxyz"]
+    shown = [
+        "$\\frac{",
+        "<img src=x>",
+        "a_b^c",
+        "a name that is much\N{HORIZONTAL ELLIPSIS}",
+        "5%",
+        "_id",
+        *"wxyz",
+    ]
     assert texts(bandwidths.axes_[-1].get_xticklabels()) == shown
     assert texts(relevance.ax_.get_xticklabels()) == shown
     assert texts(relevance.ax_.get_yticklabels()) == [
@@ -418,6 +426,10 @@ def test_names_are_shown_as_they_are(named, X_test):
         "b",
     ]
     assert {label.split(" = ")[0] for label in texts(explanation.axes_[0].get_yticklabels())} == set(shown)
+    path.plot(max_variables=10)
+    listed = texts(path.axes_[0].get_legend().texts)
+    assert {name.split(":")[0] for name in listed if ":" in name} <= set(shown)
+    assert any(name.startswith("_id: ") for name in listed)
     for display in (bandwidths, relevance, explanation, path):
         for size in [(6, 5), (14, 9)]:
             assert picture(display, size).shape == (50 * size[1], 50 * size[0], 3)

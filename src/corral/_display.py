@@ -556,7 +556,8 @@ class ExplanationDisplay:
             parse_math=False,
         )
         of_evidence.set_title(
-            f"{self.label} ({self.probability[0]:.2f}) rather than {self.rival} ({self.probability[1]:.2f})",
+            f"{_short(self.label)} ({self.probability[0]:.2f}) rather than "
+            f"{_short(self.rival)} ({self.probability[1]:.2f})",
             fontsize="medium",
             parse_math=False,
         )
@@ -667,7 +668,7 @@ class RodeoPathDisplay:
             path, title = estimator.bandwidth_path(x), f"sample {sample}"
         else:
             label = estimator.predict(x)[0] if label is None else label
-            path, title = estimator.bandwidth_path(x, label), f"sample {sample} in class {label}"
+            path, title = estimator.bandwidth_path(x, label), f"sample {sample} in class {_short(label)}"
         display = cls(
             path=path,
             feature_names=feature_names(estimator),
@@ -693,24 +694,32 @@ class RodeoPathDisplay:
         named = self._strongest()[: check_integer("max_variables", max_variables)]
         if axes is None:
             _, axes = _pyplot().subplots(2, 1, figsize=(7.0, 5.5), sharex=True, layout="constrained")
-        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-
         of_h, of_ratios = self.axes_ = _check_axes(axes, 2)
         self.figure_ = of_h.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
         for j in others:
             self._plot_variable(j, _GREY, linewidth=0.7)
         for i, j in enumerate(named):
-            name = f"{_short(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}"
-            self._plot_variable(j, _COLOURS[i % len(_COLOURS)], linewidth=1.8, label=name)
+            self._plot_variable(j, _COLOURS[i % len(_COLOURS)], linewidth=1.8)
         of_ratios.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
-
+        self._set_scales()
         of_h.set_title(self.title, fontsize="medium", parse_math=False)
+        of_h.set_ylabel(f"bandwidth ({self.units})")
+        of_ratios.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
+        of_ratios.set_xlabel("sweep")
+        for axis in self.axes_:
+            axis.spines[["top", "right"]].set_visible(False)
+        self._add_legends(named, others.size)
+        return self
+
+    def _set_scales(self) -> None:
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+        of_h, of_ratios = self.axes_
         of_h.set_yscale("log")
         of_h.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
         of_h.yaxis.set_major_formatter("{x:g}")
         of_h.yaxis.set_minor_formatter(NullFormatter())
-        of_h.set_ylabel(f"bandwidth ({self.units})")
         finite = self.path.ratios[np.isfinite(self.path.ratios)]
         # Where rows coincide a ratio may be as large as it likes; beyond 1000 nothing is to be seen.
         top = min(max(1.5, 1.1 * float(finite.max(initial=0.0))), 1000.0)
@@ -721,13 +730,8 @@ class RodeoPathDisplay:
         of_ratios.set_ylim(0.0, top)
         of_ratios.set_yticks(ticks[ticks <= top])
         of_ratios.yaxis.set_major_formatter("{x:g}")
-        of_ratios.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
-        of_ratios.set_xlabel("sweep")
         for axis in self.axes_:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axis.spines[["top", "right"]].set_visible(False)
-        self._add_legends(others.size)
-        return self
 
     def _strongest(self) -> NDArray[np.int64]:
         """Variables that shrink, smallest bandwidth first; those that only the floor stopped come last."""
@@ -735,7 +739,7 @@ class RodeoPathDisplay:
         order = np.lexsort((h, self.path.at_floor))
         return order[self.path.n_tests[order] > 1]
 
-    def _plot_variable(self, j: int, color: str, **line: Any) -> None:
+    def _plot_variable(self, j: int, color: str, linewidth: float) -> None:
         """A line as far as the variable is tested, a marker where it stops, and dots from there on."""
         of_h, of_ratios = self.axes_
         h, ratios = self.path.bandwidths[:, j], self.path.ratios[:, j]
@@ -744,27 +748,33 @@ class RodeoPathDisplay:
         drawing = {
             "color": color,
             "marker": marker,
-            "markersize": 2.0 + 2.0 * line["linewidth"],
-            "zorder": 2.0 + line["linewidth"],
-            **line,
+            "markersize": 2.0 + 2.0 * linewidth,
+            "linewidth": linewidth,
+            "zorder": 2.0 + linewidth,
         }
         of_h.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
         of_h.plot([stop, n_sweeps], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
         if stop:
             of_ratios.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
 
-    def _add_legends(self, n_others: int) -> None:
+    def _add_legends(self, named: NDArray[np.int64], n_others: int) -> None:
         """Names beside the bandwidths, what lines and markers mean beside the ratios."""
         from matplotlib.lines import Line2D
 
         of_h, of_ratios = self.axes_
         outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small", "frameon": False}
-        handles = [line for line in of_h.lines if not line.get_label().startswith("_")]
+        names = [f"{_short(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
+        handles = [
+            Line2D([], [], color=_COLOURS[i % len(_COLOURS)], marker=_MARKERS[bool(self.path.at_floor[j])])
+            for i, j in enumerate(named)
+        ]
         if n_others:
-            handles.append(Line2D([], [], color=_GREY, label=f"{n_others} {'more' if handles else 'in all'}"))
-        legend = of_h.legend(handles=handles, title="variable: bandwidth", **outside)
-        for text in legend.get_texts():
+            names.append(f"{n_others} {'more' if names else 'in all'}")
+            handles.append(Line2D([], [], color=_GREY))
+        legend = of_h.legend(handles, ["-"] * len(names), title="variable: bandwidth", **outside)
+        for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_parse_math(False)
+            text.set_text(name)  # as it is: matplotlib would drop a label that starts with "_"
         meanings: dict[str, dict[str, Any]] = {
             "stopped by the test": {"color": "black", "marker": _MARKERS[0], "linestyle": "none"},
             "stopped by the floor": {"color": "black", "marker": _MARKERS[1], "linestyle": "none"},
