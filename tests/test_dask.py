@@ -213,7 +213,7 @@ def test_a_class_without_variables_is_told():
 
 def test_what_needs_all_rows_is_in_the_local_estimator(tmp_path):
     found = DaskRodeoClassifier(**BLOCKS, n_jobs=2).fit(*chunked())
-    for name in ("partial_fit", "explain", "selection_frequency"):
+    for name in ("partial_fit", "bandwidth_path", "explain", "selection_frequency"):
         assert not hasattr(found, name)
         assert hasattr(found.to_local(), name)
     local = found.to_local()

@@ -101,8 +101,9 @@ class DaskRodeoClassifier(RodeoClassifier):
     -----
     `X` and `y` are dask arrays or dataframes with the same partitions, which may be empty or of unknown size;
     arrays and frames at hand will do as well. Predictions of collections are lazy and keep chunks and index,
-    those of arrays are computed at once. `partial_fit`, `explain` and `selection_frequency` need the rows in
-    one place: `to_local` brings them there. With `persist` the model lives as long as the cluster.
+    those of arrays are computed at once. `partial_fit`, `bandwidth_path`, `explain` and `selection_frequency`
+    need the rows in one place: `to_local` brings them there. With `persist` the model lives as long as the
+    cluster.
 
     Examples
     --------
@@ -168,6 +169,7 @@ class DaskRodeoClassifier(RodeoClassifier):
         self.persist = persist
 
     partial_fit = available_if(_on_one_machine)(RodeoClassifier.partial_fit)
+    bandwidth_path = available_if(_on_one_machine)(RodeoClassifier.bandwidth_path)
     explain = available_if(_on_one_machine)(RodeoClassifier.explain)
     selection_frequency = available_if(_on_one_machine)(RodeoClassifier.selection_frequency)
 
