@@ -3,6 +3,9 @@
 import os
 import signal
 import sys
+import threading
+import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -418,12 +421,18 @@ def test_copies_share_the_client(client):
     assert clone(model).beta == 0.7
 
 
-def test_a_cluster_that_goes_away_is_told(monkeypatch):
-    """Within this process and without network, since it has to be closed."""
+@contextmanager
+def cluster_in_this_process():
+    """Without network, and quick to start, for tests that close it."""
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster),
     ):
+        yield cluster
+
+
+def test_a_cluster_that_goes_away_between_sweeps_is_told(monkeypatch):
+    with cluster_in_this_process() as cluster:
         model = DaskRodeoClassifier(**BLOCKS).fit(*chunked())
         lazy = model.log_density(da.from_array(QUERIES, chunks=(8, -1)))
         np.testing.assert_array_equal(lazy.compute(), model.log_density(QUERIES))
@@ -438,3 +447,17 @@ def test_a_cluster_that_goes_away_is_told(monkeypatch):
             model.predict(QUERIES)
     with pytest.raises(ConnectionError, match="the Dask cluster has gone away"):
         model.to_local()
+
+
+def test_a_cluster_that_goes_away_within_a_task_is_told():
+    def slow(block):
+        time.sleep(2.0)
+        return block
+
+    rows, labels = chunked()
+    with cluster_in_this_process() as cluster:
+        closing = threading.Timer(0.5, cluster.close)
+        closing.start()
+        with pytest.raises(ConnectionError, match=r"the Dask cluster has gone away.*fit again"):
+            DaskRodeoClassifier(**BLOCKS).fit(rows.map_blocks(slow, meta=np.empty((0, 0))), labels)
+        closing.join()
