@@ -1,6 +1,7 @@
 """The same model on a cluster: the same numbers, whatever the workers, partitions and accidents."""
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -230,6 +231,15 @@ def test_what_needs_all_rows_is_in_the_local_estimator(tmp_path):
     with pytest.raises(TypeError, match="not DaskRodeoClassifier"):
         save_model(found, tmp_path / "cluster.corral")
     assert [file.name for file in tmp_path.iterdir()] == ["groups.corral"]
+
+
+def test_a_copy_predicts_but_has_no_source():
+    """It is what workers get; the source of the rows may be as large as the rows."""
+    found = DaskRodeoClassifier(**BLOCKS).fit(*chunked())
+    copy = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(copy.log_density(QUERIES), found.log_density(QUERIES))
+    with pytest.raises(RuntimeError, match="call to_local of the original"):
+        copy.to_local()
 
 
 def test_progress(capsys):

@@ -197,6 +197,8 @@ class DaskRodeoClassifier(RodeoClassifier):
     def to_local(self) -> RodeoClassifier:
         """The ordinary estimator with the same bandwidths and variables; brings all rows to this process."""
         check_is_fitted(self)
+        if not hasattr(self, "_parts"):
+            raise RuntimeError("a copy does not know the source of the rows: call to_local of the original.")
         parts = compute(self._parts, self.client_)
         parts = [part for part in parts if len(part.X)] or parts[:1]
         X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
