@@ -31,10 +31,12 @@ from corral.dask._reductions import (
 )
 from corral.dask._rows import (
     Overview,
+    Pieces,
     arranged,
     as_collection,
     class_blocks,
     overview,
+    part,
     partitions,
     power_sums,
     summary,
@@ -197,12 +199,12 @@ class DaskRodeoClassifier(RodeoClassifier):
     def to_local(self) -> RodeoClassifier:
         """The ordinary estimator with the same bandwidths and variables; brings all rows to this process."""
         check_is_fitted(self)
-        if not hasattr(self, "_parts"):
+        if not hasattr(self, "_sources"):
             raise RuntimeError("a copy does not know the source of the rows: call to_local of the original.")
-        parts = compute(self._parts, self.client_)
-        parts = [part for part in parts if len(part.X)] or parts[:1]
-        X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
-        weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
+        parts = compute([part(source) for source in self._sources], self.client_)
+        parts = [rows for rows in parts if len(rows.X)]
+        X, y = np.concatenate([rows.X for rows in parts]), np.concatenate([rows.y for rows in parts])
+        weights = None if parts[0].weights is None else np.concatenate([rows.weights for rows in parts])
         common = RodeoClassifier().get_params()
         local = RodeoClassifier(**{name: getattr(self, name) for name in common})
         for name in ("n_features_in_", "feature_names_in_"):
@@ -229,14 +231,14 @@ class DaskRodeoClassifier(RodeoClassifier):
         names = getattr(X, "columns", None)
         empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
         validate_data(self, empty, ensure_min_samples=0)
-        parts = partitions(X, y, sample_weight)
-        of_all = overview(compute([summary(part) for part in parts], self.client_))
+        sources = partitions(X, y, sample_weight)
+        of_all = overview(compute([summary(source) for source in sources], self.client_))
         prior = check_priors(self.priors, of_all.totals)
 
-        raw = class_blocks(parts, of_all, self.block_rows)
+        raw = class_blocks(sources, of_all, self.block_rows)
         units = self._learn_units(raw, of_all)
         tasks = [
-            [arranged(block, units, total, settings) for block in of_class]
+            [arranged(units, total, settings, *pieces) for pieces in of_class]
             for of_class, total in zip(raw, of_all.totals, strict=True)
         ]
         if self.persist:
@@ -258,11 +260,11 @@ class DaskRodeoClassifier(RodeoClassifier):
             np.array([zscores(h) for h in means]),
             None,
         )
-        self._parts, self._learnt = parts, learnt
+        self._sources, self._learnt = sources, learnt
         self._keep(of_all.labels, of_all.totals, prior, learnt, learnt.relevant(self.rule, cutpoint), learnt)
         self._warn_of_empty_selections()
 
-    def _learn_units(self, raw: list[list[Any]], of_all: Overview) -> Scale:
+    def _learn_units(self, raw: list[list[Pieces]], of_all: Overview) -> Scale:
         """What `learn_scale` learns from rows at hand."""
         low, high = of_all.low, of_all.high
         if self.scale == "range":
@@ -272,7 +274,7 @@ class DaskRodeoClassifier(RodeoClassifier):
         largest = largest_values(low, high)
 
         def mean(center: Floats, power: int) -> Floats:
-            sums = [power_sums(block, largest, center, power) for of_class in raw for block in of_class]
+            sums = [power_sums(largest, center, power, *pieces) for of_class in raw for pieces in of_class]
             of_rows: Floats = compute([tree(sums, sum)], self.client_)[0] / of_all.totals.sum()
             return of_rows
 

@@ -24,6 +24,8 @@ from corral._rodeo import ClassRows, Floats, Integers
 from corral._scale import Scale
 from corral._validation import check_classes, check_weights
 
+Pieces = list[Delayed]
+
 
 class Part(NamedTuple):
     """Rows of one partition: values, labels, and weights or None where all rows count once."""
@@ -35,6 +37,17 @@ class Part(NamedTuple):
     def take(self, which: Any) -> Part:
         """Some of the rows."""
         return Part(self.X[which], self.y[which], None if self.weights is None else self.weights[which])
+
+
+class Source(NamedTuple):
+    """Where a partition comes from: tasks that make its values, labels and weights, or one frame of them all.
+
+    The tasks below start from it and keep nothing in between: large partitions should be in memory once.
+    """
+
+    columns: tuple[Delayed, ...]
+    joined: bool
+    weighted: bool
 
 
 class Summary(NamedTuple):
@@ -78,19 +91,19 @@ def as_collection(X: Any, chunk: int) -> Any:
     raise ValueError(f"X must be a table, that is an array or frame of two dimensions, got {X!r}.")
 
 
-def partitions(X: Any, y: Any, weights: Any) -> list[Delayed]:
-    """Tasks that make a `Part` of each partition; X is what `as_collection` returns."""
+def partitions(X: Any, y: Any, weights: Any) -> list[Source]:
+    """The partitions of collections or columns at hand; X is what `as_collection` returns."""
     columns = [X, y] if weights is None else [X, y, weights]
     if all(isinstance(column, dd.DataFrame | dd.Series) for column in columns):
         # Together, because dask may merge small partitions, and not the same ones of each.
         joined = dd.map_partitions(_join, *columns, align_dataframes=False)
-        return [delayed(_read_joined)(part, len(columns)) for part in joined.to_delayed()]
+        return [Source((part,), True, weights is not None) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
         X = X.to_dask_array(lengths=not all(map(is_collection, columns)) or None)
     parts = [X.to_delayed().ravel()]
     for name, column in zip(("y", "sample_weight"), columns[1:], strict=False):
         parts.append(_alike(name, column, X).to_delayed().ravel())
-    return [delayed(_read)(*of_part) for of_part in zip(*parts, strict=True)]
+    return [Source(of_part, False, weights is not None) for of_part in zip(*parts, strict=True)]
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
@@ -128,24 +141,31 @@ def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
     return joined.set_axis(range(joined.shape[1]), axis=1)
 
 
-def _read_joined(frame: pd.DataFrame, n_columns: int) -> Part:
-    d = frame.shape[1] - n_columns + 1
-    return _read(frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1])))
-
-
-def _read(X: Any, y: Any, weights: Any = None) -> Part:
-    """Check a partition; it may be empty."""
+def _read(source: Source) -> Part:
+    """Check a partition, whose tasks have been done; it may be empty."""
+    columns: Any = source.columns
+    if source.joined:
+        frame = columns[0]
+        d = frame.shape[1] - 1 - source.weighted
+        columns = frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1]))
+    X, y, *weights = columns
     values: Floats = check_array(X, dtype=np.float64, ensure_min_samples=0, input_name="X")
     labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
     if len(labels) != len(values):
         raise ValueError(f"a partition of X has {len(values)} rows, but {len(labels)} labels.")
-    return Part(values, labels, None if weights is None else check_weights(weights, len(values)))
+    return Part(values, labels, check_weights(weights[0], len(values)) if weights else None)
 
 
 @delayed
-def summary(part: Part) -> Summary:
+def part(source: Source) -> Part:
+    """All rows of a partition."""
+    return _read(source)
+
+
+@delayed
+def summary(source: Source) -> Summary:
     """Count the rows of each label, and find the bounds of all columns."""
-    part = _weighty(part)
+    part = _weighty(_read(source))
     labels, codes = np.unique(part.y, return_inverse=True)
     counts = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
     low, high = part.X.min(axis=0, initial=np.inf), part.X.max(axis=0, initial=-np.inf)
@@ -170,9 +190,9 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     return Overview(labels, n_rows, totals, low, high)
 
 
-def class_blocks(parts: Sequence[Delayed], of_all: Overview, block_rows: int) -> list[list[Delayed]]:
-    """Tasks that make a `Part` of each block of each class."""
-    splits = [_split(part, of_all.labels) for part in parts]
+def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -> list[list[Pieces]]:
+    """Tasks that make the pieces of each block of each class, a `Part` each."""
+    splits = [_split(source, of_all.labels) for source in sources]
     ends = of_all.n_rows.cumsum(axis=0)
     blocks = []
     for a, (n_rows, end) in enumerate(zip(of_all.n_rows.T, ends.T, strict=True)):
@@ -182,14 +202,14 @@ def class_blocks(parts: Sequence[Delayed], of_all: Overview, block_rows: int) ->
             low = np.clip(first - end + n_rows, 0, n_rows)
             high = np.clip(first + block_rows - end + n_rows, 0, n_rows)
             pieces = [_cut(splits[p], a, int(low[p]), int(high[p])) for p in np.flatnonzero(high > low)]
-            of_class.append(_gather(*pieces))
+            of_class.append(pieces)
         blocks.append(of_class)
     return blocks
 
 
 @delayed
-def _split(part: Part, labels: NDArray[Any]) -> list[Part]:
-    part = _weighty(part)
+def _split(source: Source, labels: NDArray[Any]) -> list[Part]:
+    part = _weighty(_read(source))
     return [part.take(part.y == label) for label in labels]
 
 
@@ -198,10 +218,10 @@ def _cut(split: list[Part], a: int, low: int, high: int) -> Part:
     return split[a].take(slice(low, high))
 
 
-@delayed
-def _gather(*pieces: Part) -> Part:
-    X, y, weights = zip(*pieces, strict=True)
-    return Part(np.concatenate(X), np.concatenate(y), None if weights[0] is None else np.concatenate(weights))
+def _gather(pieces: Sequence[Part]) -> tuple[Floats, Floats | None]:
+    """Values and weights of a block."""
+    X, _, weights = zip(*pieces, strict=True)
+    return np.concatenate(X), None if weights[0] is None else np.concatenate(weights)
 
 
 def _weighty(part: Part) -> Part:
@@ -210,14 +230,16 @@ def _weighty(part: Part) -> Part:
 
 
 @delayed
-def power_sums(part: Part, divisor: Floats, center: Floats, power: int) -> Floats:
-    """Sums over rows of the powers of (x / divisor - center)."""
-    powers = (part.X / divisor - center) ** power
-    sums: Floats = powers.sum(axis=0) if part.weights is None else part.weights @ powers
+def power_sums(divisor: Floats, center: Floats, power: int, *pieces: Part) -> Floats:
+    """Sums over the rows of a block of the powers of (x / divisor - center)."""
+    X, weights = _gather(pieces)
+    powers = (X / divisor - center) ** power
+    sums: Floats = powers.sum(axis=0) if weights is None else weights @ powers
     return sums
 
 
 @delayed
-def arranged(part: Part, scale: Scale, total: float, settings: dict[str, Any]) -> ClassRows:
+def arranged(scale: Scale, total: float, settings: dict[str, Any], *pieces: Part) -> ClassRows:
     """The rows of a block in scaled units, as the kernels read them; `total` is that of the class."""
-    return ClassRows.arrange(scale.transform(part.X), part.weights, total=total, **settings)
+    X, weights = _gather(pieces)
+    return ClassRows.arrange(scale.transform(X), weights, total=total, **settings)
