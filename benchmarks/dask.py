@@ -27,7 +27,7 @@ from benchmarks._measure import Figure, Options, peak, seconds
 from corral.dask import DaskRodeoClassifier
 from corral.datasets import make_ten_groups
 
-_FILES, _FILE_ROWS, _COLUMNS = 40, 500_000, 10
+_FILES, _FILE_ROWS, _COLUMNS = 80, 250_000, 10
 
 
 def run(options: Options) -> Iterator[Figure]:
@@ -231,6 +231,7 @@ def beyond_memory(options: Options) -> Iterator[Figure]:
             frame.to_parquet(Path(folder, f"{part:03}.parquet"), index=False)
         size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e9
         queries, labels = make_rows(1000, _FILES)
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # gives memory back, others keep it
         with cluster(2, memory_limit="1GB") as client:
             processes = client.run(os.getpid)
             table = dd.read_parquet(folder)
