@@ -364,10 +364,8 @@ class DaskRodeoClassifier(RodeoClassifier):
     def __getstate__(self) -> dict[str, Any]:
         # A copy on a worker has the client of this worker, and no use for the source of the rows.
         state: dict[str, Any] = dict(super().__getstate__())
-        return {name: value for name, value in state.items() if name != "_parts"} | {
-            "client": None,
-            "client_": None,
-        }
+        state.pop("_sources", None)
+        return {**state, "client": None, "client_": None}
 
 
 def _batches(n: int, payload: int) -> list[slice]:
