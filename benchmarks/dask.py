@@ -6,7 +6,6 @@ a busy machine it says more than the clock.
 
 import math
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -259,9 +258,3 @@ def beyond_memory(options: Options) -> Iterator[Figure]:
         digits=0,
         detail=f"processor time {predict[1]:.0f} s, accuracy {accuracy:.3f}",
     )
-
-
-if __name__ == "__main__":
-    for part in sys.argv[1:]:
-        for figure in globals()[part](Options(repeats=3)):
-            print(figure.what, figure.value, figure.target, figure.verdict, figure.detail, flush=True)

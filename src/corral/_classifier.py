@@ -310,6 +310,9 @@ class RodeoClassifier(DensityClassifier):
     the distances between rows), which leaves a plain kernel density estimate and no relevant variables;
     `bandwidths_` beside `initial_bandwidth_` shows it.
 
+    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
+    chunks and index.
+
     References
     ----------
     .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
-import dask
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ from corral.dask._reductions import (
     current_client,
     descend,
     estimates,
+    keep,
     tree,
     within_cluster,
 )
@@ -237,12 +238,12 @@ class DaskRodeoClassifier(RodeoClassifier):
 
         raw = class_blocks(sources, of_all, self.block_rows)
         units = self._learn_units(raw, of_all)
-        tasks = [
+        tasks: Sequence[list[Any]] = [
             [arranged(units, total, settings, *pieces) for pieces in of_class]
             for of_class, total in zip(raw, of_all.totals, strict=True)
         ]
         if self.persist:
-            tasks = dask.persist(*tasks, scheduler=self.client_)
+            tasks = keep(tasks, self.client_)
         rows = []
         for blocks, total in zip(tasks, of_all.totals, strict=True):
             grid = ClassRows.arrange(np.empty((0, units.center.size)), None, total=total, **settings).h

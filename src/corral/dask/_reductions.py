@@ -133,8 +133,22 @@ def descend(start: Sequence[Queries], update: Update, client: Any) -> list[tuple
 
 def compute(tasks: Sequence[Any], client: Any) -> list[Any]:
     """Run tasks on the cluster of a client, or by dask's default where there is none."""
-    try:
+    with _losses_told():
         return list(dask.compute(*tasks, scheduler=client))
+
+
+def keep(tasks: Sequence[Any], client: Any) -> Sequence[Any]:
+    """Run tasks likewise, but leave the results where they are."""
+    with _losses_told():
+        kept: Sequence[Any] = dask.persist(*tasks, scheduler=client)
+        return kept
+
+
+@contextmanager
+def _losses_told() -> Iterator[None]:
+    """Say in one sentence what several errors of dask mean."""
+    try:
+        yield
     except (CancelledError, ClosedClientError, CommClosedError) as error:
         raise ConnectionError(
             "the Dask cluster has gone away, and the training rows it kept with it; connect to a cluster and "
