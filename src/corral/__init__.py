@@ -9,6 +9,7 @@ from corral._model_file import load_model, save_model
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
+from corral.report import write_report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "estimate_sample_sizes",
     "load_model",
     "save_model",
+    "write_report",
 ]
