@@ -547,8 +547,9 @@ function drawBrowser() {
   if (truthKnown) controls.push(make("label", { class: "control check", for: "filter-wrong" }, browser.wrong, "wrong ones only"));
   const form = make("div", { class: "controls", role: "search", "aria-label": "Rows" }, ...controls);
   fill("browser", make("div", { class: "picker" }, form, make("label", { class: "control", for: "list" }, "Row", list), count), panel);
-  for (const input of [text, truth, label, browser.wrong, order]) input.addEventListener("input", refilter);
-  list.addEventListener("input", showRow);
+  for (const input of [truth, label, browser.wrong, order]) input.addEventListener("change", refilter);
+  text.addEventListener("input", refilter);
+  list.addEventListener("change", showRow);
   refilter();
 }
 
