@@ -172,7 +172,7 @@ def _template() -> Any:
 
 def _render(template: Any, contents: Contents, n_rows: int, title: str) -> bytes:
     """The page with so many rows to browse."""
-    script, style = _read("page.js"), _read("page.css")
+    script, style = _read("elements.js") + _read("page.js"), _read("page.css")
     page: str = template.render(
         contents.words,
         title=title,
