@@ -429,7 +429,8 @@ def test_dark_scheme(browser, pages):
 
 
 def test_print_shows_all_classes_and_no_controls(browser, pages):
-    opened(browser, pages["usual"], media="print", scheme="dark")
+    opened(browser, pages["usual"], width=720, media="print", scheme="dark")  # about the width of A4
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
     assert one(browser, "body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
     assert all(page.is_displayed() for page in browser.find_elements(By.CSS_SELECTOR, ".class-page"))
     for selector in ("nav.top", ".picker", ".table > input", ".behind"):

@@ -12,7 +12,7 @@ const shade = (z) => (z >= 0 ? 0 : Math.min(6, 1 + Math.floor(-z / 0.5)));
 function relevanceMap() {
   const few = variables.length <= FEW;
   const node = matrix(
-    { class: few ? "map few" : "map", role: "grid" },
+    { class: few ? "map few" : variables.length <= 32 ? "map" : "map many", role: "grid" },
     "z-scores of bandwidths, by class and variable",
     classes,
     variables,
@@ -207,11 +207,12 @@ function densityTable(drawn) {
 
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
-  return table(
-    `Typical rows of ${classes[a]}: the training rows where its density is highest`,
-    [{ name: "training row", show: String }, ...valueColumns(order, (i) => data.training[i][1])],
-    data.typical[a],
-  );
+  const columns = [
+    { name: "training row", show: String },
+    ...valueColumns(order, (i) => data.training[i][1]),
+  ];
+  const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
+  return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
 }
 
 function valueColumns(order, valuesOf) {
@@ -387,7 +388,8 @@ function supportTable(row) {
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
   const caption = `Training rows with the largest shares of the density of ${classes[row.label]} here`;
-  return table(`${caption}; variables by evidence`, columns, [itself, ...others]);
+  const node = table(`${caption}; variables by evidence`, columns, [itself, ...others]);
+  return make("div", { class: "values" }, node);
 }
 
 function drawBrowser() {
