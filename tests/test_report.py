@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
@@ -25,6 +25,8 @@ from corral import (
     RodeoClassifierCV,
     RodeoDensity,
     estimate_sample_sizes,
+    load_model,
+    save_model,
     write_report,
 )
 from corral._evaluate import HeldOut
@@ -123,23 +125,22 @@ def test_curves_are_the_densities_of_single_variables(rows, tmp_path, scale):
     data = data_of(page_of(fitted, X, folder=tmp_path))
     assert data["inRanks"] == (scale == "rank")
     assert list(data["curves"]) == [str(j) for j in range(6)]
-    # In units of the range, of which bandwidths of whitened variables are, too.
     x = X["b"].to_numpy()
-    unit = {"range": np.ptp(x), "whiten": np.ptp(x), "standard": x.std(), None: 1.0, "rank": np.nan}[scale]
-    grid, curves = np.array(data["curves"]["1"]["x"]), np.array(data["curves"]["1"]["y"])
-    assert curves.max() == 1000
-    assert np.all(np.diff(grid) >= 0)
-    if scale == "rank":
-        return
-    assert_allclose(grid[[0, -1]], [x.min() - 0.05 * np.ptp(x), x.max() + 0.05 * np.ptp(x)], rtol=1e-3)
-    step = grid[1] - grid[0]
-    densities = np.array(
+    # Bandwidths of whitened variables are in units of the range.
+    units = {"range": np.ptp(x), "whiten": np.ptp(x), "standard": x.std(), None: 1.0}
+    scaled = (rankdata(x) - 0.5) / len(x) if scale == "rank" else x / units[scale]
+    margin = 0.0 if scale == "rank" else 0.05 * np.ptp(scaled)
+    grid = np.linspace(scaled.min() - margin, scaled.max() + margin, 49)
+    expected = np.array(
         [
-            norm.pdf(grid[:, np.newaxis], x[y == label], max(h * unit, step)).mean(axis=1)
+            norm.pdf(grid[:, np.newaxis], scaled[y == label], max(h, grid[1] - grid[0])).mean(axis=1)
             for label, h in zip(fitted.classes_, fitted.bandwidths_[:, 1], strict=True)
         ]
     )
-    assert_allclose(curves, 1000 * densities / densities.max(), atol=5)
+    curves = data["curves"]["1"]
+    assert_allclose(curves["y"], 1000 * expected / expected.max(), atol=0.51)
+    places = np.sort(x)[np.searchsorted(np.sort(scaled), grid)] if scale == "rank" else grid * units[scale]
+    assert_allclose(curves["x"], places, rtol=1e-3, atol=1e-6)
 
 
 def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
@@ -223,6 +224,15 @@ def test_draws_as_many_rows_of_each_class(rows, tmp_path):
 def test_same_seed_same_page(rows, classifier, tmp_path):
     pages = [page_of(classifier, *rows, max_samples=9, random_state=s, folder=tmp_path) for s in (1, 1, 2)]
     assert pages[0] == pages[1] != pages[2]
+
+
+@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
+    X, y = rows
+    fitted = kind(**({"scales": ["rank"], "c0s": [0.5]} if kind is RodeoClassifierCV else {})).fit(X, y)
+    save_model(fitted, tmp_path / "m.corral")
+    pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.parametrize("kind", ["array", "list", "polars"])

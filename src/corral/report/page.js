@@ -82,9 +82,12 @@ function relevanceColumns(pairOf) {
   ];
 }
 
-// Classes
+// Classes. A page is made when it is first shown: with many classes, to make them all would take a while.
 
-const pages = []; // of the classes
+const articles = classes.map((name) =>
+  make("article", { class: "class-page", "aria-label": `Class ${name}` }),
+);
+const showings = []; // for each class whose page is made, what shows one of its variables
 
 // Variables of a class, those that describe it first, then by bandwidth.
 function bestFirst(a) {
@@ -99,7 +102,7 @@ function likeliestRival(a) {
   return others.sort(by((b) => -mistakes(b)))[0];
 }
 
-function classPage(a) {
+function makeClassPage(a) {
   const order = bestFirst(a);
   const heading = make("h3", { tabindex: "-1" }, `Class ${classes[a]}`);
   const columns = [
@@ -121,9 +124,7 @@ function classPage(a) {
   const redraw = () => curves.replaceChildren(...densities(a, Number(rival.value), order, picked));
   rival.addEventListener("change", redraw);
   redraw();
-  const node = make(
-    "article",
-    { class: "class-page", "aria-label": `Class ${classes[a]}` },
+  articles[a].append(
     heading,
     make(
       "div",
@@ -133,13 +134,12 @@ function classPage(a) {
     ),
     typicalRows(a, order),
   );
-  const show = (variable) => {
+  return (variable) => {
     picked = variable;
     redraw();
     heading.focus({ preventScroll: true });
     document.getElementById("classes").scrollIntoView();
   };
-  return { node, show };
 }
 
 // The six best variables, and before them the one that was picked.
@@ -219,8 +219,13 @@ function valueColumns(order, valuesOf) {
   return order.map((j) => ({ name: variables[j], show: (line) => plain(valuesOf(line)[j]) }));
 }
 
+function complete(a) {
+  showings[a] ??= makeClassPage(a);
+}
+
 function showClass(a) {
-  for (const [b, page] of pages.entries()) page.node.hidden = b !== a;
+  complete(a);
+  for (const [b, article] of articles.entries()) article.hidden = b !== a;
   for (const [b, link] of [...document.getElementById("class-links").children].entries()) {
     if (b === a) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
@@ -230,19 +235,21 @@ function showClass(a) {
 // An address ends in #class-2 or #class-2-variable-5; so links, bookmarks and the back button work.
 function followAddress() {
   const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
-  if (!pages[a] || (j && variables[j] === undefined)) return;
+  if (!articles[a] || (j && variables[j] === undefined)) return;
   showClass(Number(a));
-  pages[a].show(j && Number(j));
+  showings[a](j && Number(j));
 }
 
 function drawClasses() {
   fill("map", ...relevanceMap());
   fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
-  pages.push(...positions(classes).map(classPage));
-  fill("class-pages", ...pages.map((page) => page.node));
+  fill("class-pages", ...articles);
   showClass(0);
   addEventListener("hashchange", followAddress);
   followAddress();
+  const completeAll = () => positions(classes).forEach(complete); // paper has room for all
+  addEventListener("beforeprint", completeAll);
+  if (matchMedia("print").matches) completeAll();
 }
 
 // Rows
