@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
+    HeldOut,
     LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
@@ -29,7 +30,6 @@ from corral import (
     save_model,
     write_report,
 )
-from corral._evaluate import HeldOut
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
@@ -93,8 +93,8 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
         assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]
-    for i, (label, values) in data["training"].items():
-        assert data["classes"][label] == y[int(i)]
+    assert len(data["training"]) > 50
+    for i, values in data["training"].items():
         assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
 
 

@@ -17,8 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from corral import LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
-from corral._evaluate import HeldOut
+from corral import HeldOut, LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
 from corral.datasets import make_ten_groups
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -3,6 +3,7 @@
 from corral._classifier import EmptySelectionWarning, RodeoClassifier
 from corral._density import RodeoDensity
 from corral._display import SampleSizeDisplay
+from corral._evaluate import HeldOut
 from corral._explain import Explanation
 from corral._lspc import LSPClassifier
 from corral._model_file import load_model, save_model
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EmptySelectionWarning",
     "Explanation",
+    "HeldOut",
     "LSPClassifier",
     "RodeoClassifier",
     "RodeoClassifierCV",

@@ -60,8 +60,8 @@ def write_report(
     y : array-like of shape (n_samples,), default=None
         Their classes, if known.
     held_out : HeldOut, default=None
-        Predictions of rows that were not seen in fitting: errors and calibration are theirs. Without them
-        they are those of `X`, provided that `y` is given, and the page says so.
+        Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
+        theirs. Without them they are those of `X`, provided that `y` is given, and the page says so.
     sample_sizes : SampleSizes, default=None
         What `estimate_sample_sizes` found.
     title : str, default=None

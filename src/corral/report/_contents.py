@@ -53,7 +53,7 @@ class Contents:
     rows : list of dict
         Rows to browse, in the order in which they were drawn.
     training : dict
-        Class and values of the training rows that anything refers to, by position.
+        Values of the training rows that anything refers to, by position.
     """
 
     words: dict[str, Any]
@@ -87,10 +87,10 @@ class Contents:
         training: dict[int, list[Any]] = {}
         if explains:
             numbers |= _relevance(estimator, variables) | _class_pages(estimator, variables)
-            X_train, y_train, _ = estimator._training
-            for i in {i for row in rows for i in row["support"]} | {i for t in numbers["typical"] for i in t}:
-                label = int(np.searchsorted(estimator.classes_, y_train[i]))
-                training[i] = [label, _digits(X_train[i, variables])]
+            X_train, *_ = estimator._training
+            supporting = [i for row in rows for i in row["support"]]
+            typical = [i for of_class in numbers["typical"] for i in of_class]
+            training = {i: _digits(X_train[i, variables]) for i in {*supporting, *typical}}
         words = {
             "summary": _summary(estimator, judged, source),
             "classes": _classes_at_a_glance(estimator, judged, names),
@@ -267,11 +267,13 @@ def _browsed(
             row["values"] = _digits(of_row)
         return rows
     explanation = estimator.explain(part)
+    labels = np.searchsorted(estimator.classes_, explanation.label)
+    rivals = np.searchsorted(estimator.classes_, explanation.rival)
     for i, row in enumerate(rows):
         listed = explanation.rows[i] >= 0
         row |= {
-            "label": int(np.searchsorted(estimator.classes_, explanation.label[i])),
-            "rival": int(np.searchsorted(estimator.classes_, explanation.rival[i])),
+            "label": int(labels[i]),
+            "rival": int(rivals[i]),
             "values": _digits(explanation.values[i, variables]),
             "evidence": _decimals(explanation.evidence[i, variables], 2),
             "support": explanation.rows[i][listed].tolist(),

@@ -209,7 +209,7 @@ function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
   const columns = [
     { name: "training row", show: String },
-    ...valueColumns(order, (i) => data.training[i][1]),
+    ...valueColumns(order, (i) => data.training[i]),
   ];
   const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
   return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
@@ -387,7 +387,7 @@ function supportTable(row) {
     name: `training row ${i}`,
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
-    values: data.training[i][1],
+    values: data.training[i],
   }));
   const columns = [
     { name: "row", kind: "text", show: (each) => each.name },
