@@ -118,6 +118,24 @@ def test_typical_rows_are_those_of_highest_density(rows, tmp_path, bandwidth):
         assert typical == members[np.argsort(-log_density[members, a], kind="stable")[:5]].tolist()
 
 
+def test_typical_rows_of_large_classes_are_looked_for_among_some(rows, classifier, tmp_path, monkeypatch):
+    X, y = rows
+    monkeypatch.setattr("corral.report._contents._MOST_CANDIDATES", 7)
+    data = data_of(page_of(classifier, X, folder=tmp_path))
+    for label, typical in zip(classifier.classes_, data["typical"], strict=True):
+        some = np.flatnonzero(y == label)[[0, 6, 13, 19, 26, 32, 39]]  # of 40, evenly spaced
+        assert set(typical) < set(some)
+
+
+def test_large_numbers_keep_their_digits_before_the_point(rows, tmp_path):
+    X, y = rows
+    table = X.assign(a=X["a"] * 1e6, b=np.arange(len(X)) + 10_000_000.0)
+    fitted = RodeoClassifier(bandwidth="class").fit(table, y)
+    for i, row in enumerate(data_of(page_of(fitted, table, folder=tmp_path))["rows"]):
+        assert row["values"][0] == round(table["a"].iloc[i])
+        assert row["values"][1] == 10_000_000 + i
+
+
 @pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
 def test_curves_are_the_densities_of_single_variables(rows, tmp_path, scale):
     X, y = rows

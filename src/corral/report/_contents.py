@@ -75,7 +75,7 @@ class Contents:
         """Compute everything; rows are those of `order`, in this order."""
         explains = hasattr(estimator, "explain")
         variables = _shown_variables(estimator)
-        names = [str(name) for name in variable_names(estimator)]
+        names = [str(name) for name in _names(estimator)]
         rows = _browsed(estimator, X, truth, order, variables)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
@@ -96,7 +96,7 @@ class Contents:
             "classes": _classes_at_a_glance(estimator, judged, names),
             "explains": explains,
             "judged": judged,
-            "sample_sizes": None if sample_sizes is None else str(sample_sizes).splitlines(),
+            "sample_sizes": [] if sample_sizes is None else _in_words(sample_sizes),
             "n_variables": len(names),
             "n_shown_variables": len(variables),
             "n_rows": len(X),
@@ -115,7 +115,7 @@ class Contents:
         return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}
 
 
-def variable_names(estimator: Any) -> Sequence[Any]:
+def _names(estimator: Any) -> Sequence[Any]:
     """Names of the columns, or x0, x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else names.tolist()
@@ -132,12 +132,12 @@ def _decimals(values: Any, n: int) -> Any:
 
 
 def _digits(values: Any, n: int = 4) -> Any:
-    """Numbers with n digits; whole ones as they are."""
+    """Numbers with n digits, more only before the point; whole ones as they are."""
     if np.ndim(values):
         return [_digits(value, n) for value in values]
     value = float(values)
     if not value.is_integer():
-        value = float(f"{value:.{n}g}")
+        value = float(f"{value:.{n}g}") if abs(value) < 10.0**n else float(round(value))
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
@@ -322,6 +322,10 @@ def _steps(found: SampleSizes) -> dict[str, Any]:
             for step in found.steps
         ],
     }
+
+
+def _in_words(found: SampleSizes) -> list[str]:
+    return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
 
 
 # Words

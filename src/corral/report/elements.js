@@ -13,7 +13,7 @@ const by = (key) => (a, b) => key(a) - key(b);
 const hundredths = (x) => x.toFixed(2);
 const thousandths = (x) => x.toFixed(3);
 const signed = (x) => (x > 0 ? "+" : "") + x.toFixed(2);
-const plain = (x) => (Math.abs(x) >= 1e7 ? x.toExponential() : String(x));
+const plain = (x) => String(x);
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 // Elements

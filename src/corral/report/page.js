@@ -509,18 +509,18 @@ function sampleSizes() {
     })),
   ];
   return [
-    stepChart("epsilon", (step) => step.epsilon, `; dashed, the tolerance: ${plain(tolerance)}`, tolerance),
-    stepChart("accuracy", (step) => step.accuracy, " on the test rows", 1),
+    stepChart("epsilon", (step) => step.epsilon, `epsilon; dashed, tolerance ${plain(tolerance)}`, tolerance),
+    stepChart("accuracy", (step) => step.accuracy, "accuracy on the test rows"),
     behind("The steps as a table", () => table("Steps", columns, steps)),
   ];
 }
 
-// One number of each step against training rows, with a dashed line at what it should reach.
-function stepChart(name, numberOf, more, goal) {
+// One number of each step against training rows, with a dashed line at its goal if it has one.
+function stepChart(name, numberOf, caption, goal) {
   const { steps } = data.sampleSizes;
   const totals = steps.map((step) => step.total);
   const xs = [Math.min(...totals), Math.max(...totals)];
-  const ys = [0, Math.max(...steps.map(numberOf), goal)];
+  const ys = [0, Math.max(...steps.map(numberOf), goal ?? 1)];
   const { node, x, y } = frame(`${name} against the number of training rows`, {
     width: 420,
     height: 260,
@@ -531,12 +531,14 @@ function stepChart(name, numberOf, more, goal) {
     xLabel: "training rows",
     yLabel: name,
   });
+  if (goal !== undefined) {
+    node.append(draw("path", { class: "rival", d: line([[x(xs[0]), y(goal)], [x(xs[1]), y(goal)]]) }));
+  }
   node.append(
-    draw("path", { class: "rival", d: line([[x(xs[0]), y(goal)], [x(xs[1]), y(goal)]]) }),
     draw("path", { class: "own", d: line(steps.map((step) => [x(step.total), y(numberOf(step))])) }),
     ...steps.map((step) => draw("circle", { class: "dot", cx: x(step.total), cy: y(numberOf(step)), r: 3 })),
   );
-  return make("figure", {}, node, make("figcaption", { class: "small" }, name + more));
+  return make("figure", {}, node, make("figcaption", { class: "small" }, caption));
 }
 
 // The page
