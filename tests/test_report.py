@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, rankdata
 from sklearn.exceptions import NotFittedError
@@ -46,8 +48,9 @@ def classifier(rows):
     return RodeoClassifier(bandwidth="class").fit(*rows)
 
 
-def page_of(*arguments, folder, **options):
-    return write_report(folder / "page.html", *arguments, **options).read_text(encoding="utf-8")
+def page_of(*arguments, folder, max_samples=20, **options):
+    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    return path.read_text(encoding="utf-8")
 
 
 def data_of(page):
@@ -80,7 +83,7 @@ class Outline(HTMLParser):
 def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
     X, y = rows
     fitted = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
-    data = data_of(page_of(fitted, X, y, folder=tmp_path))
+    data = data_of(page_of(fitted, X, y, max_samples=200, folder=tmp_path))
     explanation, proba = fitted.explain(X), fitted.predict_proba(X)
     assert data["variables"] == list(X.columns)
     assert [row["position"] for row in data["rows"]] == list(range(len(X)))
@@ -131,9 +134,9 @@ def test_large_numbers_keep_their_digits_before_the_point(rows, tmp_path):
     X, y = rows
     table = X.assign(a=X["a"] * 1e6, b=np.arange(len(X)) + 10_000_000.0)
     fitted = RodeoClassifier(bandwidth="class").fit(table, y)
-    for i, row in enumerate(data_of(page_of(fitted, table, folder=tmp_path))["rows"]):
-        assert row["values"][0] == round(table["a"].iloc[i])
-        assert row["values"][1] == 10_000_000 + i
+    for row in data_of(page_of(fitted, table, folder=tmp_path))["rows"]:
+        assert row["values"][0] == round(table["a"].iloc[row["position"]])
+        assert row["values"][1] == 10_000_000 + row["position"]
 
 
 @pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
@@ -187,7 +190,7 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
 
 def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classifier, tmp_path):
     X, y = rows
-    page = page_of(classifier, X, y, max_samples=10, folder=tmp_path)
+    page = page_of(classifier, X, y, folder=tmp_path)
     labels = classifier.predict(X)
     assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
     text = Outline(page).text
@@ -273,8 +276,9 @@ def test_lspc_has_labels_and_errors_only(rows, tmp_path):
     assert {"summary", "rows", "errors", "data-used"} <= set(ids)
     assert not {"relevance", "classes"} & set(ids)
     row = data_of(page)["rows"][7]
-    assert_allclose(row["proba"], fitted.predict_proba(X.iloc[[7]])[0], atol=5e-4)
-    assert row["values"] == [float(f"{value:.4g}") for value in X.iloc[7]]
+    itself = X.iloc[[row["position"]]]
+    assert_allclose(row["proba"], fitted.predict_proba(itself)[0], atol=5e-4)
+    assert row["values"] == [float(f"{value:.4g}") for value in itself.to_numpy()[0]]
 
 
 def test_weights_and_a_class_without_rows(rows, tmp_path):
@@ -320,7 +324,7 @@ def test_wide_tables_are_thinned_out(tmp_path):
     X, y = make_shifted_groups(120, groups=(1, 2), random_state=0)
     X = -1e-5 * np.hstack([np.random.default_rng(0).uniform(size=(240, 200)), X])
     fitted = RodeoClassifier(bandwidth="class").fit(X, y)
-    page = page_of(fitted, X, folder=tmp_path)
+    page = page_of(fitted, X, max_samples=200, folder=tmp_path)
     data = data_of(page)
     assert len(page) < 1_000_000
     assert f"Of {X.shape[1]} variables this page shows the 200" in Outline(page).text
@@ -364,6 +368,35 @@ def test_names_stay_inert(rows, tmp_path):
     assert HOSTILE in data["classes"]
     assert data["variables"][0] == HOSTILE
     assert HOSTILE in Outline(page).text
+
+
+def page_of_two_columns(names, labels, title, folder):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=names)
+    y = np.array(labels)[np.arange(20) % 2]
+    fitted = RodeoClassifier().fit(X, y)
+    return page_of(fitted, X, y, title=title, max_samples=2, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def usual_tags(tmp_path_factory):
+    return Outline(page_of_two_columns(["a", "b"], ["c", "d"], "t", tmp_path_factory.mktemp("usual"))).tags
+
+
+def two_of(texts):
+    return st.lists(texts, min_size=2, max_size=2, unique=True)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=two_of(st.text(max_size=30)),
+    labels=two_of(st.text(st.characters(exclude_characters="\0"), max_size=30)),  # which numpy drops
+    title=st.text(min_size=1),
+)
+def test_any_text_may_be_a_name(tmp_path, usual_tags, names, labels, title):
+    page = page_of_two_columns(names, labels, title, tmp_path)
+    assert data_of(page)["variables"] == names
+    assert data_of(page)["classes"] == sorted(labels)
+    assert Outline(page).tags == usual_tags
 
 
 # What is refused

@@ -5,6 +5,7 @@ They need Debian's chromium and chromium-driver, and are skipped with this reaso
 
 import base64
 import json
+import re
 import shutil
 
 import numpy as np
@@ -143,8 +144,9 @@ def named(option):
 
 
 def pick(browser, name):
+    """By a click on the row of that name."""
     names = [named(option) for option in listed(browser)]
-    Select(one(browser, "#list")).select_by_index(names.index(str(name)))
+    one(browser, f"#list option:nth-child({names.index(str(name)) + 1})").click()
 
 
 def row_table(browser, caption):
@@ -198,8 +200,7 @@ def test_hostile_names_are_text(browser, pages):
     assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
     for section in ("#relevance", ".class-page:not([hidden]) .curves", "#reliability"):
         unfold(browser, section)
-    for i in range(3):
-        Select(one(browser, "#list")).select_by_index(i)
+    one(browser, "#list option:nth-child(3)").click()
     assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
     assert HOSTILE in one(browser, "#class-links").text
     assert HOSTILE in one(browser, "#row h3").text
@@ -425,6 +426,35 @@ def test_dark_scheme(browser, pages):
     ]
     assert shades[0] == "rgba(255, 255, 255, 1)"
     assert shades[1] == "rgba(20, 24, 28, 1)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser, pages, scheme):
+    """By the ratio of WCAG 2, which must be 4.5 for text."""
+    opened(browser, pages["usual"], scheme=scheme)
+    kinds = [*(f"cell z{i}" for i in range(7)), *(f"cell e{i}" for i in range(1, 7)), "small", "wrong"]
+    colours = browser.execute_script(
+        """
+        const ground = getComputedStyle(document.body).backgroundColor;
+        return arguments[0].map((kind) => {
+            const node = document.createElement("p");
+            node.className = kind;
+            document.body.append(node);
+            const { color, backgroundColor } = getComputedStyle(node);
+            return [color, kind.startsWith("cell") ? backgroundColor : ground];
+        });
+        """,
+        kinds,
+    )
+    for kind, pair in zip(kinds, colours, strict=True):
+        light, dark = sorted((luminance(colour) for colour in pair), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (kind, pair)
+
+
+def luminance(colour):
+    shares = np.array([int(part) for part in re.findall(r"\d+", colour)[:3]]) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
 
 
 def test_print_shows_all_classes_and_no_controls(browser, pages):
