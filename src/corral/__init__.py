@@ -9,6 +9,7 @@ from corral._display import (
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
+from corral._evaluate import HeldOut
 from corral._explain import Explanation
 from corral._lspc import LSPClassifier
 from corral._model_file import load_model, save_model
@@ -16,6 +17,7 @@ from corral._rodeo import RodeoPath
 from corral._sample_size import SampleSizes, estimate_sample_sizes
 from corral._search import RodeoClassifierCV
 from corral._selector import RodeoSelector
+from corral.report import write_report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",
+    "HeldOut",
     "LSPClassifier",
     "RelevanceDisplay",
     "RodeoClassifier",
@@ -36,4 +39,5 @@ __all__ = [
     "estimate_sample_sizes",
     "load_model",
     "save_model",
+    "write_report",
 ]
