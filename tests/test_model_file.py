@@ -16,9 +16,11 @@ from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from corral import (
+    LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -44,6 +46,7 @@ CLASSIFIERS = [
     RodeoClassifierCV(**SMALL_SEARCH),
     RodeoClassifierCV(scales=["whiten", "rank"], c0s=np.array([1.0]), rules=("zscore",), random_state=0),
 ]
+SPECIES = np.array(["ant", "bee", "cat"])
 LABELS = {
     "int": [1, 2, 5],
     "int8": np.array([1, 2, 5], dtype=np.int8),
@@ -169,6 +172,63 @@ def test_selector_comes_back_whole(data, path):
     assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSPClassifier(alphas=(0.1,), cv=3),
+        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv="loo"),
+        LSPClassifier(scale="standard", centers="all", sigmas=(1.0,), alphas=(0.1,)),
+        LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lspc_comes_back_whole(estimator, weighted, data, queries, path):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y)) if weighted else None
+    model = clone(estimator).fit(X, SPECIES[np.searchsorted([1, 2, 5], y)], sample_weight=weights)
+    loaded = saved(model, path)
+    assert_same(vars(loaded), vars(model))
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_splits_that_no_file_can_hold(data, path):
+    model = LSPClassifier(alphas=(0.1,), cv=StratifiedKFold(3)).fit(*data)
+    with pytest.raises(ValueError, match=r"params\.cv is a StratifiedKFold, which a model file cannot hold"):
+        save_model(model, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("centers_", np.zeros((0, 3)), "centers_ are missing"),
+        ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
+        ("centers_", np.zeros((30, 2)), "centers_ has the shape"),
+        ("dual_coef_", np.full((30, 3), 1e200), "dual_coef_ holds a number"),
+        ("dual_coef_", np.full((30, 3), np.nan), "dual_coef_ holds a number"),
+        ("dual_coef_", np.zeros((29, 3)), "dual_coef_ has the shape"),
+        ("class_count_", -np.ones(3), "class_count_ holds a number"),
+        ("best_params_", {"sigma": 0.0, "alpha": 1.0}, "sigma is not a number between"),
+        ("best_params_", {"sigma": 1.0}, "it has no 'alpha'"),
+        ("best_index_", 2, "best_index_ is not a whole number between 0 and 1"),
+        ("best_score_", 1.5, "best_score_ is not a number between 0 and 1"),
+        ("cv_results_", {"a": [1], "b": [1, 2]}, "cv_results_ has columns of different lengths"),
+    ],
+)
+def test_forged_lspc(name, value, said, data, path):
+    X, y = data
+    save_model(LSPClassifier(sigmas=(0.5, 1.0), alphas=(0.1,), cv=3).fit(X[::3, :3], y[::3]), path)
+    header, arrays = take_apart(path)
+    if isinstance(value, np.ndarray):
+        arrays[f"state/{name}"] = value
+    else:
+        header["state"][name] = value
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: {said}"):
+        load_model(path)
+
+
 def test_class_without_rows_and_partial_fit(data, queries, path):
     X, y = data
     model = RodeoClassifier().partial_fit(X[y < 5], y[y < 5], classes=[1, 2, 5])
@@ -291,7 +351,7 @@ def take_apart(file):
     (n,) = struct.unpack("<Q", content[:8])
     head = json.loads(content[8 : 8 + n])
     metadata = head.pop("__metadata__")
-    kinds = {"F64": np.float64, "I64": np.int64, "BOOL": np.bool_}
+    kinds = {"F64": np.float64, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
     arrays = {}
     for name, entry in head.items():
         low, high = entry["data_offsets"]

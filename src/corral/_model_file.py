@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral._classes import LabelledRows
 from corral._classifier import RodeoClassifier
 from corral._density import RodeoDensity
+from corral._lspc import LSPClassifier
 from corral._rodeo import ClassDensity, ClassRows, Floats, Integers
 from corral._scale import Scale
 from corral._search import _SHARED, RodeoClassifierCV
@@ -43,6 +44,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _BANDWIDTHS = (1e-21, 1e11)
 _LARGEST_MIXING = 1e24
+_LARGEST_COEFFICIENT = 1e150
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -50,7 +52,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity or RodeoSelector
+    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept.
     path : str or path
         The file; one that is there is replaced when the new one is complete. Any name will do; the
@@ -64,7 +66,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
     variables, and the versions that wrote it; a checksum covers it all. Classifiers keep their training
-    rows in it, since class densities are made of them.
+    rows in it, since class densities are made of them; `LSPClassifier` keeps its centres.
 
     Examples
     --------
@@ -184,6 +186,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArr
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} is not a model of corral, or cut short: {error}.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
     if _checksum(text, arrays) != metadata.get("sha256"):
         raise ValueError(f"{path} is damaged: its checksum does not hold.")
     # A byte that is neither 0 nor 1 counts as true in some places of numpy and as its value in others.
@@ -360,6 +364,12 @@ class _State:
             raise ValueError(f"{name} is not a number between {low:g} and {high:g}")
         return found
 
+    def integer(self, name: str, low: int, high: int) -> int:
+        found = self._values[name]
+        if not isinstance(found, int) or isinstance(found, bool) or not low <= found <= high:
+            raise ValueError(f"{name} is not a whole number between {low} and {high}")
+        return found
+
     def boolean(self, name: str) -> bool:
         found = self._values[name]
         if not isinstance(found, bool):
@@ -370,6 +380,13 @@ class _State:
         found = self._values[name]
         if not isinstance(found, dict):
             raise ValueError(f"{name} is not a table of values")
+        return found
+
+    def columns(self, name: str) -> dict[str, Any]:
+        """Results of a search: columns of one length."""
+        found = self.table(name)
+        if len({len(column) for column in found.values()}) != 1:
+            raise ValueError(f"{name} has columns of different lengths")
         return found
 
     def labels(self, name: str) -> NDArray[Any]:
@@ -545,9 +562,7 @@ def _restore_search(model: RodeoClassifierCV, state: _State, d: int) -> None:
     model.best_estimator_ = winner
     model._training = winner._training
     model.best_params_ = state.table("best_params_")
-    model.cv_results_ = state.table("cv_results_")
-    if len({len(column) for column in model.cv_results_.values()}) != 1:
-        raise ValueError("cv_results_ has columns of different lengths")
+    model.cv_results_ = state.columns("cv_results_")
     for name in _SCORES:
         setattr(model, name, state.number(name, 0.0))
     for name in _SHARED:
@@ -590,6 +605,41 @@ def _restore_selector(model: RodeoSelector, state: _State, d: int) -> None:
     model.zscores_ = state.floats("zscores_", (k, d))
 
 
+def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
+    learnt = ("classes_", "class_count_", "centers_", "dual_coef_", "best_params_", *_CHOSEN)
+    return {
+        "scale": _pack_scale(model._scale),
+        **{name: getattr(model, name) for name in learnt if hasattr(model, name)},
+    }
+
+
+# Only where there was something to choose.
+_CHOSEN = ("cv_results_", "best_index_", "best_score_")
+
+
+def _restore_lspc(model: LSPClassifier, state: _State, d: int) -> None:
+    model._check_parameters()
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.class_count_ = state.floats("class_count_", (k,), 0.0)
+    model.centers_ = state.floats("centers_", (None, d), -1e100, 1e100)
+    if len(model.centers_) < 1:
+        raise ValueError("centers_ are missing")
+    model.dual_coef_ = state.floats(
+        "dual_coef_", (len(model.centers_), k), -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT
+    )
+    chosen = state.part("best_params_")
+    model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
+    model._scale = _restore_scale(state.part("scale"), d)
+    if model._scale.mixing is not None:
+        raise ValueError("the scale is not one of LSPClassifier")
+    if "cv_results_" in state:
+        model.cv_results_ = state.columns("cv_results_")
+        n_tried = len(next(iter(model.cv_results_.values())))
+        model.best_index_ = state.integer("best_index_", 0, n_tried - 1)
+        model.best_score_ = state.number("best_score_", 0.0, 1.0)
+
+
 class _Kind(NamedTuple):
     """An estimator that files can hold.
 
@@ -612,5 +662,6 @@ _KINDS = {
         _Kind(RodeoClassifierCV, _pack_search, _restore_search),
         _Kind(RodeoDensity, _pack_density, _restore_rodeo_density),
         _Kind(RodeoSelector, _pack_selector, _restore_selector),
+        _Kind(LSPClassifier, _pack_lspc, _restore_lspc),
     )
 }
