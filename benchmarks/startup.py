@@ -13,14 +13,15 @@ from benchmarks._measure import Figure, Options, fresh_python, seconds
 _IMPORT = """
 import json, time
 wall, cpu = time.perf_counter(), time.process_time()
-import {modules}
+{statement}
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 _COMPILED_AT_IMPORT = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
-    import corral, corral.datasets
+    import corral.datasets
+    from corral import *
 print([len(recorder.buffer)])
 """
 
@@ -40,21 +41,23 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 def run(options: Options) -> Iterator[Figure]:
     """Import times in turn, then first calls."""
     imports = {
-        "corral": "corral",
-        "sklearn": "sklearn",
-        "peer": "sklearn.neighbors, sklearn.naive_bayes",
+        "corral": "from corral import *",  # alone, "import corral" loads nothing
+        "sklearn": "import sklearn",
+        "peer": "import sklearn.neighbors, sklearn.naive_bayes",
     }
     runs: dict[str, list[list[float]]] = {name: [] for name in imports}
     for _ in range(options.repeats + 1):
-        for name, modules in imports.items():
-            runs[name].append(fresh_python(_IMPORT.format(modules=modules)))
+        for name, statement in imports.items():
+            runs[name].append(fresh_python(_IMPORT.format(statement=statement)))
     for found in runs.values():
         del found[0]  # it has filled the system's file cache
     yield _more("import corral, more than import sklearn", runs["corral"], runs["sklearn"], high=1.5)
     yield _more("import corral, more than sklearn's neighbours and Bayes", runs["corral"], runs["peer"])
     with tempfile.TemporaryDirectory() as empty:
         bare = {
-            name: [fresh_python(_IMPORT.format(modules=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")]
+            name: [
+                fresh_python(_IMPORT.format(statement=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")
+            ]
             for name in ("corral", "sklearn")
         }
     yield _more("the same, Python files not yet compiled", bare["corral"], bare["sklearn"])

@@ -1,0 +1,27 @@
+"""Sparse kernel density classification that explains itself."""
+
+from corral._classifier import EmptySelectionWarning, RodeoClassifier
+from corral._density import RodeoDensity
+from corral._display import SampleSizeDisplay
+from corral._explain import Explanation
+from corral._lspc import LSPClassifier
+from corral._model_file import load_model, save_model
+from corral._sample_size import SampleSizes, estimate_sample_sizes
+from corral._search import RodeoClassifierCV
+from corral._selector import RodeoSelector
+
+__version__: str
+__all__ = [
+    "EmptySelectionWarning",
+    "Explanation",
+    "LSPClassifier",
+    "RodeoClassifier",
+    "RodeoClassifierCV",
+    "RodeoDensity",
+    "RodeoSelector",
+    "SampleSizeDisplay",
+    "SampleSizes",
+    "estimate_sample_sizes",
+    "load_model",
+    "save_model",
+]
