@@ -241,7 +241,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             for of_selection in ("cv_results_", "best_index_", "best_score_"):
                 self.__dict__.pop(of_selection, None)  # of an earlier fit
         self.classes_ = classes
-        self.class_count_ = np.bincount(codes, counts)
+        self.class_count_ = np.bincount(codes, counts).astype(np.float64, copy=False)
         self._scale = scale
         return self
 
