@@ -29,6 +29,7 @@ ORDER = (
     "_search",
     "_lspc",
     "_sample_size",
+    "_files",
     "_model_file",
     "_tables",
     "_evaluate",

@@ -131,10 +131,16 @@ def held_out_predictions(
     }
 
 
-def not_among(rows: Floats, X: Floats) -> NDArray[np.bool_]:
-    """Which rows of X are none of the given ones: a classifier fitted to these has not seen them."""
-    known = {row.tobytes() for row in rows}
-    return np.array([row.tobytes() not in known for row in X], dtype=np.bool_)
+def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
+    """Predictions of the rows that are no training rows; None where none is known to be new.
+
+    A classifier that does not keep its training rows may have seen all.
+    """
+    if not hasattr(fitted, "_training"):
+        return None
+    seen = {row.tobytes() for row in fitted._training[0]}
+    new = np.array([row.tobytes() not in seen for row in X.to_numpy(np.float64)])
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new])) if new.any() else None
 
 
 def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:

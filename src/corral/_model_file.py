@@ -11,11 +11,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral._classes import LabelledRows
 from corral._classifier import RodeoClassifier
 from corral._density import RodeoDensity
+from corral._files import check_readable, replacing
 from corral._lspc import LSPClassifier
 from corral._rodeo import ClassDensity, ClassRows, Floats, Integers
 from corral._scale import Scale
@@ -147,35 +146,13 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {name: value for name, value in header.items() if name != "state"}
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file to write to, which takes the place of `path` when all went well, and is gone otherwise."""
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a file that can be replaced.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} to.")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-        with part.open("rb") as written:
-            os.fsync(written.fileno())  # or a power cut could leave the new name on an empty file
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 # Reading
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a file whose checksum holds."""
     safetensors = _import_safetensors()
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {path}.")
-    if not file.is_file():
-        raise ValueError(f"{path} is not a file.")
+    file = check_readable(path)
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}

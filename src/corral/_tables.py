@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._model_file import replacing
+from corral._files import check_readable, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,10 +34,7 @@ _CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]
 
 def table_columns(path: Path) -> list[str]:
     """Names of the columns; two of the same name are refused."""
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}.")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file.")
+    check_readable(path)
     if _is_parquet(path):
         with _sentences(path):
             names = [str(name) for name in _open_parquet(path).schema_arrow.names]

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from corral._files import check_readable, check_replaceable
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
@@ -126,8 +128,21 @@ _IF_TEXT = "leave it out by --drop, or all such columns by --numeric-only"
 _IF_MISSING = "leave such rows out by --missing drop-rows"
 _PLOTS = (".png", ".svg", ".pdf")
 
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP)]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.")]
+
+def _input(path: Path) -> Path:
+    """Checked before anything else is imported."""
+    return check_readable(path)
+
+
+def _output(path: Path | None) -> Path | None:
+    """Checked before any work that could then not be kept."""
+    return None if path is None else check_replaceable(path)
+
+
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, callback=_input)]
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.", callback=_input)
+]
 Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")]
 Ids = Annotated[
     list[str] | None,
@@ -170,10 +185,14 @@ def fit(
     table: TablePath,
     target: Target,
     model: Annotated[
-        Path | None, typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.")
+        Path | None,
+        typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.", callback=_output),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", "-r", metavar="FILE.html", help="Write a report to this file.")
+        Path | None,
+        typer.Option(
+            "--report", "-r", metavar="FILE.html", help="Write a report to this file.", callback=_output
+        ),
     ] = None,
     estimator: Annotated[
         EstimatorName,
@@ -211,8 +230,6 @@ def fit(
     from corral._model_file import save_model
 
     out = Output(as_json, quiet)
-    if report is not None and estimator is EstimatorName.lspc:
-        raise ValueError("--report needs class densities, which --estimator lspc does not have.")
     X, y = _training_rows(
         table, target, [*(ids or ()), *(drop or ())], numeric_only, missing, na_values or [], out
     )
@@ -271,7 +288,9 @@ def predict(
     table: TablePath,
     to: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=_output
+        ),
     ],
     ids: Ids = None,
     missing: MissingRows = Missing.error,
@@ -345,7 +364,9 @@ def explain(
     rows: Annotated[int, typer.Option(help="How many training rows to list.", min=1)] = 5,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf."),
+        typer.Option(
+            "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=_output
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -383,7 +404,13 @@ def report(
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE.html", help="Page to write; by default beside MODEL."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.html",
+            help="Page to write; by default beside MODEL.",
+            callback=_output,
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -401,14 +428,14 @@ def report(
     With --target it says how well the model does, measured on rows of the table that it was not fitted to.
     """
     from corral._console import Output
-    from corral._evaluate import HeldOut, not_among
+    from corral._evaluate import unseen_predictions
     from corral.report import write_report
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
     page = model.with_suffix(".html") if to is None else to
-    fitted, names = _load_classifier(model, explains=True)
+    fitted, names = _load_classifier(model)
     X, y = _complete_rows(
         _read(table, names, target, na_values or [], out), names, target, table, missing, out
     )
@@ -416,14 +443,14 @@ def report(
     with _threads(jobs):
         if y is not None:
             y = _as_classes(y, fitted.classes_, table)
-            new = not_among(fitted._training[0], X.to_numpy())
-            if new.any():
-                held_out = HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]))
-            if not new.all():
+            held_out = unseen_predictions(fitted, X, y)
+            if held_out is None:
                 _note(
-                    f"the model was fitted to {len(new) - new.sum()} of these {len(new)} rows, which say "
-                    "nothing of its accuracy; 'corral fit --report' measures on rows held out."
+                    "no row is known to be new to the model, so errors in the report are those of fitted "
+                    "rows; 'corral fit --report' measures on rows held out."
                 )
+            elif len(held_out.truth) < len(y):
+                _note(f"{len(held_out.truth)} of {len(y)} rows are new to the model; errors are theirs.")
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):
                 sizes = _sample_sizes(X, y, tolerance, seed=seed)
@@ -749,7 +776,7 @@ def _draw(explanation: Any, path: Path) -> None:
     import matplotlib as mpl
 
     from corral._display import ExplanationDisplay  # type: ignore[attr-defined]
-    from corral._model_file import replacing
+    from corral._files import replacing
 
     mpl.use("agg")  # no window is ever opened
     display = ExplanationDisplay.from_explanation(explanation, sample=0)
