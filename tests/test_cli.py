@@ -29,7 +29,7 @@ from corral import (
     save_model,
 )
 from corral._evaluate import calibration_error
-from corral._tables import CHUNK, table_columns
+from corral._tables import CHUNK, read_table, table_columns
 from corral.cli import app
 from corral.datasets import make_shifted_groups
 
@@ -259,6 +259,31 @@ def test_advice_where_no_variable_is_relevant(frame, tmp_path):
     assert not model.relevant_.any()
     save_model(model, tmp_path / "m.corral")
     assert "No variable was found to describe any class" in run("info", tmp_path / "m.corral").stdout
+
+
+def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
+    """Searches have their own; where an estimator has none, there is one over the fits."""
+    assert fit(folder, "t.csv", "--estimator", "rodeo").stderr == ""  # nobody watches a pipe
+    monkeypatch.setattr("corral._console.Output.bars", 1)
+    shown = fit(folder, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral").stderr
+    assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
+    assert "Leave-one-out" in shown
+    assert "RodeoClassifier with all rows\n" in shown
+    assert "GaussianNB" not in fit(folder, "t.csv", "--estimator", "lspc", "--cv", 2).stdout
+    result = run("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv", "--json")
+    assert json.loads(result.stdout)["rows"] == 90
+    arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--tolerance", 1)
+    assert json.loads(run(*arguments, "--json").stdout)["converged"] in (True, False)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
+    monkeypatch.setattr("corral._tables.CHUNK", 30)
+    told = []
+    read_table(folder / name, NAMES, told=told.append)
+    assert len(told) == 3
+    assert told == sorted(told)
+    assert told[-1] == 1.0
 
 
 # predict
@@ -628,6 +653,8 @@ def test_out_of_memory_and_full_disks(folder, monkeypatch):
     assert fail(MemoryError()) == "there is not enough memory."
     assert fail(OSError(28, "No space left on device", "m.corral")) == "m.corral: No space left on device."
     assert fail(ImportError("corral needs this.")) == "corral needs this."
+    missing = ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+    assert fail(missing) == 'matplotlib is not installed: pip install "corral[cli]".'
 
 
 def test_bad_models_and_rows(folder, frame, tmp_path):

@@ -305,15 +305,23 @@ def test_a_failed_save_leaves_the_old_file(data, path, monkeypatch):
     save_model(model, path)
     before = path.read_bytes()
 
-    def fail(arrays, file, metadata):
-        file.write_bytes(b"half")
+    def fail(file, content):
+        with file.open("wb") as opened:
+            opened.write(content[:99])
         raise OSError("disk full")
 
-    monkeypatch.setattr("safetensors.numpy.save_file", fail)
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
     with pytest.raises(OSError, match="disk full"):
         save_model(model, path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_others_may_read_the_file_as_any_other(data, path):
+    save_model(RodeoClassifier().fit(*data), path)
+    plain = path.with_name("plain")
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
 
 
 def test_without_safetensors(data, path, monkeypatch):

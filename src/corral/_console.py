@@ -224,7 +224,7 @@ def _nothing_relevant(described: Mapping[str, Any]) -> str:
 
 def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
     """Scores of classifiers, side by side."""
-    shown = Table("held out: " + measured_on, "accuracy", "log loss", "calibration error")
+    shown = Table("held out: " + measured_on, "accuracy ± s.e.", "log loss", "calibration error")
     for name, of_name in scores.items():
         accuracy = f"{of_name.accuracy:.3f} ± {of_name.standard_error:.3f}"
         shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")

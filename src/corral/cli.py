@@ -62,6 +62,8 @@ class _Commands(TyperGroup):
             except BrokenPipeError:  # whoever reads the answer has had enough
                 raise
             except (ImportError, MemoryError, OSError, ValueError, _UsageError) as error:
+                if isinstance(error, ImportError) and (error.name or "").startswith("corral"):
+                    raise  # no extra of it is missing, but a part
                 _say("error", _sentence(error), as_json=ctx.meta["json"])
         raise typer.Exit(USER_ERROR)
 
@@ -76,6 +78,8 @@ def _sentence(error: Exception) -> str:
     """What went wrong, for people."""
     if isinstance(error, MemoryError):
         return "there is not enough memory."
+    if isinstance(error, ModuleNotFoundError):
+        return f'{error.name} is not installed: pip install "corral[cli]".'
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'a file'}: {error.strerror}."
     if isinstance(error, _UsageError):
@@ -246,6 +250,9 @@ def fit(
         held_out = held_out_predictions(classifiers, X, y, split, told)
         told(f"{name} with all rows")
         fitted = chosen.fit(X, y)
+    for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
+        if hasattr(each, "verbose"):
+            each.verbose = 0  # its bars were for the fit
     if model is not None:
         save_model(fitted, model)
     if report is not None:
