@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_array_equal
@@ -349,6 +351,21 @@ with replacing(path) as part:
 """
 
 
+def test_what_is_read_is_not_written(folder, stand_ins):
+    model, table = folder / "m.corral", folder / "t.csv"
+    before = table.read_bytes(), model.read_bytes()
+    for arguments in (
+        ("predict", model, table, "--out", table),
+        ("predict", model, table, "--out", folder / ".." / folder.name / "m.corral"),
+        ("fit", table, "-t", "species", "--model", table),
+        ("fit", table, "-t", "species", "--model", folder / "new", "--report", folder / "new"),
+        ("report", model, table, "--out", table),
+        ("explain", model, table, "--row", 0, "--plot", table),
+    ):
+        assert refused(*arguments).endswith("is named twice: every file needs a name of its own.")
+    assert (table.read_bytes(), model.read_bytes()) == before
+
+
 @pytest.mark.parametrize("name", ["o.csv", "m.corral"])
 def test_a_kill_leaves_the_old_file(name, tmp_path):
     path = tmp_path / name
@@ -605,6 +622,14 @@ def test_columns_of_parquet_that_are_numbers(frame, tmp_path):
     assert_array_equal(loaded._training[0], expected._training[0])
 
 
+def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata({"pandas": "{damaged"})
+    pq.write_table(table, tmp_path / "t.parquet")
+    run("predict", folder / "m.corral", tmp_path / "t.parquet", "--out", tmp_path / "o.csv")
+    found = pd.read_csv(tmp_path / "o.csv")["label"].tolist()
+    assert found == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+
+
 def test_labels_look_the_same_in_all_chunks(frame, tmp_path, monkeypatch):
     """Numbers in the first chunk and a word in the last are all words, with the zeros that they had."""
     monkeypatch.setattr("corral._tables.CHUNK", 50)
@@ -660,7 +685,7 @@ def test_out_of_memory_and_full_disks(folder, monkeypatch):
 def test_bad_models_and_rows(folder, frame, tmp_path):
     model, table, out = folder / "m.corral", folder / "t.csv", tmp_path / "o.csv"
     assert "there is no file" in refused("predict", tmp_path / "none", table, "--out", out)
-    assert "is not a model of corral" in refused("predict", table, table, "--out", out)
+    assert "is not a model of corral" in refused("predict", folder / "t.tsv", table, "--out", out)
     assert "is not a model of corral" in refused("info", table)
     assert "no folder" in refused("predict", model, table, "--out", tmp_path / "none" / "o.csv")
     target = ("-t", "species", "--id", "id")
@@ -736,6 +761,12 @@ def test_help_does_not_wait_for_the_library():
         loaded = set(done.stderr.splitlines()[-1].split())
         assert "typer" in loaded
         assert not loaded & {"numpy", "numba", "sklearn", "pandas", "rich"}
+
+
+def test_without_the_extra():
+    code = "import sys; sys.modules['typer'] = None; import corral.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == 'error: the command line needs more packages: pip install "corral[cli]"\n'
 
 
 def test_in_a_process_of_its_own(folder, tmp_path):

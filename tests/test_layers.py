@@ -32,11 +32,13 @@ ORDER = (
     "_files",
     "_model_file",
     "_tables",
+    "_rows",
     "_evaluate",
     "dask",
     "_display",
     "report",
     "_console",
+    "_options",
     "cli",
 )
 COMPILERS = ("numba", "llvmlite")

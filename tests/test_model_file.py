@@ -370,6 +370,9 @@ def test_newer_format_and_unknown_estimator(file, path):
         put_together(path, {k: v for k, v in header.items() if k != name}, arrays)
         with pytest.raises(ValueError, match=f"damaged: its header lacks '{name}'"):
             load_model(path)
+    put_together(path, header | {"versions": ["1"]}, arrays)
+    with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
+        load_model(path)
 
 
 def test_file_taken_apart_and_put_together_loads(file, path, queries):

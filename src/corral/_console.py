@@ -24,12 +24,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from corral._rows import MOST_NAMED, listed
+
 if TYPE_CHECKING:
     from corral._evaluate import Scores
     from corral._explain import Explanation
     from corral._sample_size import SampleSizes
-
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,6 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def listed(names: Sequence[Any]) -> str:
-    """The first of some names."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(repr(name) for name in names[:_MOST_NAMED]) + more
-
-
 def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
     """Values by class."""
     return dict(zip(map(str, classes.tolist()), np.asarray(values).tolist(), strict=True))
@@ -202,9 +196,7 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
         if accuracy is not None:
             cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
         if relevant is not None:
-            names = relevant[label]
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            cells.append(", ".join(names[:_MOST_NAMED]) + more or "none found")
+            cells.append(listed(relevant[label], str) or "none found")
         shown.add_row(*cells)
     return shown
 
@@ -272,7 +264,7 @@ def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
             named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
             yield f"What speaks most {verb} {label}: {named}."
     shown = Table("variable", "value", "evidence", f"bandwidth in {label}", f"in {rival}")
-    for j in order[:_MOST_NAMED]:
+    for j in order[:MOST_NAMED]:
         numbers = (found.bandwidths[0, 0, j], found.bandwidths[0, 1, j])
         shown.add_row(
             found.feature_names[j],
@@ -281,8 +273,8 @@ def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
             *(f"{number:.3g}" for number in numbers),
         )
     yield shown
-    if order.size > _MOST_NAMED:
-        yield f"and {order.size - _MOST_NAMED} more variables with less evidence"
+    if order.size > MOST_NAMED:
+        yield f"and {order.size - MOST_NAMED} more variables with less evidence"
     support = ", ".join(
         f"{number} ({share:.0%})"
         for number, share in zip(found.rows[0], found.shares[0], strict=True)

@@ -28,6 +28,14 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_different(*paths: Path | None) -> None:
+    """Refuse to write a file that is read, or written twice."""
+    given = [path for path in paths if path is not None]
+    for i, path in enumerate(given):
+        if path.resolve() in [other.resolve() for other in given[:i]]:
+            raise ValueError(f"{path} is named twice: every file needs a name of its own.")
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file to write to, which takes the place of `path` when all went well, and is gone otherwise."""

@@ -189,6 +189,8 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     missing = {"params", "n_features_in_", "feature_names_in_", "state", "versions"} - header.keys()
     if missing:
         raise ValueError(f"{path} is damaged: its header lacks {sorted(missing)[0]!r}.")
+    if not isinstance(header["versions"], dict):
+        raise ValueError(f"{path} is damaged: versions is not a table of values.")
     return dict(header)
 
 

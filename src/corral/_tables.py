@@ -318,7 +318,7 @@ def _parquet_chunks(
     file, done = _open_parquet(path), 0
     try:
         for batch in file.iter_batches(CHUNK, columns=list(columns)):
-            chunk = batch.to_pandas()
+            chunk = batch.to_pandas(ignore_metadata=True)  # which pandas has written, and others may damage
             for name, texts in markers.items():
                 column = chunk[name]
                 numeric = column.dtype.kind in "biuf"

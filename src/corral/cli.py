@@ -8,16 +8,35 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:
+    raise SystemExit('error: the command line needs more packages: pip install "corral[cli]"') from None
 from typer.core import TyperGroup
 
-from corral._files import check_readable, check_replaceable
+from corral._files import check_different
+from corral._options import (
+    AllocationName,
+    AsJson,
+    Drop,
+    EstimatorName,
+    Ids,
+    Jobs,
+    Missing,
+    MissingRows,
+    ModelPath,
+    NaValues,
+    NumericOnly,
+    Quiet,
+    Seed,
+    TablePath,
+    Target,
+    output,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +47,8 @@ if TYPE_CHECKING:
 
 # Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
 USER_ERROR = 2
+
+_PLOTS = (".png", ".svg", ".pdf")
 
 # Typer publishes only this kind of it.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -99,85 +120,10 @@ app = typer.Typer(
     epilog="\b\nStart with:\n  corral demo\n"
     "  corral fit iris.csv --target species --model iris.corral --report iris.html\n\n"
     "\b\nExit codes:\n  0    done\n"
-    "  2    the command line, a table or a model is not right; nothing was written\n"
+    "  2    the command line, a table or a model is not right; no file is left half written\n"
     "  130  stopped by Ctrl-C\n\n"
     "With --json, errors and notes are JSON as well, one object per line on the standard error stream.",
 )
-
-
-class EstimatorName(StrEnum):
-    """What `corral fit` can fit."""
-
-    cv = "cv"
-    rodeo = "rodeo"
-    lspc = "lspc"
-
-
-class Missing(StrEnum):
-    """What to do with rows that lack a value."""
-
-    error = "error"
-    drop_rows = "drop-rows"
-
-
-class AllocationName(StrEnum):
-    """How `corral sample-size` shares rows out."""
-
-    proportional = "proportional"
-    optimal = "optimal"
-
-
-_TABLE_HELP = "Table with column names: .csv, .tsv or .parquet."
-_IF_TEXT = "leave it out by --drop, or all such columns by --numeric-only"
-_IF_MISSING = "leave such rows out by --missing drop-rows"
-_PLOTS = (".png", ".svg", ".pdf")
-
-
-def _input(path: Path) -> Path:
-    """Checked before anything else is imported."""
-    return check_readable(path)
-
-
-def _output(path: Path | None) -> Path | None:
-    """Checked before any work that could then not be kept."""
-    return None if path is None else check_replaceable(path)
-
-
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, callback=_input)]
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.", callback=_input)
-]
-Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
-]
-NumericOnly = Annotated[bool, typer.Option("--numeric-only", help="Leave columns out that are not numeric.")]
-MissingRows = Annotated[
-    Missing, typer.Option("--missing", help="Whether rows that lack a value are an error or left out.")
-]
-NaValues = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--na-values",
-        metavar="TEXT",
-        help="Text or number that stands for a missing value, like '?'; may be repeated.",
-    ),
-]
-Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.", min=0, max=2**32 - 1)]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the essential line alone, no tables, bars or notes.")
-]
 
 
 @app.command(
@@ -190,12 +136,12 @@ def fit(
     target: Target,
     model: Annotated[
         Path | None,
-        typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.", callback=_output),
+        typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.", callback=output),
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", "-r", metavar="FILE.html", help="Write a report to this file.", callback=_output
+            "--report", "-r", metavar="FILE.html", help="Write a report to this file.", callback=output
         ),
     ] = None,
     estimator: Annotated[
@@ -232,11 +178,13 @@ def fit(
     from corral._console import Output, describe, description, score_table
     from corral._evaluate import held_out_predictions, splitter
     from corral._model_file import save_model
+    from corral._rows import Asked, training_rows
 
     out = Output(as_json, quiet)
-    X, y = _training_rows(
-        table, target, [*(ids or ()), *(drop or ())], numeric_only, missing, na_values or [], out
-    )
+    check_different(table, model, report)
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
     split = splitter(y, test_size=test_size, cv=cv, seed=seed)
     chosen = _estimator(estimator, seed, out)
     name = type(chosen).__name__
@@ -296,7 +244,7 @@ def predict(
     to: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=_output
+            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=output
         ),
     ],
     ids: Ids = None,
@@ -314,9 +262,11 @@ def predict(
     import pandas as pd
 
     from corral._console import Output
+    from corral._rows import IF_MISSING
     from corral._tables import as_numbers, missing_rows, read_chunks, writing_table
 
     out = Output(as_json, quiet)
+    check_different(model, table, to)
     fitted, names = _load_classifier(model)
     kept = list(dict.fromkeys(ids or ()))
     for name in kept:
@@ -339,7 +289,7 @@ def predict(
                 chunk = chunk[~lacking]  # noqa: PLW2901
                 if chunk.empty:
                     continue
-            proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=_IF_MISSING))
+            proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
             labels = fitted.classes_[proba.argmax(axis=1)]
             rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
             add(pd.concat([chunk[kept], rows], axis=1))
@@ -368,11 +318,11 @@ def explain(
         str | None,
         typer.Option(metavar="CLASS", help="Compare with this class, not the second most probable."),
     ] = None,
-    rows: Annotated[int, typer.Option(help="How many training rows to list.", min=1)] = 5,
+    n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=_output
+            "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
         ),
     ] = None,
     as_json: AsJson = False,
@@ -384,18 +334,20 @@ def explain(
     than under the other class, all other variables given.
     """
     from corral._console import Output, explanation_data, explanation_words
+    from corral._rows import class_called, read_row
 
+    check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     fitted, names = _load_classifier(model, explains=True)
-    sample = _row(table, names, row)
-    found = fitted.explain(sample, against=_label(against, fitted.classes_), n_rows=rows)
+    sample = read_row(table, names, row)
+    found = fitted.explain(sample, against=class_called(against, fitted.classes_), n_rows=n_rows)
     if plot is not None:
         _draw(found, plot)
     words = list(explanation_words(found, row))
     if plot is not None:
         words.append(f"The plot is in {plot}")
-    Output(as_json, quiet).answer(explanation_data(found, row), words[:1], words)
+    Output(as_json, quiet).answer({**explanation_data(found, row), "plot": plot}, words[:1], words)
 
 
 @app.command(
@@ -416,7 +368,7 @@ def report(
             "-o",
             metavar="FILE.html",
             help="Page to write; by default beside MODEL.",
-            callback=_output,
+            callback=output,
         ),
     ] = None,
     tolerance: Annotated[
@@ -436,20 +388,21 @@ def report(
     """
     from corral._console import Output
     from corral._evaluate import unseen_predictions
+    from corral._rows import Asked, new_rows
     from corral.report import write_report
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
     page = model.with_suffix(".html") if to is None else to
+    check_different(model, table, page)
     fitted, names = _load_classifier(model)
-    X, y = _complete_rows(
-        _read(table, names, target, na_values or [], out), names, target, table, missing, out
-    )
+    asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = new_rows(table, names, target, fitted.classes_, asked, told)
     held_out, sizes = None, None
     with _threads(jobs):
         if y is not None:
-            y = _as_classes(y, fitted.classes_, table)
             held_out = unseen_predictions(fitted, X, y)
             if held_out is None:
                 _note(
@@ -541,11 +494,12 @@ def sample_size(
 ) -> None:
     """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
     from corral._console import Output, sample_size_data
+    from corral._rows import Asked, training_rows
 
     out = Output(as_json, quiet)
-    X, y = _training_rows(
-        table, target, [*(ids or ()), *(drop or ())], numeric_only, missing, na_values or [], out
-    )
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
     with _threads(jobs), out.waiting("Add rows step by step"):
         found = _sample_sizes(
             X,
@@ -626,93 +580,6 @@ def _estimator(name: EstimatorName, seed: int, out: Output) -> Any:
             return LSPClassifier(scale="standard", random_state=seed)
 
 
-def _training_rows(
-    path: Path,
-    target: str,
-    left_out: Sequence[str],
-    numeric_only: bool,
-    missing: Missing,
-    na_values: Sequence[str],
-    out: Output,
-) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Variables and classes of a table."""
-    from corral._console import listed
-    from corral._tables import identifier_columns, is_unnamed, numeric_columns, table_columns
-
-    columns = table_columns(path)
-    for name in (target, *left_out):
-        if name not in columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {listed(columns)}.")
-    variables = [name for name in columns if name != target and name not in left_out]
-    for name in variables:
-        if is_unnamed(name):
-            raise ValueError(
-                f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
-            )
-    table = _read(path, variables, target, na_values, out)
-    if numeric_only:
-        numeric = numeric_columns(table[variables])
-        text = [name for name in variables if name not in numeric]
-        if text:
-            _note(f"left out, because not numeric: {listed(text)}")
-        variables = numeric
-    if not variables:
-        raise ValueError(f"{path} has no variables beside the target.")
-    X, y = _complete_rows(table, variables, target, path, missing, out, if_text=_IF_TEXT)
-    assert y is not None
-    for name in identifier_columns(X):
-        _note(
-            f"column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}."
-        )
-    return X, y
-
-
-def _read(
-    path: Path, variables: Sequence[str], target: str | None, na_values: Sequence[str], out: Output
-) -> pd.DataFrame:
-    from corral._tables import read_table
-
-    labels = [] if target is None else [target]
-    with out.share(f"Read {path.name}") as told:
-        return read_table(path, variables, as_text=labels, na_values=na_values, told=told)
-
-
-def _complete_rows(
-    table: pd.DataFrame,
-    variables: list[str],
-    target: str | None,
-    path: Path,
-    missing: Missing,
-    out: Output,
-    *,
-    if_text: str = "",
-) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """Variables and, if there is a target, classes of all rows, or of those that lack nothing."""
-    from corral._tables import as_labels, as_numbers, missing_rows
-
-    if missing is Missing.drop_rows:
-        lacking = missing_rows(table[variables if target is None else [*variables, target]])
-        if lacking.all():
-            raise ValueError(f"{path} has no row without missing values.")
-        if lacking.any():
-            _note(f"left out {lacking.sum()} of {len(table)} rows, which lack a value.")
-        table = table[~lacking]
-    y = None if target is None else as_labels(table[target], path, if_missing=_IF_MISSING)
-    return as_numbers(table[variables], path, if_text=if_text, if_missing=_IF_MISSING), y
-
-
-def _as_classes(y: NDArray[Any], classes: NDArray[Any], path: Path) -> NDArray[Any]:
-    """The model's own classes, in which a table that has only some of them may be read differently."""
-    import numpy as np
-
-    known = {str(label): label for label in classes}
-    labels = [str(label) for label in y.tolist()]
-    for i, label in enumerate(labels):
-        if label not in known:
-            raise ValueError(f"{path}: row {i} has the class {label!r}, which the model does not know.")
-    return np.array([known[label] for label in labels], dtype=classes.dtype)
-
-
 def _sample_sizes(
     X: pd.DataFrame,
     y: NDArray[Any],
@@ -758,37 +625,18 @@ def _load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[s
     return fitted, fitted.feature_names_in_.tolist()
 
 
-def _row(path: Path, names: list[str], row: int) -> pd.DataFrame:
-    from corral._tables import as_numbers, read_chunks
-
-    for chunk in read_chunks(path, names):
-        if row in chunk.index:
-            return as_numbers(chunk.loc[[row]], path)
-    raise ValueError(f"{path} has rows 0 to {chunk.index[-1]}, and no row {row}.")
-
-
-def _label(text: str | None, classes: NDArray[Any]) -> Any:
-    """The class that is written like that."""
-    from corral._console import listed
-
-    if text is None:
-        return None
-    for label in classes:
-        if str(label) == text:
-            return label
-    raise ValueError(f"there is no class {text!r}; there are {listed(classes.tolist())}.")
-
-
 def _draw(explanation: Any, path: Path) -> None:
     import matplotlib as mpl
+    import matplotlib.pyplot as plt
 
     from corral._display import ExplanationDisplay  # type: ignore[attr-defined]
     from corral._files import replacing
 
     mpl.use("agg")  # no window is ever opened
-    display = ExplanationDisplay.from_explanation(explanation, sample=0)
+    figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_
     with replacing(path) as part:
-        display.figure_.savefig(part, format=path.suffix[1:].lower(), bbox_inches="tight")
+        figure.savefig(part, format=path.suffix[1:].lower(), bbox_inches="tight")
+    plt.close(figure)
 
 
 def _threads(jobs: int) -> AbstractContextManager[Any]:
