@@ -318,14 +318,15 @@ def _parquet_chunks(
     file, done = _open_parquet(path), 0
     try:
         for batch in file.iter_batches(CHUNK, columns=list(columns)):
-            chunk = batch.to_pandas(ignore_metadata=True)  # which pandas has written, and others may damage
+            # Without what pandas has noted in the file, which may be damaged.
+            chunk = batch.replace_schema_metadata(None).to_pandas()
             for name, texts in markers.items():
                 column = chunk[name]
                 numeric = column.dtype.kind in "biuf"
                 chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
             done += len(chunk)
             yield chunk
-            told(done / file.metadata.num_rows)
+            told(done / max(file.metadata.num_rows, done))
     except pa.ArrowException as error:
         raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
 
