@@ -1,4 +1,4 @@
-"""What a first user waits for: the import, and the first call with and without compiled code on the disk.
+"""What a first user waits for: the import, a command, and the first call with and without compiled code.
 
 Every measurement is a fresh process. Compiled code goes to a folder that is empty the first time.
 """
@@ -7,8 +7,10 @@ import math
 import statistics
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks._measure import Figure, Options, fresh_python, seconds
+from corral import RodeoClassifier, save_model
 
 _IMPORT = """
 import json, time
@@ -23,6 +25,19 @@ with event.install_recorder("numba:compile") as recorder:
     import corral.datasets
     from corral import *
 print([len(recorder.buffer)])
+"""
+
+_COMMAND = """
+import io, json, time
+from contextlib import redirect_stderr, redirect_stdout
+wall, cpu = time.perf_counter(), time.process_time()
+with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    from corral.cli import app
+    try:
+        app({arguments!r})
+    except SystemExit:
+        pass
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 _FIRST_CALL = """
@@ -63,6 +78,19 @@ def run(options: Options) -> Iterator[Figure]:
     yield _more("the same, Python files not yet compiled", bare["corral"], bare["sklearn"])
     compiled = fresh_python(_COMPILED_AT_IMPORT)[0]
     yield Figure("functions compiled by numba at import", compiled, high=0.0, digits=0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "m.corral")
+        save_model(RodeoClassifier().fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 0, 1]), model)
+        commands = {
+            "corral --help": (["--help"], 0.5),
+            "corral fit, without a table": (["fit"], 0.5),
+            "corral info, of a small model": (["info", str(model)], math.inf),
+        }
+        for name, (arguments, high) in commands.items():
+            found = [fresh_python(_COMMAND.format(arguments=arguments)) for _ in range(options.repeats)]
+            wall, detail = _median(found)
+            yield Figure(name, wall, high=high, unit=" s", detail=detail)
 
     for update in ("simultaneous", "sequential"):
         code = _FIRST_CALL.format(settings=f"update={update!r}")
