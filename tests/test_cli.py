@@ -21,6 +21,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cro
 from sklearn.naive_bayes import GaussianNB
 from typer.testing import CliRunner
 
+import corral
 from corral import (
     LSPClassifier,
     RodeoClassifier,
@@ -541,6 +542,8 @@ def test_bad_tables(folder, frame, tmp_path):
 
     assert said("") == "is empty."
     assert said("a,y\n") == "has no rows."
+    assert said("a;y\n1;u\n") == "seems to be separated by ';' and not by ','."
+    assert said("a,y\n1,u\n", "bad.tsv") == "seems to be separated by ',' and not by '\\t'."
     assert said("a,b\n1,2\n") == "has no column 'y'; it has 'a', 'b'."
     assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
     assert said("a,y\n1,u\nx,v\n").startswith("column 'a' is not numeric: row 1 holds 'x'; leave it out by")
@@ -561,6 +564,7 @@ def test_bad_tables(folder, frame, tmp_path):
     assert said(b"PAR1 and so on", "bad.parquet").startswith("cannot be read as Parquet")
     whole = (folder / "t.parquet").read_bytes()
     assert said(whole[: len(whole) // 2], "half.parquet").startswith("cannot be read as Parquet")
+    assert said("a,y\n1,u\n", "bad.csv", "--drop", "y") == "the target, 'y', cannot be left out."
     assert "is not a file" in refused("fit", tmp_path, "--target", "y")
     assert "there is no file" in refused("fit", tmp_path / "none.csv", "--target", "y")
 
@@ -705,10 +709,19 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("fit",), ("fit", "t.csv"), ("fit", "t.csv", "-t", "y", "--cv", "1"), ("fly",)]
+    "arguments",
+    [("fit",), ("fit", __file__), ("fit", __file__, "-t", "y", "--cv", "1"), ("fly",), ("--fly",)],
 )
 def test_a_command_line_that_makes_no_sense(arguments):
-    assert run(*arguments, code=2).stderr
+    assert refused(*arguments).endswith("--help'.")
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"corral {corral.__version__}\n"
+    shown = run("--help").stdout
+    assert "corral demo" in shown
+    assert "Exit codes" in shown
+    assert "Classify the rows of a table" in shown
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "explain", "report", "info", "sample-size"])

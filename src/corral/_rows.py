@@ -56,6 +56,8 @@ def training_rows(
     path: Path, target: str, asked: Asked, told: Callable[[float], None]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Variables and classes; `told` is told the share of the file that has been read."""
+    if target in asked.left_out:
+        raise ValueError(f"the target, {target!r}, cannot be left out.")
     columns = table_columns(path)
     for name in (target, *asked.left_out):
         if name not in columns:

@@ -43,6 +43,10 @@ def table_columns(path: Path) -> list[str]:
 
         with _sentences(path):
             first = pd.read_csv(path, header=None, nrows=1, keep_default_na=False, **_csv_options(path, str))
+        other = next((mark for mark in ";\t|," if mark in str(first.iloc[0, 0])), None)
+        if first.shape[1] == 1 and other:
+            expected = _SEPARATORS[path.suffix.lower()]
+            raise ValueError(f"{path} seems to be separated by {other!r} and not by {expected!r}.")
         # As pandas calls a column without a name.
         names = [name or f"Unnamed: {i}" for i, name in enumerate(first.iloc[0].tolist())]
     twice = [name for name, n in Counter(names).items() if n > 1]

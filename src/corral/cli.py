@@ -61,7 +61,14 @@ class _Commands(TyperGroup):
         """Remember how to speak, before anything can go wrong."""
         ctx.meta["json"] = "--json" in args
         ctx.meta["quiet"] = "--quiet" in args or "-q" in args
-        rest: list[str] = super().parse_args(ctx, args)
+        help_is_the_answer = not args
+        try:
+            rest: list[str] = super().parse_args(ctx, args)
+        except _UsageError as error:
+            if help_is_the_answer:
+                raise
+            _say("error", _sentence(error), as_json=ctx.meta["json"])
+            raise typer.Exit(USER_ERROR) from None
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -105,8 +112,8 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename or 'a file'}: {error.strerror}."
     if isinstance(error, _UsageError):
         context = getattr(error, "ctx", None)
-        said = str(getattr(error, "format_message", error.__str__)())
-        return said if context is None else f"{said} See '{context.command_path} --help'."
+        said = str(getattr(error, "format_message", error.__str__)()).removesuffix(".")
+        return f"{said}." if context is None else f"{said}: see '{context.command_path} --help'."
     return str(error) or f"{type(error).__name__}."
 
 
@@ -126,10 +133,28 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from corral import __version__
+
+        typer.echo(f"corral {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _shared(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command(
+    short_help="Fit a classifier and measure it on held-out rows.",
     epilog="\b\nExamples:\n  corral fit iris.csv --target species\n"
     "  corral fit iris.csv -t species --id flower_id --cv 5 --model iris.corral --report iris.html\n"
-    "  corral fit iris.csv -t species --missing drop-rows --na-values '?'"
+    "  corral fit iris.csv -t species --missing drop-rows --na-values '?'",
 )
 def fit(
     table: TablePath,
@@ -237,7 +262,10 @@ def fit(
     )
 
 
-@app.command(epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv")
+@app.command(
+    short_help="Write labels and probabilities of a table's rows.",
+    epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv",
+)
 def predict(
     model: ModelPath,
     table: TablePath,
@@ -307,8 +335,9 @@ def predict(
 
 
 @app.command(
+    short_help="Say why a row gets its label.",
     epilog="\b\nExamples:\n  corral explain iris.corral new.csv --row 12 --against virginica\n"
-    "  corral explain iris.corral new.csv --row 12 --plot why.png"
+    "  corral explain iris.corral new.csv --row 12 --plot why.png",
 )
 def explain(
     model: ModelPath,
@@ -351,8 +380,9 @@ def explain(
 
 
 @app.command(
+    short_help="Write a page about a model and a table.",
     epilog="\b\nExamples:\n  corral report iris.corral new.csv\n"
-    "  corral report iris.corral new.csv --target species --tolerance 0.6 --out iris.html"
+    "  corral report iris.corral new.csv --target species --tolerance 0.6 --out iris.html",
 )
 def report(
     model: ModelPath,
@@ -458,6 +488,7 @@ def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> Non
 
 @app.command(
     "sample-size",
+    short_help="Estimate how many rows each class needs.",
     epilog="\b\nExample:\n  corral sample-size iris.csv --target species --tolerance 0.6 --held-out 15",
 )
 def sample_size(
@@ -515,7 +546,7 @@ def sample_size(
     out.answer(sample_size_data(found), [said.partition("\n")[0]], [said])
 
 
-@app.command()
+@app.command(short_help="Go the whole way on the paper's ten groups.")
 def demo(
     folder: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Where the tables, the model and the report are written.")
