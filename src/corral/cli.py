@@ -135,9 +135,9 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from corral import __version__
+        from importlib.metadata import version
 
-        typer.echo(f"corral {__version__}")
+        typer.echo(f"corral {version('corral')}")
         raise typer.Exit
 
 
@@ -229,7 +229,7 @@ def fit(
     if model is not None:
         save_model(fitted, model)
     if report is not None:
-        from corral.report import write_report  # type: ignore[import-not-found]
+        from corral.report import write_report
 
         with _threads(jobs), out.waiting("Write the report"):
             write_report(report, fitted, X, y, held_out=held_out[name], source=table.name, random_state=seed)
