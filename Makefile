@@ -28,7 +28,7 @@ demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten gr
 	$(VENV)/bin/corral demo $(ARGS)
 
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(VENV)/.has-lint ## check style and format
 	$(PY) -m ruff check

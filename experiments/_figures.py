@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from corral import BandwidthDisplay
 from experiments import shifted_groups
 from experiments._paper import paper_table
 from experiments._trial import Experiment
@@ -56,29 +58,13 @@ def draw_figures(found: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict
 
 def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
     """One panel for each class, one box for each variable over the trials."""
-    n_variables = bandwidths.shape[2]
-    columns = 2 if n_variables <= 40 else 1
-    lines = -(-len(titles) // columns)
-    figure = Figure(figsize=(11, 1.9 * lines), layout="constrained")
-    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for k, (panel, title) in enumerate(zip(panels, titles, strict=False)):
-        panel.boxplot(
-            bandwidths[:, k],
-            manage_ticks=False,  # or every box sets all ticks anew
-            widths=0.7,
-            flierprops={"marker": ".", "markersize": 2},
-            medianprops={"color": "C3"},
-        )
-        panel.set_title(title, fontsize=9)
-        ticks = [1, *range(5, n_variables + 1, 5)]
-        panel.set_xticks(ticks, [str(tick) for tick in ticks])
-        panel.tick_params(labelsize=7)
-        panel.set(xlim=(0, n_variables + 1), ylim=(0, None))
-    for panel in panels[len(titles) :]:
-        panel.set_axis_off()
-    figure.supxlabel("variable", fontsize=9)
-    figure.supylabel("mean bandwidth, scaled units", fontsize=9)
-    return figure
+    display = BandwidthDisplay(
+        bandwidths=list(bandwidths.swapaxes(0, 1)),
+        titles=titles,
+        feature_names=[str(j + 1) for j in range(bandwidths.shape[2])],  # as the paper counts them
+    ).plot()
+    display.figure_.supylabel("mean bandwidth (scaled units)", fontsize="medium")
+    return display.figure_
 
 
 def _scatter() -> Figure:
@@ -98,3 +84,4 @@ def _scatter() -> Figure:
 def _save(figure: Figure, path: Path) -> None:
     with mpl.rc_context({"savefig.dpi": 80}):
         figure.savefig(path, metadata={"Software": None})
+    plt.close(figure)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from corral.datasets import load_anuran
-from experiments._methods import rodeo_variant
+from experiments._methods import FLOOR, RANGE, SEQUENTIAL, STANDARD
 from experiments._trial import Experiment, Trial, sample_rows, split_by_row
 
 
@@ -65,13 +65,12 @@ EXPERIMENT = Experiment(
     paper_trials=100,
     quick={"new": 20, "light": 20, "heavy": 5},
     variants={
-        # Ten shrink steps from h0 = 0.655, near h0 (n log n)^(-1/6): the floor nearest to the paper's figures
-        "local_floor": rodeo_variant("floor after ten steps", min_bandwidth=0.655 * 0.9**10),
-        "local_sequential": rodeo_variant("sequential update, as printed", update="sequential"),
-        "local_raw": rodeo_variant("raw units", scale=None),
-        "local_standard": rodeo_variant("standardised", scale="standard"),
+        "local_range": RANGE,
+        "local_floor": FLOOR,
+        "local_sequential": SEQUENTIAL,
+        "local_standard": STANDARD,
     },
     tables=("anuran",),
     detailed=("with noise",),
-    drawn=("local", "local_floor"),
+    drawn=("local", "local_range", "local_floor"),
 )

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from corral.datasets import load_optdigits
-from experiments._methods import rodeo_variant
+from experiments._methods import FLOOR, RANGE, STANDARD
 from experiments._trial import Experiment, Trial, split_by_row
 
 
@@ -32,10 +32,11 @@ EXPERIMENT = Experiment(
     paper_trials=100,
     quick={"new": 20, "light": 20, "heavy": 5},
     variants={
-        "local_raw": rodeo_variant("raw units", scale=None),
-        "local_standard": rodeo_variant("standardised", scale="standard"),
-        "local_floor": rodeo_variant("floor after ten steps", min_bandwidth=0.655 * 0.9**10),
+        "local_range": RANGE,
+        "local_standard": STANDARD,
+        "local_floor": FLOOR,
     },
     tables=("digits",),
     detailed=("digits",),
+    drawn=("local", "local_range"),
 )

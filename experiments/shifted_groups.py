@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import norm
 
 from corral.datasets import make_shifted_groups
-from experiments._methods import rodeo_variant
+from experiments._methods import RANGE, SEQUENTIAL
 from experiments._paper import paper_table
 from experiments._trial import Experiment, Trial
 
@@ -37,10 +37,7 @@ EXPERIMENT = Experiment(
     cells=CELLS,
     paper_trials=1000,
     quick={"new": 100, "light": 10, "heavy": 2},
-    variants={
-        "local_raw": rodeo_variant("raw units", scale=None),
-        "local_sequential": rodeo_variant("sequential update, as printed", update="sequential"),
-    },
+    variants={"local_range": RANGE, "local_sequential": SEQUENTIAL},
     simulated=True,
     tables=("table_4",),
     zscore_table="table_5",

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import norm
 
 from corral.datasets import make_ten_groups
-from experiments._methods import rodeo_variant
+from experiments._methods import RANGE, SEQUENTIAL, STANDARD
 from experiments._trial import Experiment, Trial
 
 
@@ -36,8 +36,9 @@ EXPERIMENT = Experiment(
     paper_trials=1000,
     quick={"new": 100, "light": 20, "heavy": 5},
     variants={
-        "local_sequential": rodeo_variant("sequential update, as printed", update="sequential"),
-        "local_standard": rodeo_variant("standardised", scale="standard"),
+        "local_range": RANGE,
+        "local_sequential": SEQUENTIAL,
+        "local_standard": STANDARD,
     },
     simulated=True,
     tables=("table_1",),

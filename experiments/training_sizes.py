@@ -6,6 +6,7 @@ say which number of training rows table 8 has: it is compared with all.
 """
 
 from experiments import shifted_groups
+from experiments._methods import RANGE
 from experiments._trial import Experiment, Trial
 
 SIZES = (50, 150, 500, 1000)
@@ -27,7 +28,7 @@ EXPERIMENT = Experiment(
     },
     paper_trials=1000,
     quick={"new": 100, "light": 10, "heavy": 1},
-    variants={"local_raw": shifted_groups.EXPERIMENT.variants["local_raw"]},
+    variants={"local_range": RANGE},
     simulated=True,
     tables=("table_6", "table_7"),
     zscore_table="table_8",

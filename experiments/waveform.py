@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from corral.datasets import load_waveform
-from experiments._methods import rodeo_variant
+from experiments._methods import RANGE, SEQUENTIAL, STANDARD
 from experiments._trial import Experiment, Trial, split_by_row
 
 # Base waves over 21 points, and the two of them that each class mixes.
@@ -50,9 +50,9 @@ EXPERIMENT = Experiment(
     paper_trials=100,
     quick={"new": 20, "light": 20, "heavy": 5},
     variants={
-        "local_sequential": rodeo_variant("sequential update, as printed", update="sequential"),
-        "local_raw": rodeo_variant("raw units", scale=None),
-        "local_standard": rodeo_variant("standardised", scale="standard"),
+        "local_range": RANGE,
+        "local_sequential": SEQUENTIAL,
+        "local_standard": STANDARD,
     },
     simulated=True,
     detailed=("waveform",),

@@ -30,8 +30,12 @@ def rodeo(
     beta: float = 0.9,
     update: str = "simultaneous",
     weights: ArrayLike | None = None,
+    sweeps: list[tuple[list[float], dict[int, float]]] | None = None,
 ) -> tuple[list[float], float]:
-    """Algorithm 1: the bandwidths h_1..h_d of one class at the point x, and its log density there."""
+    """Algorithm 1: the bandwidths h_1..h_d of one class at the point x, and its log density there.
+
+    To ``sweeps``, if given, every sweep adds the bandwidths after it and |Z_j| / lambda_j of the active j.
+    """
     if not (0 < beta < 1 and floor > 0 and h0 > 0):
         raise ValueError("beta must lie between 0 and 1, h0 and floor above 0")
     if update not in ("simultaneous", "sequential"):
@@ -52,12 +56,14 @@ def rodeo(
     active = list(range(d)) if n > 1 else []  # a single row has no variance: nothing shrinks
     while active:
         still_active = []
+        ratios = {}
         at_start = list(exponents)
         for j in active:
             column = [row[j] for row in squares]
             Z_j, s2_j = _derivative(column, at_start if update == "simultaneous" else exponents, h[j], m)
             c_n = math.log(max(n, 16))
             lambda2_j = s2_j * Fraction(2 * math.log(n * c_n))
+            ratios[j] = _root_of_quotient(Z_j**2, lambda2_j)
             smaller = h0 * beta ** (steps[j] + 1)
             if Z_j**2 > lambda2_j and smaller >= floor:  # |Z_j| > lambda_j
                 # The j-th term of every exponent changes; fractions are exact, so nothing drifts.
@@ -67,6 +73,8 @@ def rodeo(
                 steps[j] += 1
                 still_active.append(j)
         active = still_active
+        if sweeps is not None:
+            sweeps.append((list(h), ratios))
     return h, _log_density(squares, h, m)
 
 
@@ -477,6 +485,13 @@ def _log_density(squares: list[list[Fraction]], h: list[float], m: list[Fraction
     terms = [_to_float(largest), math.log(total / sum(m))]
     terms += [-math.log(h_j) - math.log(2 * math.pi) / 2 for h_j in h]
     return math.fsum(terms)
+
+
+def _root_of_quotient(square: Fraction, other: Fraction) -> float:
+    """sqrt(square / other); 0 / 0 is 0, and anything else over 0 infinite."""
+    if other == 0:
+        return math.inf if square else 0.0
+    return math.sqrt(_to_float(square / other))
 
 
 def _half_inverse_square(h: float) -> Fraction:

@@ -316,9 +316,9 @@ def test_two_trials_of_every_method(tmp_path, name):
         "ten_groups": 1,
         "shifted_groups": 1,
         "training_sizes": 0,
-        "anuran": 2,
+        "anuran": 3,
         "waveform": 1,
-        "digits": 2,
+        "digits": 4,
     }
     assert len(list((tmp_path / "figures").iterdir())) == figures[name]
 

@@ -26,7 +26,14 @@ from hypothesis import strategies as st
 
 import naive
 from corral import _kernels, _rodeo
-from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths, rodeo
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    estimates,
+    leave_one_out_bandwidths,
+    rodeo,
+    rodeo_path,
+)
 
 UPDATES = ("simultaneous", "sequential")
 
@@ -74,7 +81,9 @@ class Case:
 KNIFE_EDGE = 1e-9
 
 
-def referee(case: Case, q: int, update: str, own: int | None = None) -> tuple[list[float], float, float]:
+def referee(
+    case: Case, q: int, update: str, own: int | None = None, sweeps: list[Any] | None = None
+) -> tuple[list[float], float, float]:
     """Bandwidths and log density by `naive`, and the relative distance of the closest of its decisions."""
     n = len(case.X) if case.weights is None else case.weights.sum()
     h0 = naive.initial_bandwidth(n, case.c0)
@@ -99,7 +108,7 @@ def referee(case: Case, q: int, update: str, own: int | None = None) -> tuple[li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(naive, "_derivative", watched)
         if own is None:
-            h, log_density = naive.rodeo(case.X, case.x[q], **settings)
+            h, log_density = naive.rodeo(case.X, case.x[q], sweeps=sweeps, **settings)
         else:
             h, log_density = naive.leave_one_out(case.X, own, **settings)
     return h, log_density, min(margins)
@@ -271,6 +280,81 @@ def test_a_thousand_columns_far_away() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (4, 1000)) / 8
     check(Case(X, X[:2] + 1e6, beta=0.5), "simultaneous")
+
+
+# ----------------------------------------------------------------------------------- the path, sweep by sweep
+
+
+def bounded(ratio: np.ndarray) -> np.ndarray:
+    """Ratios on a scale from 0 to 1: where Z_ji are equal but for rounding, a ratio is nearly infinite."""
+    return 1.0 - 1.0 / (1.0 + ratio)
+
+
+def check_path(case: Case, update: str, suppose: Any = certain) -> None:
+    """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
+    rows = case.arrange()
+    _, steps = rodeo(rows, case.x, update)
+    for q, x in enumerate(case.x):
+        sweeps: list[tuple[list[float], dict[int, float]]] = []
+        *_, margin = referee(case, q, update, sweeps=sweeps)
+        suppose(margin > KNIFE_EDGE)
+        path = rodeo_path(rows, x, update)
+        np.testing.assert_array_equal(path.bandwidths[0], rows.h[0])
+        np.testing.assert_array_equal(path.bandwidths[-1], rows.h[steps[q]])
+        assert not np.isnan(path.ratios).any()
+        if rows.total <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
+            assert path.ratios.tolist() == [[0.0] * x.size]
+            continue
+        assert len(path.ratios) == len(sweeps)
+        for k, (h, ratios) in enumerate(sweeps):
+            np.testing.assert_allclose(path.bandwidths[k + 1], h, rtol=1e-14, atol=0.0)
+            assert np.flatnonzero(path.tested[k]).tolist() == list(ratios)
+            found, expected = path.ratios[k, path.tested[k]], np.array(list(ratios.values()))
+            # Exponents are sums of squares over 2 h^2, with the rounding errors of the largest of these.
+            rounding = 1e-15 * ((x - case.X) ** 2 / path.bandwidths[k + 1] ** 2).max()
+            np.testing.assert_allclose(bounded(found), bounded(expected), atol=1e-7 + rounding)
+            assert not path.ratios[k, ~path.tested[k]].any()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", CASES)
+@settings(max_examples=3)
+@given(data=st.data())
+def test_path_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    check_path(data.draw(CASES[kind]), update, suppose=assume)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+def test_path_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 2))])
+    weights = rng.integers(1, 4, 60) / 2 if weighted else None
+    check_path(Case(X, np.array([[0.5, 0.1, 0.5, 0.5]]), weights), update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_path_tells_the_floor_from_the_test(update: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.full(80, 0.5), rng.normal(0.5, 0.1, 80), rng.uniform(0, 1, 80)])
+    rows = Case(X, X).arrange()
+    path = rodeo_path(rows, X[0], update)
+    assert path.at_floor.tolist() == [True, False, False]
+    assert path.bandwidths[-1, 0] == rows.h[-1]
+    assert path.n_tests.tolist() == (np.searchsorted(-rows.h, -path.bandwidths[-1]) + 1).tolist()
+
+
+def test_path_over_some_of_the_variables() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.5, 0.05, (60, 3))
+    rows = Case(X, X).arrange()
+    density = ClassDensity(rows.select(np.array([0, 2])), np.array([0, 2]))
+    path = density.path(X[0] + 0.01, "simultaneous")
+    _, h = density.estimate(X[:1] + 0.01, "simultaneous")
+    np.testing.assert_array_equal(path.bandwidths[-1], h[0])
+    assert path.tested[0].tolist() == [True, False, True]
+    assert path.n_tests[1] == 0
+    assert not path.at_floor.any()
 
 
 # ------------------------------------------------------------------------------------- tiles and batches

@@ -613,7 +613,7 @@ def test_display_in_given_axes(table):
     assert display.figure_ is figure
     assert len(axes[0].lines) == 2  # converged: nothing to extrapolate
     plt.close(figure)
-    with pytest.raises(ValueError, match="axes must be three, got 2"):
+    with pytest.raises(ValueError, match="axes must be 3, got 2"):
         display.plot([None, None])
 
 

@@ -19,16 +19,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classes import Classes, LabelledRows
 from corral._explain import Explanation, explain_sample
-from corral._rodeo import Integers, estimates
+from corral._rodeo import Integers, RodeoPath, estimates
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
     check_integer,
     check_n_jobs,
     check_number,
+    check_one_row,
     check_priors,
     check_rodeo,
     check_sample_weight,
+    feature_names,
 )
 
 Floats = NDArray[np.float64]
@@ -436,6 +438,33 @@ class RodeoClassifier(DensityClassifier):
         _, h = self._estimate(X, bandwidths=True)
         return h
 
+    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
+
+        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With other bandwidths the model
+        does not use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
+        a new one, even if it is one of the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample.
+        label : label
+            One of `classes_`.
+
+        Returns
+        -------
+        path : RodeoPath
+            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        """
+        check_is_fitted(self)
+        x = check_one_row(self._scale.transform(validate_data(self, X, dtype=np.float64, reset=False)))
+        labels = self.classes_.tolist()
+        if np.ndim(label) or label not in labels:
+            raise ValueError(f"label must be one of classes_, got {label!r}.")
+        path: RodeoPath = self._densities[labels.index(label)].path(x, self.update)
+        return path
+
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
 
@@ -476,7 +505,6 @@ class RodeoClassifier(DensityClassifier):
             )
             for i, (x, a, b) in enumerate(zip(scaled, label, rival, strict=True))
         ]
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return Explanation.collect(
             samples,
             classes=self.classes_,
@@ -484,7 +512,7 @@ class RodeoClassifier(DensityClassifier):
             proba=np.exp(log_proba),
             values=queries,
             bandwidths=h,
-            feature_names=[str(name) for name in names],
+            feature_names=feature_names(self),
             training_rows=self._members,
             n_listed=n_listed,
         )

@@ -10,9 +10,23 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    RodeoPath,
+    estimates,
+    leave_one_out_bandwidths,
+    rodeo_path,
+)
 from corral._scale import learn_scale
-from corral._validation import check_choice, check_integer, check_n_jobs, check_rodeo, check_sample_weight
+from corral._validation import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    check_one_row,
+    check_rodeo,
+    check_sample_weight,
+)
 
 Floats = NDArray[np.float64]
 
@@ -185,6 +199,24 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         """
         _, h = self._estimate(X, bandwidths=True)
         return h[:, 0]
+
+    def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample, sweep by sweep.
+
+        It ends at those of `local_bandwidths`.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample, which counts as a new one even if it is one of the rows given to `fit`.
+
+        Returns
+        -------
+        path : RodeoPath
+        """
+        check_is_fitted(self)
+        x = check_one_row(self._scale.transform(validate_data(self, X, dtype=np.float64, reset=False)))
+        return rodeo_path(self._rows, x, self.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.

@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from corral._classes import Classes, LabelledRows
 from corral._classifier import DensityClassifier, RodeoClassifier
 from corral._explain import Explanation
-from corral._rodeo import ClassDensity, ClassRows, Floats, Integers, leave_one_out_densities, progress
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    Floats,
+    Integers,
+    RodeoPath,
+    leave_one_out_densities,
+    progress,
+)
 from corral._scale import Scale, learn_scale
 from corral._validation import check_choice, check_priors
 
@@ -160,6 +168,10 @@ class RodeoClassifierCV(DensityClassifier):
     def local_bandwidths(self, X: ArrayLike) -> Floats:
         """Bandwidths at each row of `X` in each class; see `RodeoClassifier.local_bandwidths`."""
         return self._best().local_bandwidths(X)
+
+    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
+        """The Rodeo at one sample in one class, sweep by sweep; see `RodeoClassifier.bandwidth_path`."""
+        return self._best().bandwidth_path(X, label)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one; see `RodeoClassifier.explain`."""

@@ -1,4 +1,4 @@
-"""What an estimator accepts: parameters of the Rodeo and sample weights, each refused in one sentence."""
+"""What an estimator accepts: parameters, rows, weights and priors, each refused in one sentence."""
 
 from __future__ import annotations
 
@@ -36,6 +36,23 @@ def check_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_position(name: str, value: Any, n: int) -> int:
+    """Refuse a value that is not the position of one of n rows, counted from 0."""
+    if n == 0:
+        raise ValueError(f"{name} must be the position of a row, but there are no rows.")
+    if not _is_integer(value) or not 0 <= value < n:
+        raise ValueError(f"{name} must be an integer from 0 to {n - 1}, got {value!r}.")
+    return int(value)
+
+
+def check_one_row(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Refuse a table of more than one row; return that row."""
+    if len(X) != 1:
+        raise ValueError(f"X must hold one row, got {len(X)}.")
+    row: NDArray[np.float64] = X[0]
+    return row
+
+
 def check_numbers(name: str, values: Any, low: float, high: float) -> NDArray[np.float64]:
     """Refuse what is not a list of numbers between two bounds (inclusive); return them as an array."""
     if np.ndim(values) != 1 or len(values) == 0:
@@ -52,6 +69,12 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none."""
+    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
+    return [str(name) for name in names]
 
 
 def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> dict[str, Any]:

@@ -660,7 +660,7 @@ def _draw(explanation: Any, path: Path) -> None:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    from corral._display import ExplanationDisplay  # type: ignore[attr-defined]
+    from corral._display import ExplanationDisplay
     from corral._files import replacing
 
     mpl.use("agg")  # no window is ever opened
