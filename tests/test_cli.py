@@ -517,7 +517,7 @@ def test_sample_size(folder):
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
 
 
-def test_demo_goes_the_whole_way(tmp_path, monkeypatch, stand_ins):
+def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     def chosen(random_state, verbose):  # the search takes its time
         return RodeoClassifier(bandwidth="class", features="selected", random_state=random_state)
 
@@ -529,6 +529,8 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch, stand_ins):
     assert shown.endswith(f"Open the report in a browser: {tmp_path / 'd' / 'report.html'}\n")
     written = {path.name for path in (tmp_path / "d").iterdir()}
     assert written == {"groups.corral", "groups.csv", "labels.csv", "new.csv", "report.html", "why.png"}
+    assert "groups.csv" in (tmp_path / "d" / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "d" / "why.png").read_bytes().startswith(b"\x89PNG")
 
 
 # Faults
