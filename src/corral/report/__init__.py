@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from corral._classifier import RodeoClassifier
 from corral._evaluate import HeldOut
+from corral._files import replacing
 from corral._lspc import LSPClassifier
-from corral._model_file import replacing
 from corral._rodeo import Integers
 from corral._sample_size import SampleSizes
 from corral._search import RodeoClassifierCV
