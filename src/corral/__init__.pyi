@@ -1,23 +1,23 @@
 """Sparse kernel density classification that explains itself."""
 
-from corral._classifier import EmptySelectionWarning, RodeoClassifier
-from corral._density import RodeoDensity
-from corral._display import (
+from ._classifier import EmptySelectionWarning, RodeoClassifier
+from ._density import RodeoDensity
+from ._display import (
     BandwidthDisplay,
     ExplanationDisplay,
     RelevanceDisplay,
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
-from corral._evaluate import HeldOut
-from corral._explain import Explanation
-from corral._lspc import LSPClassifier
-from corral._model_file import load_model, save_model
-from corral._rodeo import RodeoPath
-from corral._sample_size import SampleSizes, estimate_sample_sizes
-from corral._search import RodeoClassifierCV
-from corral._selector import RodeoSelector
-from corral.report import write_report
+from ._evaluate import HeldOut
+from ._explain import Explanation
+from ._lspc import LSPClassifier
+from ._model_file import load_model, save_model
+from ._rodeo import RodeoPath
+from ._sample_size import SampleSizes, estimate_sample_sizes
+from ._search import RodeoClassifierCV
+from ._selector import RodeoSelector
+from .report import write_report
 
 __version__: str
 __all__ = [
