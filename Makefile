@@ -24,7 +24,7 @@ help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.has-cli ## fit, predict and explain the paper's ten groups; files go to corral-demo
+demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten groups; files go to corral-demo
 	$(VENV)/bin/corral demo $(ARGS)
 
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples

@@ -1,4 +1,4 @@
-"""What a first user waits for: the import, and the first call with and without compiled code on the disk.
+"""What a first user waits for: the import, a command, and the first call with and without compiled code.
 
 Every measurement is a fresh process. Compiled code goes to a folder that is empty the first time.
 """
@@ -7,21 +7,37 @@ import math
 import statistics
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks._measure import Figure, Options, fresh_python, seconds
+from corral import RodeoClassifier, save_model
 
 _IMPORT = """
 import json, time
 wall, cpu = time.perf_counter(), time.process_time()
-import {modules}
+{statement}
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 _COMPILED_AT_IMPORT = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
-    import corral, corral.datasets
+    import corral.datasets
+    from corral import *
 print([len(recorder.buffer)])
+"""
+
+_COMMAND = """
+import io, json, time
+from contextlib import redirect_stderr, redirect_stdout
+wall, cpu = time.perf_counter(), time.process_time()
+with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    from corral.cli import app
+    try:
+        app({arguments!r})
+    except SystemExit:
+        pass
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 _FIRST_CALL = """
@@ -40,26 +56,41 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 def run(options: Options) -> Iterator[Figure]:
     """Import times in turn, then first calls."""
     imports = {
-        "corral": "corral",
-        "sklearn": "sklearn",
-        "peer": "sklearn.neighbors, sklearn.naive_bayes",
+        "corral": "from corral import *",  # alone, "import corral" loads nothing
+        "sklearn": "import sklearn",
+        "peer": "import sklearn.neighbors, sklearn.naive_bayes",
     }
     runs: dict[str, list[list[float]]] = {name: [] for name in imports}
     for _ in range(options.repeats + 1):
-        for name, modules in imports.items():
-            runs[name].append(fresh_python(_IMPORT.format(modules=modules)))
+        for name, statement in imports.items():
+            runs[name].append(fresh_python(_IMPORT.format(statement=statement)))
     for found in runs.values():
         del found[0]  # it has filled the system's file cache
     yield _more("import corral, more than import sklearn", runs["corral"], runs["sklearn"], high=1.5)
     yield _more("import corral, more than sklearn's neighbours and Bayes", runs["corral"], runs["peer"])
     with tempfile.TemporaryDirectory() as empty:
         bare = {
-            name: [fresh_python(_IMPORT.format(modules=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")]
+            name: [
+                fresh_python(_IMPORT.format(statement=imports[name]), PYTHONPYCACHEPREFIX=f"{empty}/{name}")
+            ]
             for name in ("corral", "sklearn")
         }
     yield _more("the same, Python files not yet compiled", bare["corral"], bare["sklearn"])
     compiled = fresh_python(_COMPILED_AT_IMPORT)[0]
     yield Figure("functions compiled by numba at import", compiled, high=0.0, digits=0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "m.corral")
+        save_model(RodeoClassifier().fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 0, 1]), model)
+        commands = {
+            "corral --help": (["--help"], 0.5),
+            "corral fit, without a table": (["fit"], 0.5),
+            "corral info, of a small model": (["info", str(model)], math.inf),
+        }
+        for name, (arguments, high) in commands.items():
+            found = [fresh_python(_COMMAND.format(arguments=arguments)) for _ in range(options.repeats)]
+            wall, detail = _median(found)
+            yield Figure(name, wall, high=high, unit=" s", detail=detail)
 
     for update in ("simultaneous", "sequential"):
         code = _FIRST_CALL.format(settings=f"update={update!r}")

@@ -1,28 +1,39 @@
-"""Draws one picture with every display: python docs/gallery.py [FOLDER]
+"""Draws one picture with every display, and two of the report: python docs/gallery.py [FOLDER]
 
-The pictures in docs/images, which the README shows, are made by it.
+The pictures in docs/images, which the README shows, are made by it. Those of the report need Chromium and
+its driver.
 """
 
+import base64
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
 
 from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
+    HeldOut,
     RelevanceDisplay,
     RodeoClassifier,
+    RodeoClassifierCV,
     RodeoPathDisplay,
     SampleSizeDisplay,
     estimate_sample_sizes,
+    write_report,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 IMAGES = Path(__file__).parent / "images"
+DRIVER = shutil.which("chromedriver")
 
 
 def displays() -> Iterator[tuple[str, Any]]:
@@ -53,7 +64,34 @@ def draw(folder: Path) -> list[Path]:
     return files
 
 
+def photograph(folder: Path) -> list[Path]:
+    """Write pictures of two parts of a report, as a browser shows them; return their files."""
+    X, y = make_ten_groups(150, random_state=0)
+    X_test, y_test = make_ten_groups(50, random_state=1)
+    classifier = RodeoClassifierCV(n_jobs=2, random_state=0).fit(X, y)
+    held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(X_test))
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):
+        options.add_argument(argument)
+    files = []
+    with tempfile.TemporaryDirectory() as scratch, webdriver.Chrome(options, Service(DRIVER)) as browser:
+        page = Path(scratch) / "report.html"
+        write_report(page, classifier, X_test, y_test, held_out=held_out, source="groups.csv")
+        browser.get(page.as_uri())
+        browser.find_element(By.CSS_SELECTOR, "#rows [type=checkbox]").click()  # wrong ones only
+        browser.execute_script("scrollTo(0, 0)")  # or the links at the top would cover a part
+        for part in ("relevance", "rows"):
+            clip = browser.find_element(By.ID, part).rect | {"scale": 1}
+            picture = browser.execute_cdp_cmd(
+                "Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True}
+            )
+            files.append(folder / f"report_{part}.png")
+            files[-1].write_bytes(base64.b64decode(picture["data"]))
+    return files
+
+
 if __name__ == "__main__":
     mpl.use("agg")
-    for file in draw(Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES):
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    for file in draw(folder) + (photograph(folder) if DRIVER else []):
         print(file)

@@ -2,24 +2,37 @@
 
 import json
 import os
-import random
+import signal
 import subprocess
 import sys
+import types
+from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from numpy.testing import assert_array_equal
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from typer.testing import CliRunner
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity, load_model, save_model
+import corral
+from corral import (
+    LSPClassifier,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoDensity,
+    SampleSizes,
+    load_model,
+    save_model,
+)
 from corral._evaluate import calibration_error
-from corral._tables import CHUNK, table_columns
+from corral._tables import CHUNK, read_table, table_columns
 from corral.cli import app
 from corral.datasets import make_shifted_groups
 
@@ -54,15 +67,17 @@ def run(*arguments, code=0):
 
 def refused(*arguments):
     """The sentence that a command ends with."""
-    result = run(*arguments, code=1)
+    result = run(*arguments, code=2)
     assert result.stdout == ""
+    if "--json" in arguments:
+        return json.loads(result.stderr.splitlines()[-1])["error"]
     (said,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
     assert said.startswith("error: ")
     return said.removeprefix("error: ")
 
 
 def fit(folder, table, *arguments):
-    return run("fit", folder / table, "--target", "species", "--drop", "id", *arguments)
+    return run("fit", folder / table, "--target", "species", "--id", "id", *arguments)
 
 
 # fit
@@ -134,7 +149,7 @@ def test_numeric_only_leaves_text_out_and_says_so(folder):
     options = ("--numeric-only", "--json", "--estimator", "rodeo")
     result = run("fit", folder / "t.parquet", "--target", "species", *options)
     assert json.loads(result.stdout)["variables"] == NAMES
-    assert "note: left out, because not numeric: 'id'" in result.stderr
+    assert json.loads(result.stderr) == {"note": "left out, because not numeric: 'id'"}
 
 
 @pytest.mark.parametrize(
@@ -147,9 +162,131 @@ def test_labels_of_other_types(column, kind, frame, tmp_path):
     assert load_model(tmp_path / "m.corral").classes_.dtype.kind == kind
 
 
-def test_quiet_prints_nothing(folder):
+def test_quiet_prints_the_essential_line(folder, tmp_path):
+    scores = json.loads(fit(folder, "t.csv", "--estimator", "rodeo", "--json").stdout)["scores"]
+    own = scores["RodeoClassifier"]
     result = fit(folder, "t.csv", "--estimator", "rodeo", "--quiet")
-    assert result.output == ""
+    assert result.output == (
+        f"RodeoClassifier: accuracy {own['accuracy']:.3f}, standard error {own['standard_error']:.3f}, "
+        "held out 23 of 90 rows\n"
+    )
+    assert own["standard_error"] == pytest.approx(np.sqrt(own["accuracy"] * (1 - own["accuracy"]) / 23))
+    model, table = folder / "m.corral", folder / "t.csv"
+    assert run("info", model, "-q").output == "RodeoClassifier of 4 variables\n"
+    [line] = run("explain", model, table, "--row", 3, "-q").output.splitlines()
+    assert line.startswith("Row 3 is ")
+    assert run("predict", model, table, "--out", tmp_path / "o.csv", "-q").output == ""
+
+
+def test_lspc_all_the_way(folder, frame, tmp_path, stand_ins):
+    model, table = tmp_path / "m.corral", folder / "t.csv"
+    shown = fit(folder, "t.csv", "--estimator", "lspc", "--model", model).stdout
+    loaded = load_model(model)
+    assert isinstance(loaded, LSPClassifier)
+    expected = LSPClassifier(scale="standard", random_state=0).fit(frame[NAMES], frame["species"])
+    assert_array_equal(loaded.predict_proba(frame[NAMES]), expected.predict_proba(frame[NAMES]))
+    assert f"sigma={loaded.best_params_['sigma']!r}" in shown
+    assert "which profits from the choice" in shown
+    run("predict", model, table, "--out", tmp_path / "o.csv", "-q")
+    assert pd.read_csv(tmp_path / "o.csv")["label"].tolist() == loaded.predict(frame[NAMES]).tolist()
+    assert "LSPClassifier of 4 variables" in run("info", model).stdout
+    assert refused("explain", model, table, "--row", 0).endswith(
+        "holds LSPClassifier, which cannot explain its labels: only class densities can."
+    )
+    run("report", model, table, "-t", "species", "-q")
+    assert stand_ins[0][4]["held_out"] is None  # it does not keep its rows, so none are known to be new
+
+
+def test_missing_values(folder, frame, tmp_path):
+    gaps = frame.astype(object)
+    gaps.loc[3, "höhe"] = "?"
+    gaps.loc[[5, 7], "length"] = ""
+    gaps.loc[9, "species"] = "?"
+    gaps.to_csv(tmp_path / "g.csv", index=False)
+    arguments = ("fit", tmp_path / "g.csv", "-t", "species", "--id", "id", "--estimator", "rodeo")
+    assert "or leave such rows out by --missing drop-rows." in refused(*arguments)
+    said = refused(*arguments, "--missing", "drop-rows")
+    assert said.endswith("if '?' stands for a missing value, say so by --na-values.")
+    marked = (*arguments, "--na-values", "?")
+    assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
+    result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
+    assert json.loads(result.stdout)["rows"] == 86
+    assert json.loads(result.stderr) == {"note": "left out 4 of 90 rows, which lack a value."}
+    rows = frame.drop([3, 5, 7, 9])
+    expected = RodeoClassifier(random_state=0).fit(rows[NAMES], rows["species"])
+    loaded = load_model(tmp_path / "m.corral")
+    assert_array_equal(loaded.predict_proba(rows[NAMES]), expected.predict_proba(rows[NAMES]))
+
+    options = ("predict", folder / "m.corral", tmp_path / "g.csv", "--out", tmp_path / "o.csv", "--id", "id")
+    assert "column 'length' has 2 missing values, the first in row 5" in refused(*options)
+    done = run(*options, "--missing", "drop-rows", "--na-values", "?", "--json")
+    assert json.loads(done.stdout)["left_out"] == 3
+    kept = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})["id"]
+    assert kept.tolist() == frame["id"].drop([3, 5, 7]).tolist()
+    gaps[NAMES] = ""
+    gaps.to_csv(tmp_path / "g.csv", index=False)
+    assert "has no row without missing values" in refused(*options, "--missing", "drop-rows")
+
+
+def test_missing_values_in_parquet(folder, frame, tmp_path):
+    gaps = frame.assign(length=np.where(np.arange(90) < 3, -999.0, frame["length"]))
+    gaps["höhe"] = gaps["höhe"].astype("Float64")
+    gaps.loc[8, "höhe"] = pd.NA
+    gaps.to_parquet(tmp_path / "g.parquet")
+    arguments = ("fit", tmp_path / "g.parquet", "-t", "species", "--id", "id", "--estimator", "rodeo")
+    assert "column 'höhe' has 1 missing value, the first in row 8: fill it in" in refused(*arguments)
+    result = run(*arguments, "--missing", "drop-rows", "--na-values", "-999", "--json")
+    assert json.loads(result.stdout)["rows"] == 86
+
+
+def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
+    mixed = np.random.default_rng(0).permutation(90)
+    columns = {"number": range(90), "sampleID": mixed, "count": [1, 2] * 45}
+    frame.assign(**columns).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo")
+    notes = run(*arguments).stderr.splitlines()
+    assert notes == [
+        f"note: column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}."
+        for name in ("number", "sampleID")
+    ]
+    assert run(*arguments, "--quiet").stderr == ""
+    result = run(*arguments, "--id", "number", "--id", "sampleID", "--json")
+    assert json.loads(result.stdout)["variables"] == [*NAMES, "count"]
+    assert result.stderr == ""
+
+
+def test_advice_where_no_variable_is_relevant(frame, tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(60, 3))).assign(y=["a", "b"] * 30).to_csv(tmp_path / "t.csv", index=False)
+    model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
+    assert not model.relevant_.any()
+    save_model(model, tmp_path / "m.corral")
+    assert "No variable was found to describe any class" in run("info", tmp_path / "m.corral").stdout
+
+
+def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
+    """Searches have their own; where an estimator has none, there is one over the fits."""
+    assert fit(folder, "t.csv", "--estimator", "rodeo").stderr == ""  # nobody watches a pipe
+    monkeypatch.setattr("corral._console.Output.bars", 1)
+    shown = fit(folder, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral").stderr
+    assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
+    assert "Leave-one-out" in shown
+    assert "RodeoClassifier with all rows\n" in shown
+    assert "GaussianNB" not in fit(folder, "t.csv", "--estimator", "lspc", "--cv", 2).stdout
+    result = run("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv", "--json")
+    assert json.loads(result.stdout)["rows"] == 90
+    arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--tolerance", 1)
+    assert json.loads(run(*arguments, "--json").stdout)["converged"] in (True, False)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
+    monkeypatch.setattr("corral._tables.CHUNK", 30)
+    told = []
+    read_table(folder / name, NAMES, told=told.append)
+    assert len(told) == 3
+    assert told == sorted(told)
+    assert told[-1] == 1.0
 
 
 # predict
@@ -181,6 +318,64 @@ def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     assert found["label"].tolist() == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
 
 
+@pytest.mark.parametrize("name", ["label", "p_ant"])
+def test_kept_columns_may_have_any_name(name, folder, frame, tmp_path):
+    frame.rename(columns={"id": name}).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    result = run(*arguments, "--id", name, "--id", "species")
+    found = pd.read_csv(tmp_path / "o.csv")
+    added = ["predicted_label", "predicted_p_ant", "predicted_p_bee", "predicted_p_cat"]
+    assert found.columns.tolist() == [name, "species", *added]
+    assert found["species"].tolist() == frame["species"].tolist()
+    assert "the label is in the column 'predicted_label'" in result.stderr
+
+
+def test_a_variable_does_not_name_rows(folder, tmp_path):
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert refused(*arguments, "--id", "höhe").startswith(f"'höhe' is a variable of {folder / 'm.corral'}")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import pandas as pd
+from corral._files import replacing
+from corral._tables import writing_table
+path = Path(sys.argv[1])
+if path.suffix == ".csv":
+    with writing_table(path) as add:
+        add(pd.DataFrame({"a": range(9999)}))
+        os.kill(os.getpid(), signal.SIGKILL)
+with replacing(path) as part:
+    part.write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_is_read_is_not_written(folder, stand_ins):
+    model, table = folder / "m.corral", folder / "t.csv"
+    before = table.read_bytes(), model.read_bytes()
+    for arguments in (
+        ("predict", model, table, "--out", table),
+        ("predict", model, table, "--out", folder / ".." / folder.name / "m.corral"),
+        ("fit", table, "-t", "species", "--model", table),
+        ("fit", table, "-t", "species", "--model", folder / "new", "--report", folder / "new"),
+        ("report", model, table, "--out", table),
+        ("explain", model, table, "--row", 0, "--plot", table),
+    ):
+        assert refused(*arguments).endswith("is named twice: every file needs a name of its own.")
+    assert (table.read_bytes(), model.read_bytes()) == before
+
+
+@pytest.mark.parametrize("name", ["o.csv", "m.corral"])
+def test_a_kill_leaves_the_old_file(name, tmp_path):
+    path = tmp_path / name
+    path.write_text("old")
+    done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
 def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_path, monkeypatch):
     monkeypatch.setattr("corral._tables.CHUNK", 10)
     text = frame.to_csv(index=False).splitlines()
@@ -193,7 +388,91 @@ def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
 
 
-# explain, info, sample-size, demo
+# explain, report, info, sample-size, demo
+
+
+@pytest.fixture
+def stand_ins(monkeypatch):
+    """The report and the plot, which have tests of their own: what they are asked for."""
+    asked = []
+
+    def write_report(path, estimator, X, y=None, **options):
+        asked.append((path, estimator, X, y, options))
+        path.write_text("<html>")
+        return path
+
+    class Display:
+        @classmethod
+        def from_explanation(cls, explanation, sample):
+            asked.append((explanation, sample))
+            display = cls()
+            display.figure_ = Figure()
+            return display
+
+    monkeypatch.setitem(sys.modules, "corral.report", types.SimpleNamespace(write_report=write_report))
+    monkeypatch.setattr("corral._display.ExplanationDisplay", Display, raising=False)
+    return asked
+
+
+def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins):
+    page = tmp_path / "r.html"
+    result = fit(folder, "t.csv", "--estimator", "rodeo", "--report", page, "--json", "--seed", 3)
+    [(path, fitted, X, y, options)] = stand_ins
+    assert (path, json.loads(result.stdout)["report"]) == (page, str(page))
+    assert_array_equal(X.to_numpy(), frame[NAMES].to_numpy())
+    assert y.tolist() == frame["species"].tolist()
+    assert options.keys() == {"held_out", "source", "random_state"}
+    assert (options["source"], options["random_state"]) == ("t.csv", 3)
+    [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
+    expected = RodeoClassifier(random_state=3).fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    assert_array_equal(options["held_out"].proba, expected)
+    assert_array_equal(fitted.predict_proba(X), RodeoClassifier(random_state=3).fit(X, y).predict_proba(X))
+
+
+def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame, tmp_path, stand_ins):
+    new = frame.assign(length=np.where(np.arange(90) % 3, frame["length"], frame["length"] + 0.01))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    result = run(*arguments, "--target", "species", "--tolerance", 0.9)
+    assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
+    assert result.stderr == "note: 30 of 90 rows are new to the model; errors are theirs.\n"
+    [(path, fitted, X, y, options)] = stand_ins
+    assert path == tmp_path / "r.html"
+    unseen = np.arange(90) % 3 == 0
+    assert_array_equal(options["held_out"].truth, frame["species"][unseen])
+    assert_array_equal(options["held_out"].proba, fitted.predict_proba(X[unseen]))
+    assert isinstance(options["sample_sizes"], SampleSizes)
+    assert y.tolist() == frame["species"].tolist()
+
+    run("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
+    said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
+    assert "no row is known to be new to the model" in said.stderr
+    assert stand_ins[2][4]["held_out"] is None
+    assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
+    frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
+    assert "row 0 has the class 'dog', which the model does not know" in refused(
+        "report", folder / "m.corral", tmp_path / "dogs.csv", "--target", "species"
+    )
+
+
+def test_report_goes_beside_the_model(folder, tmp_path, stand_ins):
+    (tmp_path / "m.corral").write_bytes((folder / "m.corral").read_bytes())
+    run("report", tmp_path / "m.corral", folder / "t.csv", "-q")
+    assert (tmp_path / "m.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_explain_draws(kind, folder, tmp_path, stand_ins):
+    plot = tmp_path / f"why.{kind}"
+    shown = run("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--plot", plot).stdout
+    assert f"The plot is in {plot}" in shown
+    [(explanation, sample)] = stand_ins
+    assert (explanation.label.size, sample) == (1, 0)
+    signature = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
+    assert plot.read_bytes().startswith(signature)
+    arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--plot", tmp_path / "why.txt")
+    assert refused(*arguments).endswith("must end in .png, .svg, .pdf to say what it is.")
 
 
 def test_explain_says_what_python_says(folder, frame):
@@ -234,18 +513,24 @@ def test_sample_size(folder):
     assert set(result["rows"]) == set(SPECIES)
     assert result["epsilon"] == result["steps"][-1]["epsilon"]
     assert "SampleSizes: " in run(*arguments).stdout
-    assert "allocation must be one of" in refused(*arguments, "--allocation", "fair")
+    assert "'fair'" in refused(*arguments, "--allocation", "fair")
+    assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
 
 
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
-    chosen = RodeoClassifier(bandwidth="class", features="selected")  # the search takes its time
-    monkeypatch.setattr("corral.cli.RodeoClassifierCV", lambda random_state: chosen)
+    def chosen(random_state, verbose):  # the search takes its time
+        return RodeoClassifier(bandwidth="class", features="selected", random_state=random_state)
+
+    monkeypatch.setattr("corral._search.RodeoClassifierCV", chosen)
     shown = run("demo", "--folder", tmp_path / "d").stdout
     assert "x0, x1, x2, x3, x4, x5 " in shown
     assert "of these labels are right" in shown
     assert "Row 0 is " in shown
-    written = sorted(path.name for path in (tmp_path / "d").iterdir())
-    assert written == ["groups.corral", "groups.csv", "labels.csv", "new.csv"]
+    assert shown.endswith(f"Open the report in a browser: {tmp_path / 'd' / 'report.html'}\n")
+    written = {path.name for path in (tmp_path / "d").iterdir()}
+    assert written == {"groups.corral", "groups.csv", "labels.csv", "new.csv", "report.html", "why.png"}
+    assert "groups.csv" in (tmp_path / "d" / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "d" / "why.png").read_bytes().startswith(b"\x89PNG")
 
 
 # Faults
@@ -259,39 +544,163 @@ def test_bad_tables(folder, frame, tmp_path):
 
     assert said("") == "is empty."
     assert said("a,y\n") == "has no rows."
+    assert said("a;y\n1;u\n") == "seems to be separated by ';' and not by ','."
+    assert said("a,y\n1,u\n", "bad.tsv") == "seems to be separated by ',' and not by '\\t'."
     assert said("a,b\n1,2\n") == "has no column 'y'; it has 'a', 'b'."
     assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
     assert said("a,y\n1,u\nx,v\n").startswith("column 'a' is not numeric: row 1 holds 'x'; leave it out by")
     assert said("a,y\n1,u\n,v\n,v\n").startswith("column 'a' has 2 missing values, the first in row 1")
-    assert said("a,y\n1,u\n2,\n") == "the target 'y' is missing in 1 rows, the first of them row 1."
+    assert said("a,y\n1,u\n2,\n") == (
+        "the target 'y' is missing in 1 row, the first of them row 1: fill it in, or leave such rows out by "
+        "--missing drop-rows."
+    )
     assert said("a,y\n1,u\ninf,v\n") == "column 'a' is infinite in row 1."
     assert said("a,y\n1,u\n2,u\n") == "the target must hold at least two classes, got one class: 'u'."
-    assert said("a,y\n1,u\n2,u\n3,v\n").startswith("class 'v' has 1 rows, fewer than the 2 needed")
+    assert said("a,y\n1,u\n2,u\n3,v\n").startswith("class 'v' has 1 row, fewer than the 2 needed")
     assert said("y\nu\nv\n") == "has no variables beside the target."
     assert said(",a,y\n0,1,u\n1,2,v\n").startswith("has a column without a name")
-    assert said(b"a,y\n1,\xff\xfe\n") == "is not UTF-8 text (byte 0xff)."
+    assert said(b"a,y\n1,\xff\xfe\n") == "is not UTF-8 text (byte 0xff): save it as UTF-8."
     assert said("a,y\n1,u\n1,2,3,4\n").startswith("is not a proper table: Expected 2 fields in line 3, saw 4")
     assert said("a,y\n1,u,3\n1,v,3\n").startswith("is not a proper table: rows have more fields than")
     assert said("a,y\n", "bad.xlsx").startswith("must end in .csv, .tsv, .parquet, .pq")
     assert said(b"PAR1 and so on", "bad.parquet").startswith("cannot be read as Parquet")
     whole = (folder / "t.parquet").read_bytes()
     assert said(whole[: len(whole) // 2], "half.parquet").startswith("cannot be read as Parquet")
+    assert said("a,y\n1,u\n", "bad.csv", "--drop", "y") == "the target, 'y', cannot be left out."
     assert "is not a file" in refused("fit", tmp_path, "--target", "y")
     assert "there is no file" in refused("fit", tmp_path / "none.csv", "--target", "y")
+
+
+def test_cut_and_unreadable_files(folder, tmp_path):
+    text = (folder / "t.csv").read_text()
+    (tmp_path / "cut.csv").write_text(text[: text.rindex("\n", 0, -1) + 9])  # in the middle of the last row
+    said = refused("fit", tmp_path / "cut.csv", "--target", "species", "--id", "id")
+    assert "the target 'species' is missing in 1 row, the first of them row 89" in said
+    (tmp_path / "quote.csv").write_text('a,y\n1,u\n2,"v')
+    said = refused("fit", tmp_path / "quote.csv", "--target", "y")
+    assert said.endswith("is not a proper table: EOF inside string starting at row 2.")
+    whole = (folder / "m.corral").read_bytes()
+    for n in (0, 5, 300, len(whole) - 1):
+        (tmp_path / "cut.corral").write_bytes(whole[:n])
+        assert "is not a model of corral, or cut short" in refused("info", tmp_path / "cut.corral")
+    assert refused("info", tmp_path) == f"{tmp_path} is not a file."
+    assert "is not a file" in refused("explain", folder / "m.corral", tmp_path, "--row", 0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that opens but cannot be read")
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_table_that_cannot_be_read(name, folder, tmp_path):
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    said = refused("predict", folder / "m.corral", tmp_path / name, "--out", tmp_path / "o.csv")
+    assert said.startswith(f"{tmp_path / name} cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pd.date_range("2020-01-01", periods=90), "'2020-01-01 00:00:00'"),
+        ([[1.0, 2.0]] * 90, "'[1. 2.]'"),
+        (pd.Categorical(["big"] * 90), "'big'"),
+        ([b"12"] * 90, "\"b'12'\""),
+    ],
+    ids=["dates", "lists", "categories", "bytes"],
+)
+def test_columns_of_parquet_that_are_no_numbers(column, shown, frame, tmp_path):
+    frame.assign(odd=column).to_parquet(tmp_path / "t.parquet")
+    said = refused("fit", tmp_path / "t.parquet", "--target", "species", "--id", "id")
+    assert f"column 'odd' is not numeric: row 0 holds {shown}" in said
+
+
+def test_columns_of_parquet_that_are_numbers(frame, tmp_path):
+    odd = {
+        "decimal": [Decimal(i % 7) for i in range(90)],
+        "text": [str(i % 7) for i in range(90)],
+        "yes": pd.array([True, False] * 45, dtype="boolean"),
+        "whole": pd.array([1, 2] * 45, dtype="Int64"),
+    }
+    frame.assign(**odd).to_parquet(tmp_path / "t.parquet")
+    fit(tmp_path, "t.parquet", "--estimator", "rodeo", "--model", tmp_path / "m.corral", "-q")
+    loaded = load_model(tmp_path / "m.corral")
+    numbers = pd.DataFrame(odd).astype(float)
+    expected = RodeoClassifier(random_state=0).fit(
+        pd.concat([frame[NAMES], numbers], axis=1), frame["species"]
+    )
+    assert_array_equal(loaded._training[0], expected._training[0])
+
+
+def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata({"pandas": "{damaged"})
+    pq.write_table(table, tmp_path / "t.parquet")
+    run("predict", folder / "m.corral", tmp_path / "t.parquet", "--out", tmp_path / "o.csv")
+    found = pd.read_csv(tmp_path / "o.csv")["label"].tolist()
+    assert found == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+
+
+def test_labels_look_the_same_in_all_chunks(frame, tmp_path, monkeypatch):
+    """Numbers in the first chunk and a word in the last are all words, with the zeros that they had."""
+    monkeypatch.setattr("corral._tables.CHUNK", 50)
+    labels = [*["01", "2"] * 44, "x", "x"]
+    frame.assign(species=labels).to_csv(tmp_path / "t.csv", index=False)
+    result = fit(tmp_path, "t.csv", "--estimator", "rodeo", "--json")
+    assert json.loads(result.stdout)["rows_by_class"] == {"01": 44.0, "2": 44.0, "x": 2.0}
+
+
+def test_tables_too_small_to_measure_and_targets_that_are_no_classes(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "1,u\n2,v\n" * 2)
+    assert refused("fit", path, "--target", "y") == (
+        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes."
+    )
+    path.write_text("a,y\n" + "".join(f"{i % 5},{i / 7}\n" for i in range(50)))
+    said = refused("fit", path, "--target", "y")
+    assert said == "the target has 50 different values in 50 rows: these are no classes."
+
+
+def test_a_name_like_a_missing_value(tmp_path):
+    (tmp_path / "t.csv").write_text("NA,y\n" + "1,u\n2,v\n3,u\n4,v\n" * 5)
+    result = run("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert json.loads(result.stdout)["variables"] == ["NA"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fit", "none.csv", "-t", "y"), ("fit", "none.csv"), ("fit", "a", "--cv", "x"), ("fly",)]
+)
+def test_errors_as_json(arguments):
+    result = run(*arguments, "--json", code=2)
+    assert result.stdout == ""
+    [(kind, said)] = json.loads(result.stderr).items()
+    assert kind == "error"
+    assert said.endswith(".")
+
+
+def test_out_of_memory_and_full_disks(folder, monkeypatch):
+    def fail(error):
+        def read_header(path):
+            raise error
+
+        monkeypatch.setattr("corral._model_file.read_header", read_header)
+        return refused("info", folder / "m.corral")
+
+    assert fail(MemoryError()) == "there is not enough memory."
+    assert fail(OSError(28, "No space left on device", "m.corral")) == "m.corral: No space left on device."
+    assert fail(ImportError("corral needs this.")) == "corral needs this."
+    missing = ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+    assert fail(missing) == 'matplotlib is not installed: pip install "corral[cli]".'
 
 
 def test_bad_models_and_rows(folder, frame, tmp_path):
     model, table, out = folder / "m.corral", folder / "t.csv", tmp_path / "o.csv"
     assert "there is no file" in refused("predict", tmp_path / "none", table, "--out", out)
-    assert "is not a model of corral" in refused("predict", table, table, "--out", out)
+    assert "is not a model of corral" in refused("predict", folder / "t.tsv", table, "--out", out)
     assert "is not a model of corral" in refused("info", table)
     assert "no folder" in refused("predict", model, table, "--out", tmp_path / "none" / "o.csv")
+    target = ("-t", "species", "--id", "id")
+    assert "no folder" in refused("fit", table, *target, "--model", tmp_path / "none" / "m.corral")
+    assert "not a file that can be replaced" in refused("fit", table, *target, "--report", tmp_path)
     assert "must end in" in refused("predict", model, table, "--out", tmp_path / "o.txt")
     assert "has no column 'colour'" in refused("predict", model, table, "--out", out, "--id", "colour")
     frame[NAMES[1:]].to_csv(tmp_path / "less.csv", index=False)
     assert "has no column 'length'" in refused("predict", model, tmp_path / "less.csv", "--out", out)
-    frame.assign(label=1).to_csv(tmp_path / "l.csv", index=False)
-    assert "cannot be kept" in refused("predict", model, tmp_path / "l.csv", "--out", out, "--id", "label")
     assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
     assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
     save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")
@@ -302,41 +711,25 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("fit",), ("fit", "t.csv"), ("fit", "t.csv", "-t", "y", "--cv", "1"), ("fly",)]
+    "arguments",
+    [("fit",), ("fit", __file__), ("fit", __file__, "-t", "y", "--cv", "1"), ("fly",), ("--fly",)],
 )
 def test_a_command_line_that_makes_no_sense(arguments):
-    assert run(*arguments, code=2).stderr
+    assert refused(*arguments).endswith("--help'.")
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "explain", "info", "sample-size"])
+def test_version_and_help():
+    assert run("--version").stdout == f"corral {corral.__version__}\n"
+    shown = run("--help").stdout
+    assert "corral demo" in shown
+    assert "Exit codes" in shown
+    assert "Classify the rows of a table" in shown
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "explain", "report", "info", "sample-size"])
 def test_help_has_examples(command):
     shown = run(command, "--help").stdout
     assert f"  corral {command} iris" in shown
-
-
-@settings(max_examples=int(os.environ.get("CORRAL_FUZZ", "100")))
-@given(seed=st.integers(0, 2**32))
-def test_damaged_tables_give_a_sentence_or_labels(seed, folder):
-    rng = random.Random(seed)
-    name = rng.choice(["t.csv", "t.tsv", "t.parquet"])
-    content = bytearray((folder / name).read_bytes())
-    for _ in range(rng.randint(1, 5)):
-        content[rng.randrange(len(content))] = rng.choice(
-            [0, 10, 34, 44, 45, 46, 57, 101, rng.randrange(256)]
-        )
-    if rng.random() < 0.3:
-        del content[rng.randrange(len(content)) :]
-    damaged, out = folder / f"damaged{name}", folder / "damaged_labels.csv"
-    damaged.write_bytes(content)
-    out.unlink(missing_ok=True)
-    result = CliRunner().invoke(
-        app, ["predict", str(folder / "m.corral"), str(damaged), "--out", str(out), "-q"]
-    )
-    assert result.exit_code in (0, 1), (name, result.exception)
-    assert out.exists() == (result.exit_code == 0)
-    if result.exit_code == 0:
-        proba = pd.read_csv(out).iloc[:, 1:].to_numpy()
-        assert np.abs(proba.sum(axis=1) - 1.0).max() < 1e-9
 
 
 def test_rows_are_numbered_across_chunks(tmp_path):
@@ -344,6 +737,51 @@ def test_rows_are_numbered_across_chunks(tmp_path):
     (tmp_path / "t.csv").write_text(text)
     assert f"row {CHUNK + 5} holds 'x'" in refused("fit", tmp_path / "t.csv", "-t", "y")
     assert table_columns(tmp_path / "t.csv") == ["a", "y"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("corral ", {"fit", "predict", "explain", "report", "info", "sample-size", "demo"}),
+        ("corral fit --estimator ", {"cv", "rodeo", "lspc"}),
+        ("corral fit --miss", {"--missing"}),
+    ],
+)
+def test_shell_completion(words, expected):
+    answers = complete(words)
+    assert {line.partition("\t")[0] for line in answers} >= expected
+
+
+def complete(words):
+    """What bash is offered; a process of its own, since its environment is what asks."""
+    asked = {"_CORRAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "from corral.cli import app; app(prog_name='corral')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_completion_can_be_installed():
+    assert "_CORRAL_COMPLETE=complete_" in run("--show-completion", "bash").stdout
+
+
+def test_help_does_not_wait_for_the_library():
+    code = "import sys\nfrom corral.cli import app\ntry: app(sys.argv[1:])\n"
+    code += "finally: print(*sys.modules, file=sys.stderr)"
+    for arguments in (["--help"], ["fit", "--help"], ["fit", "--no-such-option"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        )
+        loaded = set(done.stderr.splitlines()[-1].split())
+        assert "typer" in loaded
+        assert not loaded & {"numpy", "numba", "sklearn", "pandas", "rich"}
+
+
+def test_without_the_extra():
+    code = "import sys; sys.modules['typer'] = None; import corral.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == 'error: the command line needs more packages: pip install "corral[cli]"\n'
 
 
 def test_in_a_process_of_its_own(folder, tmp_path):
@@ -354,5 +792,5 @@ def test_in_a_process_of_its_own(folder, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["rows"] == 90
     done = subprocess.run([*command, "--out", tmp_path], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"error: {tmp_path} must end in .csv, .tsv, .parquet, .pq to say what it is.\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {tmp_path} is not a file that can be replaced.\n"

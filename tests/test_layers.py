@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import corral
 
 SOURCE = Path(__file__).parents[1] / "src" / "corral"
 
@@ -27,12 +31,16 @@ ORDER = (
     "_search",
     "_lspc",
     "_sample_size",
+    "_files",
     "_model_file",
     "_tables",
+    "_rows",
     "_evaluate",
     "dask",
     "_display",
     "report",
+    "_console",
+    "_options",
     "cli",
 )
 COMPILERS = ("numba", "llvmlite")
@@ -57,9 +65,11 @@ def imports(tree: ast.Module, package: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_plain(node: ast.stmt) -> bool:
-    """Tell whether a statement imports or sets __all__ or __version__."""
+    """Tell whether a statement of __init__.py imports, or sets the names that a package has."""
     if isinstance(node, ast.Assign):
-        return all(isinstance(t, ast.Name) and t.id in {"__all__", "__version__"} for t in node.targets)
+        names = {"__all__", "__version__", "__getattr__", "__dir__"}
+        targets = [name for t in node.targets for name in (t.elts if isinstance(t, ast.Tuple) else [t])]
+        return all(isinstance(name, ast.Name) and name.id in names for name in targets)
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 
@@ -74,7 +84,7 @@ def violations(source: str, file: str) -> list[str]:
     if layer is None:
         body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
         found += [
-            f"line {node.lineno}: __init__.py holds only its docstring, imports, __all__ and __version__"
+            f"line {node.lineno}: __init__.py holds only its docstring, imports, names and what loads them"
             for node in body
             if not is_plain(node)
         ]
@@ -154,7 +164,7 @@ def test_accepts(file: str, source: str) -> None:
         ("_helpers.py", "", "corral._helpers has no layer: add it to ORDER in tests/test_layers.py"),
         ("helpers/_x.py", "", "corral.helpers has no layer"),
         ("__init__.py", "import os\nif os.name: pass", "line 2: __init__.py holds only"),
-        ("__init__.py", "def __getattr__(name): ...", "__init__.py holds only"),
+        ("__init__.py", "def load(name): ...", "__init__.py holds only"),
         ("__init__.py", "version = '1'", "__init__.py holds only"),
         ("__init__.py", "print('hello')", "__init__.py holds only"),
     ],
@@ -162,3 +172,20 @@ def test_accepts(file: str, source: str) -> None:
 def test_complains(file: str, source: str, complaint: str) -> None:
     [said] = violations(source, file)
     assert complaint in said
+
+
+def test_the_stub_lists_what_it_imports() -> None:
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+    names = sorted(path[-1] for _, path in imports(stub, "corral"))
+    [listed] = [ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign)]
+    assert listed == names == corral.__all__
+
+
+def test_public_names_are_loaded_when_asked_for() -> None:
+    code = (
+        "import sys, corral; assert 'numpy' not in sys.modules; "
+        "from corral import *; assert RodeoClassifier.__module__ == 'corral._classifier'; "
+        "assert set(corral.__all__) <= set(dir(corral)); corral.nothing"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "AttributeError: No corral attribute nothing"

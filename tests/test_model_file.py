@@ -1,24 +1,21 @@
 """Tests of model files: every bit comes back, and no file does any harm."""
 
-import json
 import os
-import random
-import struct
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from corral import (
+    LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -28,6 +25,7 @@ from corral import (
 )
 from corral._model_file import FORMAT, _checksum, read_header
 from corral.datasets import make_shifted_groups
+from forgery import put_together, take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -44,6 +42,7 @@ CLASSIFIERS = [
     RodeoClassifierCV(**SMALL_SEARCH),
     RodeoClassifierCV(scales=["whiten", "rank"], c0s=np.array([1.0]), rules=("zscore",), random_state=0),
 ]
+SPECIES = np.array(["ant", "bee", "cat"])
 LABELS = {
     "int": [1, 2, 5],
     "int8": np.array([1, 2, 5], dtype=np.int8),
@@ -169,6 +168,63 @@ def test_selector_comes_back_whole(data, path):
     assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSPClassifier(alphas=(0.1,), cv=3),
+        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv="loo"),
+        LSPClassifier(scale="standard", centers="all", sigmas=(1.0,), alphas=(0.1,)),
+        LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lspc_comes_back_whole(estimator, weighted, data, queries, path):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y)) if weighted else None
+    model = clone(estimator).fit(X, SPECIES[np.searchsorted([1, 2, 5], y)], sample_weight=weights)
+    loaded = saved(model, path)
+    assert_same(vars(loaded), vars(model))
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_splits_that_no_file_can_hold(data, path):
+    model = LSPClassifier(alphas=(0.1,), cv=StratifiedKFold(3)).fit(*data)
+    with pytest.raises(ValueError, match=r"params\.cv is a StratifiedKFold, which a model file cannot hold"):
+        save_model(model, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("centers_", np.zeros((0, 3)), "centers_ are missing"),
+        ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
+        ("centers_", np.zeros((30, 2)), "centers_ has the shape"),
+        ("dual_coef_", np.full((30, 3), 1e200), "dual_coef_ holds a number"),
+        ("dual_coef_", np.full((30, 3), np.nan), "dual_coef_ holds a number"),
+        ("dual_coef_", np.zeros((29, 3)), "dual_coef_ has the shape"),
+        ("class_count_", -np.ones(3), "class_count_ holds a number"),
+        ("best_params_", {"sigma": 0.0, "alpha": 1.0}, "sigma is not a number between"),
+        ("best_params_", {"sigma": 1.0}, "it has no 'alpha'"),
+        ("best_index_", 2, "best_index_ is not a whole number between 0 and 1"),
+        ("best_score_", 1.5, "best_score_ is not a number between 0 and 1"),
+        ("cv_results_", {"a": [1], "b": [1, 2]}, "cv_results_ has columns of different lengths"),
+    ],
+)
+def test_forged_lspc(name, value, said, data, path):
+    X, y = data
+    save_model(LSPClassifier(sigmas=(0.5, 1.0), alphas=(0.1,), cv=3).fit(X[::3, :3], y[::3]), path)
+    header, arrays = take_apart(path)
+    if isinstance(value, np.ndarray):
+        arrays[f"state/{name}"] = value
+    else:
+        header["state"][name] = value
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: {said}"):
+        load_model(path)
+
+
 def test_class_without_rows_and_partial_fit(data, queries, path):
     X, y = data
     model = RodeoClassifier().partial_fit(X[y < 5], y[y < 5], classes=[1, 2, 5])
@@ -249,15 +305,23 @@ def test_a_failed_save_leaves_the_old_file(data, path, monkeypatch):
     save_model(model, path)
     before = path.read_bytes()
 
-    def fail(arrays, file, metadata):
-        file.write_bytes(b"half")
+    def fail(file, content):
+        with file.open("wb") as opened:
+            opened.write(content[:99])
         raise OSError("disk full")
 
-    monkeypatch.setattr("safetensors.numpy.save_file", fail)
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
     with pytest.raises(OSError, match="disk full"):
         save_model(model, path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_others_may_read_the_file_as_any_other(data, path):
+    save_model(RodeoClassifier().fit(*data), path)
+    plain = path.with_name("plain")
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
 
 
 def test_without_safetensors(data, path, monkeypatch):
@@ -286,27 +350,6 @@ def file(data, tmp_path_factory):
     return path
 
 
-def take_apart(file):
-    content = file.read_bytes()
-    (n,) = struct.unpack("<Q", content[:8])
-    head = json.loads(content[8 : 8 + n])
-    metadata = head.pop("__metadata__")
-    kinds = {"F64": np.float64, "I64": np.int64, "BOOL": np.bool_}
-    arrays = {}
-    for name, entry in head.items():
-        low, high = entry["data_offsets"]
-        data = content[8 + n + low : 8 + n + high]
-        arrays[name] = np.frombuffer(data, kinds[entry["dtype"]]).reshape(entry["shape"]).copy()
-    return json.loads(metadata["corral"]), arrays
-
-
-def put_together(path, header, arrays):
-    """A forged file: its checksum holds."""
-    text = json.dumps(header)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, path, {"corral": text, "sha256": _checksum(text, arrays)})
-
-
 def test_truncated_anywhere(file, path):
     content = file.read_bytes()
     for n in [*range(0, len(content), 97), len(content) - 1]:
@@ -327,6 +370,9 @@ def test_newer_format_and_unknown_estimator(file, path):
         put_together(path, {k: v for k, v in header.items() if k != name}, arrays)
         with pytest.raises(ValueError, match=f"damaged: its header lacks '{name}'"):
             load_model(path)
+    put_together(path, header | {"versions": ["1"]}, arrays)
+    with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
+        load_model(path)
 
 
 def test_file_taken_apart_and_put_together_loads(file, path, queries):
@@ -335,8 +381,6 @@ def test_file_taken_apart_and_put_together_loads(file, path, queries):
     assert_array_equal(load_model(path).predict_proba(queries[:, :3]), expected)
 
 
-# CORRAL_FUZZ=10000 takes a few minutes.
-N_FILES = int(os.environ.get("CORRAL_FUZZ", "1000"))
 WINNER = "state/best_estimator/state"
 
 
@@ -386,89 +430,6 @@ def test_forged_parameters(params, said, file, path):
     put_together(path, header | {"params": header["params"] | params}, arrays)
     with pytest.raises(ValueError, match=f"is damaged: .*{said}"):
         load_model(path)
-
-
-def test_damaged_files(file, path, queries):
-    """One to four bytes changed, anywhere: an error, or the same model where a space became a tab."""
-    rng = np.random.default_rng(0)
-    whole = file.read_bytes()
-    (n,) = struct.unpack("<Q", whole[:8])
-    expected = load_model(file).predict_proba(queries[:, :3])
-    refused = 0
-    for trial in range(N_FILES):
-        content = bytearray(whole)
-        # Half of them in the header, which is the smaller part and the one that says how to read.
-        places = rng.integers(0, 8 + n if trial % 2 else len(whole), rng.integers(1, 5))
-        for place in np.unique(places):
-            content[place] ^= rng.integers(1, 256)
-        path.write_bytes(content)
-        try:
-            loaded = load_model(path)
-        except ValueError:
-            refused += 1
-        else:
-            assert_array_equal(loaded.predict_proba(queries[:, :3]), expected)
-    assert refused > 0.99 * N_FILES
-
-
-def nodes(tree, path=()):
-    """Paths to all values of a JSON tree."""
-    yield path
-    if isinstance(tree, dict | list):
-        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from nodes(value, (*path, key))
-
-
-def changed(tree, path, value):
-    if not path:
-        return value
-    copy = tree.copy()
-    copy[path[0]] = changed(tree[path[0]], path[1:], value)
-    return copy
-
-
-JUNK = (
-    *(None, True, False, 0, 1, -1, 2, 2**70, -(2**70), 0.0, 0.5, -1.0, 1e300, 1e-300),
-    *(float("nan"), float("inf"), "", "a", "ä\x00", [], {}, [1, 2], {"a": 1}),
-    *("rank", "whiten", "range", "local", "class", "initial", "selected", "separate", "auto"),
-    *({"!array": f"{WINNER}/{name}"} for name in ("X", "codes", "relevant_", "class_prior_")),
-    *({"!tuple": []}, {"!text": ["b", "a"]}, {"!objects": [None]}, {"!float": "nan"}, {"!other": 1}),
-)
-
-
-@settings(max_examples=N_FILES // 4)
-@given(seed=st.integers(0, 2**32))
-def test_forged_headers_give_an_error_or_probabilities(seed, file, queries):
-    rng = random.Random(seed)
-    header, arrays = take_apart(file)
-    for _ in range(rng.choice([1, 1, 2])):
-        header = changed(header, rng.choice([path for path in nodes(header) if path]), rng.choice(JUNK))
-    put_together(file.with_name("forged.corral"), header, arrays)
-    answers(file.with_name("forged.corral"), queries)
-
-
-@settings(max_examples=N_FILES // 4)
-@given(seed=st.integers(0, 2**32))
-def test_forged_numbers_give_an_error_or_probabilities(seed, file, queries):
-    rng = random.Random(seed)
-    header, arrays = take_apart(file)
-    array = arrays[rng.choice(sorted(arrays))].reshape(-1)
-    numbers = [0, 1, 2, -1, 2**62, -(2**62)]
-    if array.dtype.kind == "f":
-        numbers += [1e300, 1e-300, 1e-21, 1e24, 1e11, float("nan"), float("inf")]
-    array[rng.randrange(array.size)] = rng.choice(numbers)
-    put_together(file.with_name("forged.corral"), header, arrays)
-    answers(file.with_name("forged.corral"), queries)
-
-
-def answers(path, queries):
-    """Load and predict; nothing but a ValueError may be raised."""
-    try:
-        proba = load_model(path).predict_proba(queries[:, :3])
-    except ValueError:  # also of a model whose header names or counts other variables
-        return
-    assert np.isfinite(proba).all()
-    assert np.abs(proba.sum(axis=1) - 1.0).max() < 1e-9
 
 
 def test_deeply_nested_header(file, path):

@@ -1,39 +1,9 @@
 """Sparse kernel density classification that explains itself."""
 
-from corral._classifier import EmptySelectionWarning, RodeoClassifier
-from corral._density import RodeoDensity
-from corral._display import (
-    BandwidthDisplay,
-    ExplanationDisplay,
-    RelevanceDisplay,
-    RodeoPathDisplay,
-    SampleSizeDisplay,
-)
-from corral._explain import Explanation
-from corral._lspc import LSPClassifier
-from corral._model_file import load_model, save_model
-from corral._rodeo import RodeoPath
-from corral._sample_size import SampleSizes, estimate_sample_sizes
-from corral._search import RodeoClassifierCV
-from corral._selector import RodeoSelector
+import lazy_loader
 
 __version__ = "0.1.0"
-__all__ = [
-    "BandwidthDisplay",
-    "EmptySelectionWarning",
-    "Explanation",
-    "ExplanationDisplay",
-    "LSPClassifier",
-    "RelevanceDisplay",
-    "RodeoClassifier",
-    "RodeoClassifierCV",
-    "RodeoDensity",
-    "RodeoPath",
-    "RodeoPathDisplay",
-    "RodeoSelector",
-    "SampleSizeDisplay",
-    "SampleSizes",
-    "estimate_sample_sizes",
-    "load_model",
-    "save_model",
-]
+
+# The public names stand in __init__.pyi, for type checkers as well. A module is loaded when one of its names
+# is first asked for, or `corral --help` would wait for scikit-learn and numba.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 Floats = NDArray[np.float64]
 
 _N_BINS = 10
+# So many values, most of them in one row only, are measurements.
+_MANY = 20
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,14 @@ class Scores:
     log_loss : mean of minus the logarithm of the right class's probability.
     calibration_error : mean distance between the probability of the label and how often it is right.
     accuracy_by_class : share of the rows of each class that get its label.
+    standard_error : of the accuracy, for rows drawn at random; the choice of training rows not counted.
     """
 
     accuracy: float
     log_loss: float
     calibration_error: float
     accuracy_by_class: dict[str, float]
+    standard_error: float
 
 
 def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) -> Any:
@@ -42,14 +47,26 @@ def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) ->
         raise ValueError(
             f"the target must hold at least two classes, got one class: {classes.tolist()[0]!r}."
         )
+    if classes.size > max(_MANY, 0.5 * y.size):
+        raise ValueError(
+            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
+        )
     needed = cv or 2
-    if counts.min() < needed:
+    least = int(counts.min())
+    if least < needed:
         label = classes.tolist()[int(counts.argmin())]
         raise ValueError(
-            f"class {label!r} has {counts.min()} rows, fewer than the {needed} needed to hold some out."
+            f"class {label!r} has {least} row{'s' * (least > 1)}, fewer than the {needed} needed to hold "
+            "some out."
         )
     if cv is not None:
         return StratifiedKFold(cv, shuffle=True, random_state=seed)
+    n_test = math.ceil(test_size * y.size)
+    if not classes.size <= n_test <= y.size - classes.size:
+        raise ValueError(
+            f"a share of {test_size:g} held out is {n_test} of {y.size} rows; both parts need a row of each "
+            f"of the {classes.size} classes."
+        )
     return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
 
 
@@ -80,36 +97,50 @@ class HeldOut:
     def scores(self) -> Scores:
         """How good it was."""
         found = self.labels
+        accuracy = float(accuracy_score(self.truth, found))
         return Scores(
-            float(accuracy_score(self.truth, found)),
+            accuracy,
             float(log_loss(self.truth, self.proba, labels=self.classes)),
             calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
             {
                 str(label): float(np.mean(found[self.truth == label] == label))
                 for label in np.unique(self.truth).tolist()
             },
+            math.sqrt(accuracy * (1.0 - accuracy) / len(found)),
         )
 
 
 def held_out_predictions(
-    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, advance: Callable[[int], None]
+    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, told: Callable[[str], None]
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
 
-    `advance` is called after each fit.
+    `told` is told of each fit before it begins.
     """
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
-    for train, test in split.split(np.empty(len(y)), y):
+    for k, (train, test) in enumerate(split.split(np.empty(len(y)), y), start=1):
         right.append(y[test])
         for name, classifier in classifiers.items():
+            told(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
             fitted = clone(classifier).fit(X.iloc[train], y[train])
             parts[name].append(fitted.predict_proba(X.iloc[test]))
-            advance(1)
     truth = np.concatenate(right)
     return {
         name: HeldOut(np.unique(y), truth, np.concatenate(of_splits)) for name, of_splits in parts.items()
     }
+
+
+def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
+    """Predictions of the rows that are no training rows; None where none is known to be new.
+
+    A classifier that does not keep its training rows may have seen all.
+    """
+    if not hasattr(fitted, "_training"):
+        return None
+    seen = {row.tobytes() for row in fitted._training[0]}
+    new = np.array([row.tobytes() not in seen for row in X.to_numpy(np.float64)])
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new])) if new.any() else None
 
 
 def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:

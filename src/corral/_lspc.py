@@ -200,12 +200,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         weights = check_sample_weight(sample_weight, len(rows))
-        sigmas = check_numbers("sigmas", self.sigmas, 1e-10, 1e10)
-        alphas = check_numbers("alphas", self.alphas, 1e-10, 1e10)
-        check_choice("centers", self.centers, ("class", "all"))
-        check_choice("scale", self.scale, ("range", "standard", "rank", None))
-        check_n_jobs(self.n_jobs)
-        max_centers = check_integer("max_centers", self.max_centers)
+        sigmas, alphas, max_centers = self._check_parameters()
         kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
         classes, codes = check_classes(labels[kept])
         counts = np.ones(kept.size) if weights is None else np.clip(weights[kept], *_WEIGHTS)
@@ -246,9 +241,20 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             for of_selection in ("cv_results_", "best_index_", "best_score_"):
                 self.__dict__.pop(of_selection, None)  # of an earlier fit
         self.classes_ = classes
-        self.class_count_ = np.bincount(codes, counts)
+        self.class_count_ = np.bincount(codes, counts).astype(np.float64, copy=False)
         self._scale = scale
         return self
+
+    def _check_parameters(self) -> tuple[Floats, Floats, int]:
+        """Refuse bad parameters; return widths, regularisers and the number of centres."""
+        check_choice("centers", self.centers, ("class", "all"))
+        check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_n_jobs(self.n_jobs)
+        return (
+            check_numbers("sigmas", self.sigmas, 1e-10, 1e10),
+            check_numbers("alphas", self.alphas, 1e-10, 1e10),
+            check_integer("max_centers", self.max_centers),
+        )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class of each row.

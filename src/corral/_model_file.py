@@ -11,11 +11,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from corral._classes import LabelledRows
 from corral._classifier import RodeoClassifier
 from corral._density import RodeoDensity
+from corral._files import check_readable, replacing
+from corral._lspc import LSPClassifier
 from corral._rodeo import ClassDensity, ClassRows, Floats, Integers
 from corral._scale import Scale
 from corral._search import _SHARED, RodeoClassifierCV
@@ -43,6 +43,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _BANDWIDTHS = (1e-21, 1e11)
 _LARGEST_MIXING = 1e24
+_LARGEST_COEFFICIENT = 1e150
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -50,7 +51,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity or RodeoSelector
+    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept.
     path : str or path
         The file; one that is there is replaced when the new one is complete. Any name will do; the
@@ -64,7 +65,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
     variables, and the versions that wrote it; a checksum covers it all. Classifiers keep their training
-    rows in it, since class densities are made of them.
+    rows in it, since class densities are made of them; `LSPClassifier` keeps its centres.
 
     Examples
     --------
@@ -99,7 +100,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(header, allow_nan=False)
     with replacing(path) as part:
-        safetensors.numpy.save_file(arrays, part, {"corral": text, "sha256": _checksum(text, arrays)})
+        # Not by save_file, whose files no one else may read.
+        part.write_bytes(safetensors.numpy.save(arrays, {"corral": text, "sha256": _checksum(text, arrays)}))
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -145,35 +147,13 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {name: value for name, value in header.items() if name != "state"}
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file to write to, which takes the place of `path` when all went well, and is gone otherwise."""
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a file that can be replaced.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} to.")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-        with part.open("rb") as written:
-            os.fsync(written.fileno())  # or a power cut could leave the new name on an empty file
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 # Reading
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a file whose checksum holds."""
     safetensors = _import_safetensors()
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {path}.")
-    if not file.is_file():
-        raise ValueError(f"{path} is not a file.")
+    file = check_readable(path)
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
@@ -184,6 +164,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArr
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} is not a model of corral, or cut short: {error}.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
     if _checksum(text, arrays) != metadata.get("sha256"):
         raise ValueError(f"{path} is damaged: its checksum does not hold.")
     # A byte that is neither 0 nor 1 counts as true in some places of numpy and as its value in others.
@@ -207,6 +189,8 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     missing = {"params", "n_features_in_", "feature_names_in_", "state", "versions"} - header.keys()
     if missing:
         raise ValueError(f"{path} is damaged: its header lacks {sorted(missing)[0]!r}.")
+    if not isinstance(header["versions"], dict):
+        raise ValueError(f"{path} is damaged: versions is not a table of values.")
     return dict(header)
 
 
@@ -360,6 +344,12 @@ class _State:
             raise ValueError(f"{name} is not a number between {low:g} and {high:g}")
         return found
 
+    def integer(self, name: str, low: int, high: int) -> int:
+        found = self._values[name]
+        if not isinstance(found, int) or isinstance(found, bool) or not low <= found <= high:
+            raise ValueError(f"{name} is not a whole number between {low} and {high}")
+        return found
+
     def boolean(self, name: str) -> bool:
         found = self._values[name]
         if not isinstance(found, bool):
@@ -370,6 +360,13 @@ class _State:
         found = self._values[name]
         if not isinstance(found, dict):
             raise ValueError(f"{name} is not a table of values")
+        return found
+
+    def columns(self, name: str) -> dict[str, Any]:
+        """Results of a search: columns of one length."""
+        found = self.table(name)
+        if len({len(column) for column in found.values()}) != 1:
+            raise ValueError(f"{name} has columns of different lengths")
         return found
 
     def labels(self, name: str) -> NDArray[Any]:
@@ -545,9 +542,7 @@ def _restore_search(model: RodeoClassifierCV, state: _State, d: int) -> None:
     model.best_estimator_ = winner
     model._training = winner._training
     model.best_params_ = state.table("best_params_")
-    model.cv_results_ = state.table("cv_results_")
-    if len({len(column) for column in model.cv_results_.values()}) != 1:
-        raise ValueError("cv_results_ has columns of different lengths")
+    model.cv_results_ = state.columns("cv_results_")
     for name in _SCORES:
         setattr(model, name, state.number(name, 0.0))
     for name in _SHARED:
@@ -590,6 +585,41 @@ def _restore_selector(model: RodeoSelector, state: _State, d: int) -> None:
     model.zscores_ = state.floats("zscores_", (k, d))
 
 
+def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
+    learnt = ("classes_", "class_count_", "centers_", "dual_coef_", "best_params_", *_CHOSEN)
+    return {
+        "scale": _pack_scale(model._scale),
+        **{name: getattr(model, name) for name in learnt if hasattr(model, name)},
+    }
+
+
+# Only where there was something to choose.
+_CHOSEN = ("cv_results_", "best_index_", "best_score_")
+
+
+def _restore_lspc(model: LSPClassifier, state: _State, d: int) -> None:
+    model._check_parameters()
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.class_count_ = state.floats("class_count_", (k,), 0.0)
+    model.centers_ = state.floats("centers_", (None, d), -1e100, 1e100)
+    if len(model.centers_) < 1:
+        raise ValueError("centers_ are missing")
+    model.dual_coef_ = state.floats(
+        "dual_coef_", (len(model.centers_), k), -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT
+    )
+    chosen = state.part("best_params_")
+    model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
+    model._scale = _restore_scale(state.part("scale"), d)
+    if model._scale.mixing is not None:
+        raise ValueError("the scale is not one of LSPClassifier")
+    if "cv_results_" in state:
+        model.cv_results_ = state.columns("cv_results_")
+        n_tried = len(next(iter(model.cv_results_.values())))
+        model.best_index_ = state.integer("best_index_", 0, n_tried - 1)
+        model.best_score_ = state.number("best_score_", 0.0, 1.0)
+
+
 class _Kind(NamedTuple):
     """An estimator that files can hold.
 
@@ -612,5 +642,6 @@ _KINDS = {
         _Kind(RodeoClassifierCV, _pack_search, _restore_search),
         _Kind(RodeoDensity, _pack_density, _restore_rodeo_density),
         _Kind(RodeoSelector, _pack_selector, _restore_selector),
+        _Kind(LSPClassifier, _pack_lspc, _restore_lspc),
     )
 }

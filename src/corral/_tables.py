@@ -5,8 +5,9 @@ Rows are counted from 0, as in pandas and in `explain`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._model_file import replacing
+from corral._files import check_readable, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +27,14 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
+# In fewer rows a column may well be in order by chance.
+_ENOUGH = 10
+_CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]$")
+
 
 def table_columns(path: Path) -> list[str]:
     """Names of the columns; two of the same name are refused."""
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}.")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file.")
+    check_readable(path)
     if _is_parquet(path):
         with _sentences(path):
             names = [str(name) for name in _open_parquet(path).schema_arrow.names]
@@ -40,24 +42,48 @@ def table_columns(path: Path) -> list[str]:
         import pandas as pd
 
         with _sentences(path):
-            first = pd.read_csv(path, header=None, nrows=1, **_csv_options(path, str))
+            first = pd.read_csv(path, header=None, nrows=1, keep_default_na=False, **_csv_options(path, str))
+        other = next((mark for mark in ";\t|," if mark in str(first.iloc[0, 0])), None)
+        if first.shape[1] == 1 and other:
+            expected = _SEPARATORS[path.suffix.lower()]
+            raise ValueError(f"{path} seems to be separated by {other!r} and not by {expected!r}.")
         # As pandas calls a column without a name.
-        names = first.iloc[0].fillna(pd.Series([f"Unnamed: {i}" for i in first.columns])).tolist()
+        names = [name or f"Unnamed: {i}" for i, name in enumerate(first.iloc[0].tolist())]
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise ValueError(f"{path} has the column {twice[0]!r} twice: give every column a name of its own.")
     return names
 
 
-def read_chunks(path: Path, columns: Sequence[str], *, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-    """Some columns, chunk by chunk, with rows numbered on; those `as_text` as they stand in a CSV file."""
-    missing = [name for name in dict.fromkeys((*columns, *as_text)) if name not in table_columns(path)]
+def read_chunks(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    as_text: Sequence[str] = (),
+    verbatim: Sequence[str] = (),
+    na_values: Sequence[str] = (),
+    told: Callable[[float], None] = lambda share: None,
+) -> Iterator[pd.DataFrame]:
+    """Some columns, chunk by chunk, with rows numbered on.
+
+    Parameters
+    ----------
+    path : the table.
+    columns : which ones, besides those of `as_text` and `verbatim`.
+    as_text : columns of which CSV files give the text, or nothing where a value is missing.
+    verbatim : the same, but "NA" is a name like any other.
+    na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
+    told : is told the share of the file that has been read, after each chunk.
+    """
+    present = table_columns(path)
+    wanted = list(dict.fromkeys((*columns, *as_text, *verbatim)))
+    missing = [name for name in wanted if name not in present]
     if missing:
         raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}.")
-    wanted = list(dict.fromkeys((*columns, *as_text)))
     start = 0
     with _sentences(path):
-        for chunk in (_parquet_chunks if _is_parquet(path) else _csv_chunks)(path, wanted, as_text):
+        read = _parquet_chunks if _is_parquet(path) else _csv_chunks
+        for chunk in read(path, wanted, {*as_text, *verbatim}, _markers(wanted, verbatim, na_values), told):
             chunk.index = range(start, start + len(chunk))
             start += len(chunk)
             yield chunk[wanted]
@@ -65,11 +91,11 @@ def read_chunks(path: Path, columns: Sequence[str], *, as_text: Sequence[str] = 
         raise ValueError(f"{path} has no rows.")
 
 
-def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of all rows."""
+def read_table(path: Path, columns: Sequence[str], **options: Any) -> pd.DataFrame:
+    """Some columns of all rows; the options are those of `read_chunks`."""
     import pandas as pd
 
-    return pd.concat(read_chunks(path, columns))
+    return pd.concat(read_chunks(path, columns, **options))
 
 
 def is_unnamed(column: str) -> bool:
@@ -82,41 +108,103 @@ def numeric_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if table[name].dtype.kind in "biuf"]
 
 
-def as_numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The table as finite floats; text, missing and infinite values are refused, the first one named."""
+def identifier_columns(table: pd.DataFrame) -> list[str]:
+    """Numeric columns that seem to name rows: whole numbers, all different, in order or called id."""
+    found = []
+    for name in table.columns:
+        values = table[name].to_numpy(np.float64)
+        if (values != np.round(values)).any() or np.unique(values).size < len(values):
+            continue
+        steps = np.diff(values)
+        in_order = len(values) >= _ENOUGH and ((steps > 0.0).all() or (steps < 0.0).all())
+        if in_order or _CALLED_ID.search(name):
+            found.append(name)
+    return found
+
+
+def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which rows lack a value in some column."""
+    lacking: NDArray[np.bool_] = table.isna().to_numpy().any(axis=1)
+    return lacking
+
+
+def as_numbers(table: pd.DataFrame, path: Path, *, if_text: str = "", if_missing: str = "") -> pd.DataFrame:
+    """The table as finite floats; text, missing and infinite values are refused, the first one named.
+
+    `if_text` and `if_missing` end the sentence: what can be done about it.
+    """
     import pandas as pd
 
+    columns: dict[str, Any] = {}
     for name in table.columns:
         column = table[name]
-        numbers = pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "biuf" else column
         missing = column.isna()
-        text = numbers.isna() & ~missing
+        numbers = _numbers(column)
+        text = np.isnan(numbers) & ~missing.to_numpy()
         if text.any():
-            row = text.idxmax()
-            raise ValueError(
-                f"{path}: column {name!r} is not numeric: row {row} holds {str(column[row])[:40]!r}."
-            )
+            held = column[text]
+            said = f"{path}: column {name!r} is not numeric: row {held.index[0]} holds {_shown(held.iloc[0])}"
+            advice = [if_text] if if_text else []
+            if if_missing and _is_marker(held):
+                advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
+            raise ValueError("; ".join([said, *advice]) + ".")
         if missing.any():
+            n = int(missing.sum())
             raise ValueError(
-                f"{path}: column {name!r} has {missing.sum()} missing values, the first in row "
-                f"{missing.idxmax()}: fill them in or leave these rows out."
+                f"{path}: column {name!r} has {n} missing value{'s' * (n > 1)}, "
+                f"the first in row {missing.idxmax()}: fill {'them' if n > 1 else 'it'} in"
+                + (f", or {if_missing}." if if_missing else ".")
             )
-        infinite = np.isinf(numbers.astype(np.float64))
-        if infinite.any():
-            raise ValueError(f"{path}: column {name!r} is infinite in row {infinite.idxmax()}.")
-    return table.astype(np.float64)
+        if np.isinf(numbers).any():
+            raise ValueError(
+                f"{path}: column {name!r} is infinite in row {table.index[np.isinf(numbers).argmax()]}."
+            )
+        columns[name] = numbers
+    return pd.DataFrame(columns, index=table.index)
 
 
-def as_labels(column: pd.Series[Any], path: Path) -> NDArray[Any]:
-    """Classes of the rows: numbers and yes or no stay what they are, all else is text."""
+def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """A column as floats, NaN where there is none."""
+    import pandas as pd
+
+    if column.dtype.kind not in "biuf":
+        # As text, or dates would become numbers; yes and no are numbers.
+        column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
+        column = pd.to_numeric(column, errors="coerce")
+    numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
+    return numbers
+
+
+def _is_marker(texts: pd.Series[Any]) -> bool:
+    """Whether what stands among numbers may mean that there is none: one text, and repeated or no word."""
+    distinct = texts.astype(str).unique()
+    return len(distinct) == 1 and (len(texts) > 1 or not any(map(str.isalnum, distinct[0])))
+
+
+def as_labels(column: pd.Series[Any], path: Path, *, if_missing: str = "") -> NDArray[Any]:
+    """Classes of the rows: numbers and yes or no stay what they are, all else is text.
+
+    `if_missing` ends the sentence that refuses a missing one: what can be done about it.
+    """
     missing = column.isna()
     if missing.any():
+        n = int(missing.sum())
         raise ValueError(
-            f"{path}: the target {column.name!r} is missing in {missing.sum()} rows, the first of them "
-            f"row {missing.idxmax()}."
+            f"{path}: the target {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
+            f"row {missing.idxmax()}: fill it in" + (f", or {if_missing}." if if_missing else ".")
         )
-    labels: NDArray[Any] = column.to_numpy()
+    labels: NDArray[Any] = (column if _is_parquet(path) else _inferred(column)).to_numpy()
     return labels if labels.dtype.kind in "biuf" else np.array([str(label) for label in labels])
+
+
+def _inferred(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Text of a CSV file as what it looks like; of the whole column, since chunks may look different."""
+    import pandas as pd
+
+    if column.isin(["True", "False"]).all():
+        return column == "True"
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if np.isfinite(_numbers(numbers)).all() else column
 
 
 @contextmanager
@@ -168,36 +256,83 @@ def _sentences(path: Path) -> Iterator[None]:
     except EmptyDataError:
         raise ValueError(f"{path} is empty.") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}).") from None
+        raise ValueError(
+            f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}): save it as UTF-8."
+        ) from None
     except ParserError as error:
-        said = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        said = str(error).removeprefix("Error tokenizing data. C error: ").strip().removesuffix(".")
         raise ValueError(f"{path} is not a proper table: {said}.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _finite(texts: Sequence[str]) -> list[float]:
+    """Those that are numbers."""
+    import pandas as pd
+
+    numbers = _numbers(pd.Series(texts, dtype=object))
+    return [float(number) for number in numbers[np.isfinite(numbers)]]
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value)[:40])
+
+
+def _markers(
+    columns: Sequence[str], verbatim: Sequence[str], na_values: Sequence[str]
+) -> dict[str, list[str]]:
+    """What stands for a missing value, by column."""
+    return {name: [*_MISSING, *na_values] for name in columns if name not in verbatim}
 
 
 def _csv_options(path: Path, kind: Any = None) -> dict[str, Any]:
     return {"sep": _SEPARATORS[path.suffix.lower()], "encoding": "utf-8-sig", "dtype": kind}
 
 
-def _csv_chunks(path: Path, columns: Sequence[str], as_text: Sequence[str]) -> Iterator[pd.DataFrame]:
+def _csv_chunks(
+    path: Path,
+    columns: Sequence[str],
+    as_text: Collection[str],
+    markers: Mapping[str, list[str]],
+    told: Callable[[float], None],
+) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    # Only where numbers or classes are read: an identifier "NA" is a name like any other.
-    missing = {name: _MISSING for name in columns if name not in as_text}
-    options = _csv_options(path, dict.fromkeys(as_text, str)) | {
-        "na_values": missing,
-        "keep_default_na": False,
-    }
+    options = _csv_options(path, dict.fromkeys(as_text, str))
+    options |= {"na_values": dict(markers), "keep_default_na": False}
+    size = max(path.stat().st_size, 1)
     # All columns: with usecols pandas would cut rows that are too long, without a word.
-    with pd.read_csv(path, chunksize=CHUNK, low_memory=False, **options) as chunks:
+    with path.open("rb") as file, pd.read_csv(file, chunksize=CHUNK, low_memory=False, **options) as chunks:
         for chunk in chunks:
             if not isinstance(chunk.index, pd.RangeIndex):
                 raise ValueError(f"{path} is not a proper table: rows have more fields than there are names.")
             yield chunk
+            told(file.tell() / size)
 
 
-def _parquet_chunks(path: Path, columns: Sequence[str], as_text: Sequence[str]) -> Iterator[pd.DataFrame]:
-    for batch in _open_parquet(path).iter_batches(CHUNK, columns=list(columns)):
-        yield batch.to_pandas()
+def _parquet_chunks(
+    path: Path,
+    columns: Sequence[str],
+    as_text: Collection[str],
+    markers: Mapping[str, list[str]],
+    told: Callable[[float], None],
+) -> Iterator[pd.DataFrame]:
+    import pyarrow as pa
+
+    file, done = _open_parquet(path), 0
+    try:
+        for batch in file.iter_batches(CHUNK, columns=list(columns)):
+            # Without what pandas has noted in the file, which may be damaged.
+            chunk = batch.replace_schema_metadata(None).to_pandas()
+            for name, texts in markers.items():
+                column = chunk[name]
+                numeric = column.dtype.kind in "biuf"
+                chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
+            done += len(chunk)
+            yield chunk
+            told(done / max(file.metadata.num_rows, done))
+    except pa.ArrowException as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
 
 
 def _open_parquet(path: Path) -> Any:
@@ -207,4 +342,8 @@ def _open_parquet(path: Path) -> Any:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {error}.") from None
+        raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].removesuffix(".")

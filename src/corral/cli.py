@@ -1,79 +1,120 @@
-"""The command line: reads tables and models, calls the library, prints what it says."""
+"""The command line: reads tables and models, calls the library, and has `_console` print what it says.
+
+Only what `--help` needs is imported here; a command imports the rest when it runs.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from enum import StrEnum
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
-import joblib
-import numpy as np
-import typer
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-from sklearn.dummy import DummyClassifier
-from sklearn.naive_bayes import GaussianNB
+try:
+    import typer
+except ModuleNotFoundError:
+    raise SystemExit('error: the command line needs more packages: pip install "corral[cli]"') from None
 from typer.core import TyperGroup
 
-from corral._classifier import RodeoClassifier
-from corral._evaluate import held_out_predictions, splitter
-from corral._explain import Explanation
-from corral._model_file import load_model, read_header, save_model
-from corral._rodeo import progress
-from corral._sample_size import Allocation, estimate_sample_sizes
-from corral._search import RodeoClassifierCV
-from corral._tables import (
-    as_labels,
-    as_numbers,
-    is_unnamed,
-    numeric_columns,
-    read_chunks,
-    read_table,
-    table_columns,
-    writing_table,
+from corral._files import check_different
+from corral._options import (
+    AllocationName,
+    AsJson,
+    Drop,
+    EstimatorName,
+    Ids,
+    Jobs,
+    Missing,
+    MissingRows,
+    ModelPath,
+    NaValues,
+    NumericOnly,
+    Quiet,
+    Seed,
+    TablePath,
+    Target,
+    output,
 )
-from corral.datasets import make_ten_groups
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
-# Codes of the exit: 0 if all went well; 2, Typer's own, for a command line that makes no sense.
-USER_ERROR = 1
+    from corral._console import Output
+    from corral._sample_size import SampleSizes
 
-_MOST_NAMED = 12
+# Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
+USER_ERROR = 2
+
+_PLOTS = (".png", ".svg", ".pdf")
+
+# Typer publishes only this kind of it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class _Commands(TyperGroup):
     """Commands whose errors are one sentence on the standard error stream."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember how to speak, before anything can go wrong."""
+        ctx.meta["json"] = "--json" in args
+        ctx.meta["quiet"] = "--quiet" in args or "-q" in args
+        help_is_the_answer = not args
+        try:
+            rest: list[str] = super().parse_args(ctx, args)
+        except _UsageError as error:
+            if help_is_the_answer:
+                raise
+            _say("error", _sentence(error), as_json=ctx.meta["json"])
+            raise typer.Exit(USER_ERROR) from None
+        return rest
+
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what it warns of is told like its errors."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        """Run a command; what it warns of is told at once, each sentence once."""
+        told: set[str] = set()
+
+        def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+            if not ctx.meta["quiet"] and str(message) not in told:
+                told.add(str(message))
+                _say("note", str(message), as_json=ctx.meta["json"])
+
+        with warnings.catch_warnings():
+            warnings.showwarning = tell
+            warnings.simplefilter("ignore")
+            for category in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("always", category)
             try:
                 return super().invoke(ctx)
-            except (ImportError, MemoryError, OSError, ValueError) as error:
-                _fail(str(error) or type(error).__name__)
-            finally:
-                for message in dict.fromkeys(str(warning.message) for warning in caught):
-                    _say_error(f"note: {message}")
+            except BrokenPipeError:  # whoever reads the answer has had enough
+                raise
+            except (ImportError, MemoryError, OSError, ValueError, _UsageError) as error:
+                if isinstance(error, ImportError) and (error.name or "").startswith("corral"):
+                    raise  # no extra of it is missing, but a part
+                _say("error", _sentence(error), as_json=ctx.meta["json"])
+        raise typer.Exit(USER_ERROR)
 
 
-def _fail(message: str) -> NoReturn:
-    _say_error(f"error: {message}")
-    raise typer.Exit(USER_ERROR)
+def _say(kind: str, message: str, *, as_json: bool) -> None:
+    """One line on the standard error stream: words, or an object of JSON."""
+    sentence = " ".join(message.split())
+    typer.echo(json.dumps({kind: sentence}) if as_json else f"{kind}: {sentence}", err=True)
 
 
-def _say_error(message: str) -> None:
-    typer.echo(" ".join(message.split()), err=True)
+def _sentence(error: Exception) -> str:
+    """What went wrong, for people."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory."
+    if isinstance(error, ModuleNotFoundError):
+        return f'{error.name} is not installed: pip install "corral[cli]".'
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'a file'}: {error.strerror}."
+    if isinstance(error, _UsageError):
+        context = getattr(error, "ctx", None)
+        said = str(getattr(error, "format_message", error.__str__)()).removesuffix(".")
+        return f"{said}." if context is None else f"{said}: see '{context.command_path} --help'."
+    return str(error) or f"{type(error).__name__}."
 
 
 app = typer.Typer(
@@ -83,45 +124,56 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Classify the rows of a table; see which variables describe each class and why a row got its label.",
-    epilog="\b\nStart with:\n  corral demo\n  corral fit iris.csv --target species --model iris.corral",
+    epilog="\b\nStart with:\n  corral demo\n"
+    "  corral fit iris.csv --target species --model iris.corral --report iris.html\n\n"
+    "\b\nExit codes:\n  0    done\n"
+    "  2    the command line, a table or a model is not right; no file is left half written\n"
+    "  130  stopped by Ctrl-C\n\n"
+    "With --json, errors and notes are JSON as well, one object per line on the standard error stream.",
 )
 
 
-class EstimatorName(StrEnum):
-    """What `corral fit` can fit."""
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
 
-    cv = "cv"
-    rodeo = "rodeo"
+        typer.echo(f"corral {version('corral')}")
+        raise typer.Exit
 
 
-_TABLE_HELP = "Table with column names: .csv, .tsv or .parquet."
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP)]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.")]
-Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", "--id", metavar="COLUMN", help="Column that is no variable; may be repeated."),
-]
-NumericOnly = Annotated[bool, typer.Option("--numeric-only", help="Leave columns out that are not numeric.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.", min=0, max=2**32 - 1)]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no tables.")]
+@app.callback()
+def _shared(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command(
+    short_help="Fit a classifier and measure it on held-out rows.",
     epilog="\b\nExamples:\n  corral fit iris.csv --target species\n"
-    "  corral fit iris.csv -t species --cv 5 --drop flower_id --model iris.corral"
+    "  corral fit iris.csv -t species --id flower_id --cv 5 --model iris.corral --report iris.html\n"
+    "  corral fit iris.csv -t species --missing drop-rows --na-values '?'",
 )
 def fit(
     table: TablePath,
     target: Target,
     model: Annotated[
-        Path | None, typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.")
+        Path | None,
+        typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.", callback=output),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", "-r", metavar="FILE.html", help="Write a report to this file.", callback=output
+        ),
     ] = None,
     estimator: Annotated[
         EstimatorName,
-        typer.Option(help="cv chooses units, bandwidths and variables itself; rodeo is the paper's rule."),
+        typer.Option(
+            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, lspc its rival."
+        ),
     ] = EstimatorName.cv,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
@@ -129,8 +181,11 @@ def fit(
     cv: Annotated[
         int | None, typer.Option(help="Hold out each of so many parts in turn instead.", min=2)
     ] = None,
+    ids: Ids = None,
     drop: Drop = None,
     numeric_only: NumericOnly = False,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -140,64 +195,89 @@ def fit(
 
     The model, and the variables shown, are those of all rows; the scores are those of held-out rows.
     """
-    X, y = _training_rows(table, target, drop or [], numeric_only, quiet)
-    chosen: Any = (
-        RodeoClassifierCV(random_state=seed)
-        if estimator is EstimatorName.cv
-        else RodeoClassifier(random_state=seed)
-    )
+    from dataclasses import asdict
+
+    from sklearn.dummy import DummyClassifier
+    from sklearn.naive_bayes import GaussianNB
+
+    from corral._console import Output, describe, description, score_table
+    from corral._evaluate import held_out_predictions, splitter
+    from corral._model_file import save_model
+    from corral._rows import Asked, training_rows
+
+    out = Output(as_json, quiet)
+    check_different(table, model, report)
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
+    split = splitter(y, test_size=test_size, cv=cv, seed=seed)
+    chosen = _estimator(estimator, seed, out)
+    name = type(chosen).__name__
     classifiers = {
-        type(chosen).__name__: chosen,
+        name: chosen,
         "Gaussian naive Bayes": GaussianNB(),
         "most frequent class": DummyClassifier(strategy="prior"),
     }
-    split = splitter(y, test_size=test_size, cv=cv, seed=seed)
     n_fits = len(classifiers) * split.get_n_splits() + 1
-    with _threads(jobs), progress(n_fits, "Fit and measure", _bars(quiet)) as advance:
-        held_out = held_out_predictions(classifiers, X, y, split, advance)
+    with _threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as told:
+        held_out = held_out_predictions(classifiers, X, y, split, told)
+        told(f"{name} with all rows")
         fitted = chosen.fit(X, y)
-        advance(1)
+    for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
+        if hasattr(each, "verbose"):
+            each.verbose = 0  # its bars were for the fit
     if model is not None:
         save_model(fitted, model)
+    if report is not None:
+        from corral.report import write_report
 
-    scores = {name: of_name.scores() for name, of_name in held_out.items()}
-    n_test = len(next(iter(held_out.values())).truth)
-    measured_on = f"{cv} parts in turn" if cv else f"{n_test} of {len(y)} rows"
-    result = {
-        "table": str(table),
-        "target": target,
-        "rows": len(y),
-        "held_out": measured_on,
-        "scores": {name: asdict(of_name) for name, of_name in scores.items()},
-        **_description(fitted),
-        "model": None if model is None else str(model),
-    }
-    if as_json:
-        _print_json(result)
-    elif not quiet:
-        console = _console()
-        shown = Table("held out: " + measured_on, "accuracy", "log loss", "calibration error")
-        for name, of_name in scores.items():
-            of_all = (of_name.accuracy, of_name.log_loss, of_name.calibration_error)
-            shown.add_row(name, *(f"{value:.3f}" for value in of_all))
-        console.print(shown)
-        _print_description(console, fitted, next(iter(scores.values())).accuracy_by_class)
-        if model is not None:
-            console.print(f"The model, fitted to all {len(y)} rows, is in {model}")
+        with _threads(jobs), out.waiting("Write the report"):
+            write_report(report, fitted, X, y, held_out=held_out[name], source=table.name, random_state=seed)
+
+    scores = {of_name: found.scores() for of_name, found in held_out.items()}
+    own = scores[name]
+    measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
+    described = describe(fitted)
+    full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
+    if model is not None:
+        full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
+    if report is not None:
+        full.append(f"The report is in {report}")
+    out.answer(
+        {
+            "table": table,
+            "target": target,
+            "rows": len(y),
+            "held_out": measured_on,
+            "scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()},
+            **described,
+            "model": model,
+            "report": report,
+        },
+        [
+            f"{name}: accuracy {own.accuracy:.3f}, standard error {own.standard_error:.3f}, "
+            f"held out {measured_on}"
+        ],
+        full,
+    )
 
 
-@app.command(epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv")
+@app.command(
+    short_help="Write labels and probabilities of a table's rows.",
+    epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv",
+)
 def predict(
     model: ModelPath,
     table: TablePath,
-    out: Annotated[
+    to: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=output
+        ),
     ],
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="COLUMN", help="Column to keep beside the label; may be repeated."),
-    ] = None,
+    ids: Ids = None,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
     jobs: Jobs = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -209,29 +289,56 @@ def predict(
     """
     import pandas as pd
 
+    from corral._console import Output
+    from corral._rows import IF_MISSING
+    from corral._tables import as_numbers, missing_rows, read_chunks, writing_table
+
+    out = Output(as_json, quiet)
+    check_different(model, table, to)
     fitted, names = _load_classifier(model)
-    kept = list(dict.fromkeys(keep or []))
-    added = ["label", *(f"p_{label}" for label in fitted.classes_.tolist())]
+    kept = list(dict.fromkeys(ids or ()))
     for name in kept:
-        if name in added:
-            raise ValueError(f"the column {name!r} cannot be kept: the result has one of that name.")
-    start, n_rows = time.perf_counter(), 0
-    with writing_table(out) as add, _threads(jobs), _counter(quiet) as advance:
-        for chunk in read_chunks(table, names, as_text=kept):
-            proba = fitted.predict_proba(as_numbers(chunk[names], table))
+        if name in names:
+            raise ValueError(
+                f"{name!r} is a variable of {model}, so it does not name rows; "
+                f"to fit a model without it, give corral fit the option --id {name!r}."
+            )
+    added = ["label", *(f"p_{label}" for label in fitted.classes_.tolist())]
+    while set(added) & set(kept):
+        added = [f"predicted_{name}" for name in added]
+    if added[0] != "label":
+        _note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
+    start, n_rows, n_left_out = time.perf_counter(), 0, 0
+    with writing_table(to) as add, _threads(jobs), out.share("Predict") as told:
+        for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
+            if missing is Missing.drop_rows:
+                lacking = missing_rows(chunk[names])
+                n_left_out += int(lacking.sum())
+                chunk = chunk[~lacking]  # noqa: PLW2901
+                if chunk.empty:
+                    continue
+            proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
             labels = fitted.classes_[proba.argmax(axis=1)]
             rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
             add(pd.concat([chunk[kept], rows], axis=1))
             n_rows += len(chunk)
-            advance(len(chunk))
+        if n_rows == 0:
+            raise ValueError(f"{table} has no row without missing values.")
     seconds = time.perf_counter() - start
-    if as_json:
-        _print_json({"rows": n_rows, "seconds": seconds, "out": str(out)})
-    elif not quiet:
-        _console().print(f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {out}")
+    if n_left_out:
+        _note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+    out.answer(
+        {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": [*kept, *added], "out": to},
+        [],
+        [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
+    )
 
 
-@app.command(epilog="\b\nExample:\n  corral explain iris.corral new.csv --row 12 --against virginica")
+@app.command(
+    short_help="Say why a row gets its label.",
+    epilog="\b\nExamples:\n  corral explain iris.corral new.csv --row 12 --against virginica\n"
+    "  corral explain iris.corral new.csv --row 12 --plot why.png",
+)
 def explain(
     model: ModelPath,
     table: TablePath,
@@ -240,7 +347,13 @@ def explain(
         str | None,
         typer.Option(metavar="CLASS", help="Compare with this class, not the second most probable."),
     ] = None,
-    rows: Annotated[int, typer.Option(help="How many training rows to list.", min=1)] = 5,
+    n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
+        ),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -249,40 +362,133 @@ def explain(
     The evidence of a variable is the logarithm of how much more probable its value is under the label
     than under the other class, all other variables given.
     """
+    from corral._console import Output, explanation_data, explanation_words
+    from corral._rows import class_called, read_row
+
+    check_different(model, table, plot)
+    if plot is not None and plot.suffix.lower() not in _PLOTS:
+        raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
+    fitted, names = _load_classifier(model, explains=True)
+    sample = read_row(table, names, row)
+    found = fitted.explain(sample, against=class_called(against, fitted.classes_), n_rows=n_rows)
+    if plot is not None:
+        _draw(found, plot)
+    words = list(explanation_words(found, row))
+    if plot is not None:
+        words.append(f"The plot is in {plot}")
+    Output(as_json, quiet).answer({**explanation_data(found, row), "plot": plot}, words[:1], words)
+
+
+@app.command(
+    short_help="Write a page about a model and a table.",
+    epilog="\b\nExamples:\n  corral report iris.corral new.csv\n"
+    "  corral report iris.corral new.csv --target species --tolerance 0.6 --out iris.html",
+)
+def report(
+    model: ModelPath,
+    table: TablePath,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.html",
+            help="Page to write; by default beside MODEL.",
+            callback=output,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
+    ] = None,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page about a model and the rows of a table: one HTML file that needs no network.
+
+    With --target it says how well the model does, measured on rows of the table that it was not fitted to.
+    """
+    from corral._console import Output
+    from corral._evaluate import unseen_predictions
+    from corral._rows import Asked, new_rows
+    from corral.report import write_report
+
+    out = Output(as_json, quiet)
+    if tolerance is not None and target is None:
+        raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
+    page = model.with_suffix(".html") if to is None else to
+    check_different(model, table, page)
     fitted, names = _load_classifier(model)
-    if not hasattr(fitted, "explain"):
-        raise ValueError(f"{model} holds a {type(fitted).__name__}, which does not explain its labels.")
-    sample = _row(table, names, row)
-    found = fitted.explain(sample, against=_label(against, fitted.classes_), n_rows=rows)
-    if as_json:
-        _print_json(_explanation(found, row))
-    elif not quiet:
-        _print_explanation(_console(), found, row)
+    asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = new_rows(table, names, target, fitted.classes_, asked, told)
+    held_out, sizes = None, None
+    with _threads(jobs):
+        if y is not None:
+            held_out = unseen_predictions(fitted, X, y)
+            if held_out is None:
+                _note(
+                    "no row is known to be new to the model, so errors in the report are those of fitted "
+                    "rows; 'corral fit --report' measures on rows held out."
+                )
+            elif len(held_out.truth) < len(y):
+                _note(f"{len(held_out.truth)} of {len(y)} rows are new to the model; errors are theirs.")
+        if y is not None and tolerance is not None:
+            with out.waiting("Add rows step by step"):
+                sizes = _sample_sizes(X, y, tolerance, seed=seed)
+        with out.waiting("Write the report"):
+            written = write_report(
+                page,
+                fitted,
+                X,
+                y,
+                held_out=held_out,
+                sample_sizes=sizes,
+                source=table.name,
+                random_state=seed,
+            )
+    out.answer(
+        {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": written},
+        [],
+        [f"The report on {len(X)} rows is in {written}"],
+    )
 
 
 @app.command(epilog="\b\nExample:\n  corral info iris.corral --json")
 def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Say what is in a model file."""
+    from corral._console import Output, describe, description
+    from corral._model_file import load_model, read_header
+
     header = read_header(model)
-    fitted = load_model(model)
-    result = {
-        "file": str(model),
-        "bytes": model.stat().st_size,
-        "format": header["format"],
-        "versions": header["versions"],
-        **_description(fitted),
-    }
-    if as_json:
-        _print_json(result)
-    elif not quiet:
-        console = _console()
-        versions = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
-        console.print(f"{model}: {result['bytes']} bytes, written by {versions}")
-        _print_description(console, fitted)
+    described = describe(load_model(model))
+    size = model.stat().st_size
+    versions = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
+    words = list(description(described))
+    Output(as_json, quiet).answer(
+        {
+            "file": model,
+            "bytes": size,
+            "format": header["format"],
+            "versions": header["versions"],
+            **described,
+        },
+        words[:1],
+        [f"{model}: {size} bytes, written by {versions}", *words],
+    )
 
 
 @app.command(
     "sample-size",
+    short_help="Estimate how many rows each class needs.",
     epilog="\b\nExample:\n  corral sample-size iris.csv --target species --tolerance 0.6 --held-out 15",
 )
 def sample_size(
@@ -291,64 +497,59 @@ def sample_size(
     tolerance: Annotated[
         float, typer.Option(help="Largest acceptable bound on the excess error; it is loose.", min=1e-10)
     ],
-    initial_size: Annotated[int, typer.Option(help="Rows of each class to start with.", min=1)] = 30,
-    test_size: Annotated[int, typer.Option("--held-out", help="Test rows of each class.", min=1)] = 50,
+    initial_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Rows of each class to start with; by default 30, or fewer of small classes.", min=1
+        ),
+    ] = None,
+    test_size: Annotated[
+        int | None,
+        typer.Option("--held-out", help="Test rows of each class; by default 50, or fewer.", min=1),
+    ] = None,
     step: Annotated[
         int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
     ] = None,
     allocation: Annotated[
-        str, typer.Option(help="How rows are shared out: proportional (the paper's) or optimal.")
-    ] = "proportional",
+        AllocationName, typer.Option(help="How rows are shared out: as in the paper, or at the least bound.")
+    ] = AllocationName.proportional,
+    ids: Ids = None,
     drop: Drop = None,
     numeric_only: NumericOnly = False,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
-    X, y = _training_rows(table, target, drop or [], numeric_only, quiet)
-    rule: Allocation = allocation  # type: ignore[assignment]  # checked where it is used
-    with _threads(jobs), _status("Adding rows step by step", quiet):
-        found = estimate_sample_sizes(
+    from corral._console import Output, sample_size_data
+    from corral._rows import Asked, training_rows
+
+    out = Output(as_json, quiet)
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
+    with _threads(jobs), out.waiting("Add rows step by step"):
+        found = _sample_sizes(
             X,
             y,
-            tolerance=tolerance,
+            tolerance,
+            seed=seed,
             initial_size=initial_size,
             test_size=test_size,
-            step=max(30, np.unique(y).size) if step is None else step,
-            allocation=rule,
-            random_state=seed,
+            step=step,
+            allocation=allocation.value,
         )
-    if as_json:
-        guess = found.extrapolation
-        _print_json(
-            {
-                "converged": found.converged,
-                "reason": found.reason,
-                "tolerance": found.tolerance,
-                "epsilon": found.epsilon,
-                "accuracy": found.accuracy,
-                "rows": _by_class(found.classes, found.sizes),
-                "extrapolation": None if guess is None else _by_class(found.classes, guess.sizes),
-                "steps": [
-                    {
-                        "rows": int(of_step.sizes.sum()),
-                        "epsilon": of_step.epsilon,
-                        "accuracy": of_step.accuracy,
-                    }
-                    for of_step in found.steps
-                ],
-            }
-        )
-    elif not quiet:
-        _console().print(str(found))
+    said = str(found)
+    out.answer(sample_size_data(found), [said.partition("\n")[0]], [said])
 
 
-@app.command()
+@app.command(short_help="Go the whole way on the paper's ten groups.")
 def demo(
     folder: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where the tables and the model are written.")
+        Path, typer.Option(metavar="FOLDER", help="Where the tables, the model and the report are written.")
     ] = Path("corral-demo"),
     jobs: Jobs = -1,
 ) -> None:
@@ -357,9 +558,12 @@ def demo(
     Thirty variables, x0 to x29. Group g gathers around 0.5 in six of them, from x(g-1) on; in the other
     24 it is uniform on (0, 1).
     """
+    import numpy as np
     import pandas as pd
 
-    console = _console()
+    from corral._tables import writing_table
+    from corral.datasets import make_ten_groups
+
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"x{j}" for j in range(30)]
     tables: dict[str, pd.DataFrame] = {}
@@ -368,253 +572,112 @@ def demo(
         tables[name] = pd.DataFrame(X, columns=names).assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
         with writing_table(folder / f"{name}.csv") as add:
             add(tables[name])
-    groups, new, model, labels = (
-        folder / file for file in ("groups.csv", "new.csv", "groups.corral", "labels.csv")
-    )
-    console.print(f"$ corral fit {groups} --target group --drop id --model {model}", style="bold")
-    fit(groups, "group", model, drop=["id"], jobs=jobs)
-    console.print(f"$ corral predict {model} {new} --id id --out {labels}", style="bold")
-    predict(model, new, labels, keep=["id"], jobs=jobs)
+    files = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
+    groups, new, model, labels, plot, page = (folder / file for file in files)
+
+    typer.secho(f"$ corral fit {groups} --target group --id id --model {model} --report {page}", bold=True)
+    fit(groups, "group", model, page, ids=["id"], jobs=jobs)
+    typer.secho(f"$ corral predict {model} {new} --id id --out {labels}", bold=True)
+    predict(model, new, labels, ids=["id"], jobs=jobs)
     right = np.mean(pd.read_csv(labels)["label"] == tables["new"]["group"])
-    console.print(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
-    console.print(f"$ corral explain {model} {new} --row 0", style="bold")
-    explain(model, new, 0)
+    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
+    typer.secho(f"$ corral explain {model} {new} --row 0 --plot {plot}", bold=True)
+    explain(model, new, 0, plot=plot)
+    typer.echo(f"Open the report in a browser: {page}")
 
 
 # What commands share
 
 
-def _training_rows(
-    path: Path, target: str, drop: Sequence[str], numeric_only: bool, quiet: bool
-) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Variables and classes of a table."""
-    columns = table_columns(path)
-    for name in (target, *drop):
-        if name not in columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {_listed(columns)}.")
-    variables = [name for name in columns if name != target and name not in drop]
-    for name in variables:
-        if is_unnamed(name):
-            raise ValueError(
-                f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
-            )
-    table = read_table(path, [*variables, target])
-    y = as_labels(table[target], path)
-    if numeric_only:
-        numeric = numeric_columns(table[variables])
-        left_out = [name for name in variables if name not in numeric]
-        if left_out and not quiet:
-            _say_error(f"note: left out, because not numeric: {_listed(left_out)}")
-        variables = numeric
-    if not variables:
-        raise ValueError(f"{path} has no variables beside the target.")
-    try:
-        return as_numbers(table[variables], path), y
-    except ValueError as error:
-        advice = "; leave it out by --drop, or all such columns by --numeric-only."
-        if "is not numeric" in str(error):
-            raise ValueError(str(error).removesuffix(".") + advice) from None
-        raise
+def _note(message: str) -> None:
+    """Something that is good to know: told like a warning of the library."""
+    warnings.warn(message, stacklevel=2)
 
 
-def _load_classifier(path: Path) -> tuple[Any, list[str]]:
-    """A model that gives probabilities, and the columns that it reads."""
+def _estimator(name: EstimatorName, seed: int, out: Output) -> Any:
+    match name:
+        case EstimatorName.cv:
+            from corral._search import RodeoClassifierCV
+
+            return RodeoClassifierCV(random_state=seed, verbose=out.bars)
+        case EstimatorName.rodeo:
+            from corral._classifier import RodeoClassifier
+
+            return RodeoClassifier(random_state=seed, verbose=out.bars)
+        case EstimatorName.lspc:
+            from corral._lspc import LSPClassifier
+
+            # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
+            return LSPClassifier(scale="standard", random_state=seed)
+
+
+def _sample_sizes(
+    X: pd.DataFrame,
+    y: NDArray[Any],
+    tolerance: float,
+    *,
+    seed: int,
+    initial_size: int | None = None,
+    test_size: int | None = None,
+    step: int | None = None,
+    allocation: Any = "proportional",
+) -> SampleSizes:
+    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
+    import numpy as np
+
+    from corral._sample_size import estimate_sample_sizes
+
+    classes, counts = np.unique(y, return_counts=True)
+    third = max(int(counts.min()) // 3, 1)
+    return estimate_sample_sizes(
+        X,
+        y,
+        tolerance=tolerance,
+        initial_size=min(30, third) if initial_size is None else initial_size,
+        test_size=min(50, third) if test_size is None else test_size,
+        step=max(30, classes.size) if step is None else step,
+        allocation=allocation,
+        random_state=seed,
+    )
+
+
+def _load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[str]]:
+    """A model that gives probabilities, and reasons if asked, and the columns that it reads."""
+    from corral._model_file import load_model
+
     fitted = load_model(path)
+    kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"{path} holds a {type(fitted).__name__}, which gives no labels.")
+        raise ValueError(f"{path} holds a {kind}, which gives no labels.")
+    if explains and not hasattr(fitted, "explain"):
+        raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
     return fitted, fitted.feature_names_in_.tolist()
 
 
-def _row(path: Path, names: list[str], row: int) -> pd.DataFrame:
-    for chunk in read_chunks(path, names):
-        if row in chunk.index:
-            return as_numbers(chunk.loc[[row]], path)
-    raise ValueError(f"{path} has rows 0 to {chunk.index[-1]}, and no row {row}.")
+def _draw(explanation: Any, path: Path) -> None:
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    from corral._display import ExplanationDisplay
+    from corral._files import replacing
+
+    mpl.use("agg")  # no window is ever opened
+    figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_
+    with replacing(path) as part:
+        figure.savefig(part, format=path.suffix[1:].lower(), bbox_inches="tight")
+    plt.close(figure)
 
 
-def _label(text: str | None, classes: NDArray[Any]) -> Any:
-    """The class that is written like that."""
-    if text is None:
-        return None
-    for label in classes:
-        if str(label) == text:
-            return label
-    raise ValueError(f"there is no class {text!r}; there are {_listed(classes.tolist())}.")
-
-
-def _bars(quiet: bool) -> int:
-    """Bars are for people who watch; a log would be full of them."""
-    return int(not quiet and sys.stderr.isatty())
-
-
-@contextmanager
-def _counter(quiet: bool) -> Iterator[Any]:
-    """Counts rows while their number is not known."""
-    if not _bars(quiet):
-        yield lambda n: None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} rows"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task("rows", total=None)
-        yield lambda n: bar.advance(line, n)
-
-
-@contextmanager
-def _status(message: str, quiet: bool) -> Iterator[None]:
-    if not _bars(quiet):
-        yield
-        return
-    with Console(stderr=True).status(message):
-        yield
-
-
-def _threads(jobs: int) -> Any:
+def _threads(jobs: int) -> AbstractContextManager[Any]:
     """For estimators that leave n_jobs open, as loaded ones do."""
+    import joblib
+
     if jobs == 0:
         raise ValueError("--jobs must not be 0.")
-    return joblib.parallel_config(backend="threading", n_jobs=jobs)
-
-
-def _console() -> Console:
-    """Prints names as they are: [brackets] in them are no markup."""
-    return Console(markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_json(result: Any) -> None:
-    typer.echo(json.dumps(result, indent=2, default=_plain))
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
-
-
-def _listed(names: Sequence[Any]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(repr(name) for name in names[:_MOST_NAMED]) + more
-
-
-def _by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
-    """Values by class; JSON has no infinity."""
-    return {
-        str(label): value if np.isfinite(value) else None
-        for label, value in zip(classes.tolist(), np.asarray(values).tolist(), strict=True)
-    }
-
-
-def _names(fitted: Any) -> NDArray[Any]:
-    return np.array(getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)]))
-
-
-def _description(fitted: Any) -> dict[str, Any]:
-    """What every estimator has, and what only some have."""
-    described: dict[str, Any] = {
-        "estimator": type(fitted).__name__,
-        "params": fitted.get_params(),
-        "variables": _names(fitted),
-    }
-    if hasattr(fitted, "best_params_"):
-        described |= {"chosen": fitted.best_params_, "expected_accuracy": fitted.best_score_}
-    if hasattr(fitted, "class_count_"):
-        described["rows_by_class"] = _by_class(fitted.classes_, fitted.class_count_)
-    relevant = getattr(fitted, "relevant_", getattr(fitted, "masks_", None))
-    if relevant is not None:
-        described["relevant"] = {
-            str(label): _by_bandwidth(fitted, a, of_class)
-            for a, (label, of_class) in enumerate(zip(fitted.classes_.tolist(), relevant, strict=True))
-        }
-    return described
-
-
-def _by_bandwidth(fitted: Any, a: int, relevant: NDArray[np.bool_]) -> list[str]:
-    """Names of the relevant variables of a class, the smallest bandwidth first."""
-    order = np.argsort(fitted.bandwidths_[a], kind="stable")
-    names: list[str] = _names(fitted)[order[relevant[order]]].tolist()
-    return names
-
-
-def _print_description(console: Console, fitted: Any, accuracy: Mapping[str, float] | None = None) -> None:
-    """Print what a model is and which variables describe its classes, beside their held-out accuracy."""
-    described = _description(fitted)
-    console.print(f"{described['estimator']} of {fitted.n_features_in_} variables")
-    if "chosen" in described:
-        chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
-        console.print(f"chosen by leave-one-out: {chosen}")
-    if "relevant" not in described:
-        return
-    shown = Table("class", "rows")
-    if accuracy is not None:
-        shown.add_column("accuracy")
-    shown.add_column("variables that describe it, the most concentrated first")
-    for label, names in described["relevant"].items():
-        count = described.get("rows_by_class", {}).get(label)
-        listed = ", ".join(names[:_MOST_NAMED]) or "none found"
-        if len(names) > _MOST_NAMED:
-            listed += f" and {len(names) - _MOST_NAMED} more"
-        of_class = [] if accuracy is None else [f"{accuracy[label]:.2f}" if label in accuracy else ""]
-        shown.add_row(label, "" if count is None else f"{count:g}", *of_class, listed)
-    console.print(shown)
-
-
-def _explanation(found: Explanation, row: int) -> dict[str, Any]:
-    listed = found.rows[0] >= 0
-    columns = {
-        "value": found.values[0],
-        "evidence": found.evidence[0],
-        "bandwidth": found.bandwidths[0, 0],
-        "bandwidth_rival": found.bandwidths[0, 1],
-    }
-    return {
-        "row": row,
-        "label": found.label[0],
-        "rival": found.rival[0],
-        "probability": found.probability[0, 0],
-        "probability_rival": found.probability[0, 1],
-        "variables": [
-            {"variable": name, **{column: values[j] for column, values in columns.items()}}
-            for j, name in enumerate(found.feature_names)
-        ],
-        "training_rows": [
-            {"row": number, "share": share}
-            for number, share in zip(found.rows[0][listed], found.shares[0][listed], strict=True)
-        ],
-    }
-
-
-def _print_explanation(console: Console, found: Explanation, row: int) -> None:
-    label, rival = found.label[0], found.rival[0]
-    console.print(
-        f"Row {row} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
-        f"probability {found.probability[0, 1]:.3f}."
-    )
-    evidence = found.evidence[0]
-    order = np.argsort(-np.abs(evidence), kind="stable")
-    for sign, verb in ((1.0, "for"), (-1.0, "against")):
-        strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
-        if strongest:
-            named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
-            console.print(f"What speaks most {verb} {label}: {named}.")
-    shown = Table("variable", "value", "evidence", f"bandwidth in {label}", f"in {rival}")
-    for j in order[:_MOST_NAMED]:
-        numbers = (found.bandwidths[0, 0, j], found.bandwidths[0, 1, j])
-        shown.add_row(
-            found.feature_names[j],
-            f"{found.values[0, j]:.4g}",
-            f"{evidence[j]:+.2f}",
-            *(f"{number:.3g}" for number in numbers),
-        )
-    console.print(shown)
-    if order.size > _MOST_NAMED:
-        console.print(f"and {order.size - _MOST_NAMED} more variables with less evidence")
-    support = ", ".join(
-        f"{number} ({share:.0%})"
-        for number, share in zip(found.rows[0], found.shares[0], strict=True)
-        if number >= 0
-    )
-    console.print(f"The training rows of {label} most like it, with their share of its density: {support}")
+    config: AbstractContextManager[Any] = joblib.parallel_config(backend="threading", n_jobs=jobs)
+    return config
 
 
 def main() -> None:

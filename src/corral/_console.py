@@ -1,0 +1,301 @@
+"""What commands print: words and tables for people, one line where they want quiet, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from corral._rows import MOST_NAMED, listed
+
+if TYPE_CHECKING:
+    from corral._evaluate import Scores
+    from corral._explain import Explanation
+    from corral._sample_size import SampleSizes
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command speaks.
+
+    Attributes
+    ----------
+    as_json : to a program.
+    quiet : only what was asked for.
+    """
+
+    as_json: bool
+    quiet: bool
+
+    def answer(
+        self, data: Mapping[str, Any], brief: Sequence[RenderableType], full: Sequence[RenderableType]
+    ) -> None:
+        """Print what a command has found."""
+        if self.as_json:
+            typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
+            return
+        # Names are printed as they are: [brackets] in them are no markup.
+        console = Console(markup=False, highlight=False, soft_wrap=True)
+        for part in brief if self.quiet else full:
+            console.print(part)
+
+    @property
+    def bars(self) -> int:
+        """Whether to show progress, as estimators take it: a log would be full of bars."""
+        return int(not self.quiet and sys.stderr.isatty())
+
+    @contextmanager
+    def share(self, what: str) -> Iterator[Callable[[float], None]]:
+        """A bar with the time left; gives what is told the share that is done."""
+        if not self.bars:
+            yield lambda share: None
+            return
+        with _progress(BarColumn(), TimeRemainingColumn()) as bar:
+            line = bar.add_task(what, total=1.0)
+            yield lambda share: bar.update(line, completed=share)
+
+    @contextmanager
+    def steps(self, n: int, *, own_bars: bool) -> Iterator[Callable[[str], None]]:
+        """A bar over steps; gives what is told the name of each before it begins.
+
+        Steps that have bars of their own are only named: two bars at once would write over each other.
+        """
+        if not self.bars:
+            yield lambda name: None
+        elif own_bars:
+            yield lambda name: typer.echo(name, err=True)
+        else:
+            with _progress(BarColumn(), TimeRemainingColumn()) as bar:
+                line = bar.add_task("", total=n)
+                done = iter(range(n))
+                yield lambda name: bar.update(line, completed=next(done), description=name)
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """A sign of life while the time left is not known."""
+        if not self.bars:
+            yield
+            return
+        with _progress(SpinnerColumn(), TimeElapsedColumn()) as bar:
+            bar.add_task(what, total=None)
+            yield
+
+
+def _progress(*columns: Any) -> Progress:
+    """Gone when it is done."""
+    text = TextColumn("{task.description}", markup=False)
+    return Progress(text, *columns, console=Console(stderr=True), transient=True)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON knows it, which has neither arrays nor infinity."""
+    match value:
+        case np.ndarray() | np.generic():
+            return _plain(value.tolist())
+        case Mapping():
+            return {str(key): _plain(of_key) for key, of_key in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+    return str(value)
+
+
+def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
+    """Values by class."""
+    return dict(zip(map(str, classes.tolist()), np.asarray(values).tolist(), strict=True))
+
+
+# Models
+
+
+def describe(fitted: Any) -> dict[str, Any]:
+    """What every estimator has, and what only some have."""
+    described: dict[str, Any] = {
+        "estimator": type(fitted).__name__,
+        "params": fitted.get_params(),
+        "variables": _names(fitted),
+    }
+    if hasattr(fitted, "best_params_"):
+        described["chosen"] = fitted.best_params_
+    if hasattr(fitted, "best_score_"):
+        described["expected_accuracy"] = fitted.best_score_
+    if hasattr(fitted, "class_count_"):
+        described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
+    relevant = getattr(fitted, "relevant_", getattr(fitted, "masks_", None))
+    if relevant is not None:
+        described["relevant"] = {
+            str(label): _by_bandwidth(fitted, a, of_class)
+            for a, (label, of_class) in enumerate(zip(fitted.classes_.tolist(), relevant, strict=True))
+        }
+    return described
+
+
+def _names(fitted: Any) -> NDArray[Any]:
+    return np.array(getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)]))
+
+
+def _by_bandwidth(fitted: Any, a: int, relevant: NDArray[np.bool_]) -> list[str]:
+    """Names of the relevant variables of a class, the smallest bandwidth first."""
+    order = np.argsort(fitted.bandwidths_[a], kind="stable")
+    names: list[str] = _names(fitted)[order[relevant[order]]].tolist()
+    return names
+
+
+def description(
+    described: Mapping[str, Any], accuracy: Mapping[str, float] | None = None
+) -> Iterator[RenderableType]:
+    """What a model is and which variables describe its classes, beside their held-out accuracy."""
+    yield f"{described['estimator']} of {len(described['variables'])} variables"
+    if "chosen" in described:
+        chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
+        yield f"chosen by cross-validation: {chosen}"
+    if "expected_accuracy" in described:
+        # That of LSPClassifier is the best of many.
+        bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
+        yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
+    if "rows_by_class" in described or "relevant" in described:
+        yield _class_table(described, accuracy)
+    if "relevant" in described and not any(described["relevant"].values()):
+        yield _nothing_relevant(described)
+
+
+def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
+    relevant, counts = described.get("relevant"), described.get("rows_by_class")
+    shown = Table("class")
+    if counts is not None:
+        shown.add_column("rows", justify="right")
+    if accuracy is not None:
+        shown.add_column("accuracy")
+    if relevant is not None:
+        shown.add_column("variables that describe it, the most concentrated first")
+    for label in relevant or counts or ():
+        cells = [label]
+        if counts is not None:
+            cells.append(f"{counts[label]:g}")
+        if accuracy is not None:
+            cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
+        if relevant is not None:
+            cells.append(listed(relevant[label], str) or "none found")
+        shown.add_row(*cells)
+    return shown
+
+
+def _nothing_relevant(described: Mapping[str, Any]) -> str:
+    found = "No variable was found to describe any class: no bandwidth shrank clearly more than others."
+    if described["estimator"] == "RodeoClassifierCV":
+        return (
+            f"{found} The choice that predicts best uses all variables alike. To look for variables rather "
+            "than labels, try --estimator rodeo."
+        )
+    return f"{found} The classes are about as wide as all rows together; more rows may show finer structure."
+
+
+# What commands have found
+
+
+def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
+    """Scores of classifiers, side by side."""
+    shown = Table("held out: " + measured_on, "accuracy ± s.e.", "log loss", "calibration error")
+    for name, of_name in scores.items():
+        accuracy = f"{of_name.accuracy:.3f} ± {of_name.standard_error:.3f}"
+        shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
+    return shown
+
+
+def explanation_data(found: Explanation, row: int) -> dict[str, Any]:
+    """The explanation of one row."""
+    known = found.rows[0] >= 0
+    columns = {
+        "value": found.values[0],
+        "evidence": found.evidence[0],
+        "bandwidth": found.bandwidths[0, 0],
+        "bandwidth_rival": found.bandwidths[0, 1],
+    }
+    return {
+        "row": row,
+        "label": found.label[0],
+        "rival": found.rival[0],
+        "probability": found.probability[0, 0],
+        "probability_rival": found.probability[0, 1],
+        "variables": [
+            {"variable": name, **{column: values[j] for column, values in columns.items()}}
+            for j, name in enumerate(found.feature_names)
+        ],
+        "training_rows": [
+            {"row": number, "share": share}
+            for number, share in zip(found.rows[0][known], found.shares[0][known], strict=True)
+        ],
+    }
+
+
+def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
+    """The explanation of one row, the most important first."""
+    label, rival = found.label[0], found.rival[0]
+    yield (
+        f"Row {row} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
+        f"probability {found.probability[0, 1]:.3f}."
+    )
+    evidence = found.evidence[0]
+    order = np.argsort(-np.abs(evidence), kind="stable")
+    for sign, verb in ((1.0, "for"), (-1.0, "against")):
+        strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
+        if strongest:
+            named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
+            yield f"What speaks most {verb} {label}: {named}."
+    shown = Table("variable", "value", "evidence", f"bandwidth in {label}", f"in {rival}")
+    for j in order[:MOST_NAMED]:
+        numbers = (found.bandwidths[0, 0, j], found.bandwidths[0, 1, j])
+        shown.add_row(
+            found.feature_names[j],
+            f"{found.values[0, j]:.4g}",
+            f"{evidence[j]:+.2f}",
+            *(f"{number:.3g}" for number in numbers),
+        )
+    yield shown
+    if order.size > MOST_NAMED:
+        yield f"and {order.size - MOST_NAMED} more variables with less evidence"
+    support = ", ".join(
+        f"{number} ({share:.0%})"
+        for number, share in zip(found.rows[0], found.shares[0], strict=True)
+        if number >= 0
+    )
+    yield f"The training rows of {label} most like it, with their share of its density: {support}"
+
+
+def sample_size_data(found: SampleSizes) -> dict[str, Any]:
+    """What `estimate_sample_sizes` has found."""
+    guess = found.extrapolation
+    return {
+        "converged": found.converged,
+        "reason": found.reason,
+        "tolerance": found.tolerance,
+        "epsilon": found.epsilon,
+        "accuracy": found.accuracy,
+        "rows": by_class(found.classes, found.sizes),
+        "extrapolation": None if guess is None else by_class(found.classes, guess.sizes),
+        "steps": [
+            {"rows": int(of_step.sizes.sum()), "epsilon": of_step.epsilon, "accuracy": of_step.accuracy}
+            for of_step in found.steps
+        ],
+    }

@@ -1,0 +1,83 @@
+"""Arguments and options that commands share, and what they may be; files are checked before any work."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corral._files import check_readable, check_replaceable
+
+
+class EstimatorName(StrEnum):
+    """What `corral fit` can fit."""
+
+    cv = "cv"
+    rodeo = "rodeo"
+    lspc = "lspc"
+
+
+class Missing(StrEnum):
+    """What to do with rows that lack a value."""
+
+    error = "error"
+    drop_rows = "drop-rows"
+
+
+class AllocationName(StrEnum):
+    """How `corral sample-size` shares rows out."""
+
+    proportional = "proportional"
+    optimal = "optimal"
+
+
+_TABLE_HELP = "Table with column names: .csv, .tsv or .parquet."
+
+
+def _input(path: Path) -> Path:
+    """Checked before anything else is imported."""
+    return check_readable(path)
+
+
+def output(path: Path | None) -> Path | None:
+    """Checked before any work that could then not be kept."""
+    return None if path is None else check_replaceable(path)
+
+
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, callback=_input)]
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.", callback=_input)
+]
+Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated.",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
+]
+NumericOnly = Annotated[bool, typer.Option("--numeric-only", help="Leave columns out that are not numeric.")]
+MissingRows = Annotated[
+    Missing, typer.Option("--missing", help="Whether rows that lack a value are an error or left out.")
+]
+NaValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na-values",
+        metavar="TEXT",
+        help="Text or number that stands for a missing value, like '?'; may be repeated.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.", min=0, max=2**32 - 1)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the essential line alone, no tables, bars or notes.")
+]

@@ -1,0 +1,152 @@
+"""Variables and classes of a table, as the options of the command line ask for them.
+
+What a user should know of it is a warning, which the command line tells as a note.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._tables import (
+    as_labels,
+    as_numbers,
+    identifier_columns,
+    is_unnamed,
+    missing_rows,
+    numeric_columns,
+    read_chunks,
+    read_table,
+    table_columns,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IF_MISSING = "leave such rows out by --missing drop-rows"
+_IF_TEXT = "leave it out by --drop, or all such columns by --numeric-only"
+MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user says of a table.
+
+    Attributes
+    ----------
+    left_out : columns that are no variables.
+    numeric_only : whether to leave columns out that are not numeric.
+    drop_rows : whether to leave rows out that lack a value.
+    na_values : what stands for a missing value, besides the usual.
+    """
+
+    left_out: Sequence[str] = ()
+    numeric_only: bool = False
+    drop_rows: bool = False
+    na_values: Sequence[str] = ()
+
+
+def training_rows(
+    path: Path, target: str, asked: Asked, told: Callable[[float], None]
+) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Variables and classes; `told` is told the share of the file that has been read."""
+    if target in asked.left_out:
+        raise ValueError(f"the target, {target!r}, cannot be left out.")
+    columns = table_columns(path)
+    for name in (target, *asked.left_out):
+        if name not in columns:
+            raise ValueError(f"{path} has no column {name!r}; it has {listed(columns)}.")
+    variables = [name for name in columns if name != target and name not in asked.left_out]
+    for name in variables:
+        if is_unnamed(name):
+            raise ValueError(
+                f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
+            )
+    table = read_table(path, variables, as_text=[target], na_values=asked.na_values, told=told)
+    if asked.numeric_only:
+        numeric = numeric_columns(table[variables])
+        text = [name for name in variables if name not in numeric]
+        if text:
+            warnings.warn(f"left out, because not numeric: {listed(text)}", stacklevel=2)
+        variables = numeric
+    if not variables:
+        raise ValueError(f"{path} has no variables beside the target.")
+    table = _complete(table[[*variables, target]], path, asked)
+    y = as_labels(table[target], path, if_missing=IF_MISSING)
+    X = as_numbers(table[variables], path, if_text=_IF_TEXT, if_missing=IF_MISSING)
+    for name in identifier_columns(X):
+        warnings.warn(
+            f"column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}.",
+            stacklevel=2,
+        )
+    return X, y
+
+
+def new_rows(
+    path: Path,
+    variables: list[str],
+    target: str | None,
+    classes: NDArray[Any],
+    asked: Asked,
+    told: Callable[[float], None],
+) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+    """Variables of a model and, if there is a target, which of its classes rows have."""
+    labels = [] if target is None else [target]
+    table = read_table(path, variables, as_text=labels, na_values=asked.na_values, told=told)
+    table = _complete(table, path, asked)
+    X = as_numbers(table[variables], path, if_missing=IF_MISSING)
+    if target is None:
+        return X, None
+    return X, _as_classes(as_labels(table[target], path, if_missing=IF_MISSING), classes, table.index, path)
+
+
+def read_row(path: Path, variables: list[str], number: int) -> pd.DataFrame:
+    """Variables of one row."""
+    for chunk in read_chunks(path, variables):
+        if number in chunk.index:
+            return as_numbers(chunk.loc[[number]], path)
+    raise ValueError(f"{path} has rows 0 to {chunk.index[-1]}, and no row {number}.")
+
+
+def class_called(text: str | None, classes: NDArray[Any]) -> Any:
+    """The class that is written like that."""
+    if text is None:
+        return None
+    for label in classes:
+        if str(label) == text:
+            return label
+    raise ValueError(f"there is no class {text!r}; there are {listed(classes.tolist())}.")
+
+
+def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
+    """The first of some names."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(show, names[:MOST_NAMED])) + more
+
+
+def _complete(table: pd.DataFrame, path: Path, asked: Asked) -> pd.DataFrame:
+    """The rows that lack nothing, if others are to be left out; they keep their numbers."""
+    if not asked.drop_rows:
+        return table
+    lacking = missing_rows(table)
+    if lacking.all():
+        raise ValueError(f"{path} has no row without missing values.")
+    if lacking.any():
+        warnings.warn(f"left out {lacking.sum()} of {len(table)} rows, which lack a value.", stacklevel=2)
+    return table[~lacking]
+
+
+def _as_classes(y: NDArray[Any], classes: NDArray[Any], numbers: Sequence[int], path: Path) -> NDArray[Any]:
+    """The model's own classes: a table that has only some of them may have been read as another type."""
+    known = {str(label): label for label in classes.tolist()}
+    labels = [str(label) for label in y.tolist()]
+    for number, label in zip(numbers, labels, strict=True):
+        if label not in known:
+            raise ValueError(f"{path}: row {number} has the class {label!r}, which the model does not know.")
+    return np.array([known[label] for label in labels], dtype=classes.dtype)

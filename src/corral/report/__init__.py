@@ -1,0 +1,196 @@
+"""The report: one HTML page that holds its data, style and script, and asks no network for anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from corral._classifier import RodeoClassifier
+from corral._evaluate import HeldOut
+from corral._files import replacing
+from corral._lspc import LSPClassifier
+from corral._rodeo import Integers
+from corral._sample_size import SampleSizes
+from corral._search import RodeoClassifierCV
+from corral._validation import check_integer
+from corral.report._contents import Contents, Judged
+
+_KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
+
+# A page that mails and opens well. Rows to browse are left out until it is no larger.
+_MOST_BYTES = 1_000_000
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    held_out: HeldOut | None = None,
+    sample_sizes: SampleSizes | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_samples: int = 200,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Path:
+    """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
+
+    It holds a summary in words, the map of relevant variables, a page for each class, rows to browse with
+    their explanations, errors and calibration, sample sizes if they are given, and the parameters. It is
+    one file, works without a network and can be printed.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; one that is there is replaced when the new one is complete.
+    estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier
+        A fitted one. The last explains nothing, so its page has labels, probabilities and errors only.
+    X : array-like of shape (n_samples, n_features)
+        Rows to browse.
+    y : array-like of shape (n_samples,), default=None
+        Their classes, if known.
+    held_out : HeldOut, default=None
+        Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
+        theirs. Without them they are those of `X`, provided that `y` is given, and the page says so.
+    sample_sizes : SampleSizes, default=None
+        What `estimate_sample_sizes` found.
+    title : str, default=None
+        Heading of the page.
+    source : str, default=None
+        What the data are called, for instance a file name.
+    max_samples : int, default=200
+        How many rows can be browsed at most. Of more, as many are drawn, the same number from each class as
+        far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
+    random_state : int, RandomState or None, default=0
+        Draws these rows.
+
+    Returns
+    -------
+    path : Path
+        The file.
+
+    See Also
+    --------
+    RodeoClassifier.explain : The numbers behind the explanations.
+
+    Notes
+    -----
+    Needs jinja2, which comes with the extra ``cli``. The page holds rows of `X` and of the training data:
+    do not pass it on where these must not go.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from corral import RodeoClassifierCV, write_report
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(50, groups=(4, 5), random_state=0)
+    >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    >>> X_new, y_new = make_shifted_groups(20, groups=(4, 5), random_state=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(f"{folder}/groups.html", classifier, X_new, y_new, title="Two groups")
+    ...     "<title>Two groups</title>" in page.read_text(encoding="utf-8")
+    True
+    """
+    template = _template()
+    if not isinstance(estimator, _KINDS):
+        kinds = " or ".join(kind.__name__ for kind in _KINDS)
+        raise TypeError(f"a report is of a {kinds}, not of a {type(estimator).__name__}.")
+    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
+    most = check_integer("max_samples", max_samples)
+    rows = X if hasattr(X, "shape") else np.asarray(X)
+    truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
+    if held_out is not None and not np.array_equal(held_out.classes, estimator.classes_):
+        raise ValueError(
+            f"held_out has the classes {held_out.classes.tolist()}, "
+            f"and the estimator {estimator.classes_.tolist()}."
+        )
+    order = _draw(len(rows), truth, most, check_random_state(random_state))
+    with replacing(path) as part:  # a folder that is missing is told of before all the work
+        judged = None
+        if held_out is not None:
+            judged = Judged(held_out, unseen=True)
+        elif truth is not None:
+            judged = Judged(HeldOut(estimator.classes_, truth, estimator.predict_proba(rows)), unseen=False)
+        contents = Contents.gather(estimator, rows, truth, order, judged, sample_sizes, source)
+        heading = title or (f"Classes of {source}" if source else "Classification report")
+        n_browsed = len(order)
+        page = _render(template, contents, n_browsed, heading)
+        while len(page) > _MOST_BYTES and n_browsed > 1:
+            n_browsed //= 2
+            page = _render(template, contents, n_browsed, heading)
+        part.write_bytes(page)
+    return Path(path)
+
+
+def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels of the rows, all of them known to the estimator."""
+    labels: NDArray[Any] = column_or_1d(y)
+    if len(labels) != n:
+        raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
+    known = set(classes.tolist())
+    for i, label in enumerate(labels.tolist()):
+        if label not in known:
+            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
+    return labels.astype(classes.dtype)
+
+
+def _draw(n: int, labels: NDArray[Any] | None, most: int, random: np.random.RandomState) -> Integers:
+    """Positions of the rows to browse, drawn in such an order that classes take turns."""
+    order: Integers = random.permutation(n)
+    if labels is not None:
+        turn = np.empty(n, dtype=np.int64)  # how many rows of its class come before each
+        for label in np.unique(labels):
+            of_class = np.flatnonzero(labels[order] == label)
+            turn[of_class] = np.arange(of_class.size)
+        order = order[np.argsort(turn, kind="stable")]
+    return order[:most]
+
+
+def _template() -> Any:
+    """The page, to be filled in: every name in it is escaped."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError('Reports need jinja2: pip install "corral[cli]".') from error
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # Without spaces; and a page that its own script cannot parse must not be written.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment.from_string(_read("page.html"))
+
+
+def _render(template: Any, contents: Contents, n_rows: int, title: str) -> bytes:
+    """The page with so many rows to browse."""
+    script, style = _read("elements.js") + _read("page.js"), _read("page.css")
+    page: str = template.render(
+        contents.words,
+        title=title,
+        data=contents.shown(n_rows),
+        n_browsed=n_rows,
+        script=script,
+        style=style,
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+    )
+    return page.encode("utf-8", "replace")  # names may hold halves of characters
+
+
+def _read(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """How a content security policy names the one script or style that may run."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")

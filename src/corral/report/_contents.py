@@ -1,0 +1,448 @@
+"""What the page shows: words, and numbers rounded to the digits that are shown."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix
+
+from corral._classes import LabelledRows
+from corral._evaluate import HeldOut
+from corral._rodeo import ClassRows, Floats, Integers, estimates, kernel_density
+from corral._sample_size import SampleSizes
+from corral._scale import Scale, learn_scale
+from corral._validation import check_rodeo
+
+# Beyond these a page would be too large to send or to read. Variables are those that describe some class
+# best; a typical row is looked for among so many of its class.
+_MOST_VARIABLES = 200
+_MOST_CURVE_POINTS = 40_000
+_MOST_CANDIDATES = 1000
+
+_N_POINTS = 49  # of a curve
+_N_TYPICAL = 5
+_N_BINS = 10
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Predictions whose truth is known; `unseen` if these rows took no part in fitting."""
+
+    predictions: HeldOut
+    unseen: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """All that the page may show.
+
+    Attributes
+    ----------
+    words : dict
+        What the template writes.
+    numbers : dict
+        What the script draws, all but the rows.
+    rows : list of dict
+        Rows to browse, in the order in which they were drawn.
+    training : dict
+        Values of the training rows that anything refers to, by position.
+    """
+
+    words: dict[str, Any]
+    numbers: dict[str, Any]
+    rows: list[dict[str, Any]]
+    training: dict[int, list[Any]]
+
+    @classmethod
+    def gather(
+        cls,
+        estimator: Any,
+        X: Any,
+        truth: NDArray[Any] | None,
+        order: Integers,
+        judged: Judged | None,
+        sample_sizes: SampleSizes | None,
+        source: str | None,
+    ) -> Contents:
+        """Compute everything; rows are those of `order`, in this order."""
+        explains = hasattr(estimator, "explain")
+        variables = _shown_variables(estimator)
+        names = [str(name) for name in _names(estimator)]
+        rows = _browsed(estimator, X, truth, order, variables)
+        numbers: dict[str, Any] = {
+            "classes": [str(label) for label in estimator.classes_.tolist()],
+            "variables": [names[j] for j in variables],
+            "explains": explains,
+            "errors": None if judged is None else _errors(judged.predictions),
+            "sampleSizes": None if sample_sizes is None else _steps(sample_sizes),
+        }
+        training: dict[int, list[Any]] = {}
+        if explains:
+            numbers |= _relevance(estimator, variables) | _class_pages(estimator, variables)
+            X_train, *_ = estimator._training
+            supporting = [i for row in rows for i in row["support"]]
+            typical = [i for of_class in numbers["typical"] for i in of_class]
+            training = {i: _digits(X_train[i, variables]) for i in {*supporting, *typical}}
+        words = {
+            "summary": _summary(estimator, judged, source),
+            "classes": _classes_at_a_glance(estimator, judged, names),
+            "explains": explains,
+            "judged": judged,
+            "sample_sizes": [] if sample_sizes is None else _in_words(sample_sizes),
+            "n_variables": len(names),
+            "n_shown_variables": len(variables),
+            "n_rows": len(X),
+            "known": truth is not None,
+            "facts": _facts(estimator, source, len(X)),
+            "parameters": _parameters(estimator),
+            "versions": _versions(),
+        }
+        return cls(words, numbers, rows, training)
+
+    def shown(self, n_rows: int) -> dict[str, Any]:
+        """What the script draws, with the first rows that were drawn and the training rows they refer to."""
+        rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
+        needed = {i for row in rows for i in row["support"]}
+        needed |= {i for typical in self.numbers.get("typical", []) for i in typical}
+        return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}
+
+
+def _names(estimator: Any) -> Sequence[Any]:
+    """Names of the columns, or x0, x1, ..."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else names.tolist()
+
+
+# Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
+
+
+def _decimals(values: Any, n: int) -> Any:
+    """Numbers with n digits behind the point."""
+    if np.ndim(values):
+        return [_decimals(value, n) for value in values]
+    return round(float(values), n) + 0.0  # without the sign of -0.0
+
+
+def _digits(values: Any, n: int = 4) -> Any:
+    """Numbers with n digits, more only before the point; whole ones as they are."""
+    if np.ndim(values):
+        return [_digits(value, n) for value in values]
+    value = float(values)
+    if not value.is_integer():
+        value = float(f"{value:.{n}g}") if abs(value) < 10.0**n else float(round(value))
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+# Relevance and classes
+
+
+def _shown_variables(estimator: Any) -> Integers:
+    """All variables, or those that describe some class best, in the order of the columns."""
+    d: int = estimator.n_features_in_
+    if d <= _MOST_VARIABLES:
+        return np.arange(d)
+    best = _best_first(estimator, np.arange(d)) if hasattr(estimator, "zscores_") else np.arange(d)
+    return np.sort(best[:_MOST_VARIABLES])
+
+
+def _best_first(estimator: Any, variables: Integers) -> Integers:
+    """Variables in order: relevant for some class, then by their smallest z-score."""
+    irrelevant = ~estimator.relevant_[:, variables].any(axis=0)
+    return variables[np.lexsort((estimator.zscores_[:, variables].min(axis=0), irrelevant))]
+
+
+def _relevance(estimator: Any, variables: Integers) -> dict[str, Any]:
+    return {
+        "zscores": _decimals(estimator.zscores_[:, variables], 2),
+        "bandwidths": _digits(estimator.bandwidths_[:, variables], 3),
+        "relevant": estimator.relevant_[:, variables].astype(int).tolist(),
+    }
+
+
+def _class_pages(estimator: Any, variables: Integers) -> dict[str, Any]:
+    """Densities of single variables and typical rows of each class."""
+    best = getattr(estimator, "best_estimator_", estimator)
+    X, y, weights = best._training
+    data = LabelledRows.sort(X, y, weights, best.classes_)
+    # Bandwidths are in these units, also where densities are of mixed variables.
+    scale = learn_scale(data.X, data.weights, "range" if best.scale == "whiten" else best.scale)
+    scaled = scale.transform(data.X)
+    most = max(_MOST_CURVE_POINTS // (best.classes_.size * _N_POINTS), _MOST_NAMED)
+    drawn = np.sort(_best_first(best, variables)[:most])
+    return {
+        "typical": [_typical(best, data, a) for a in range(best.classes_.size)],
+        "inRanks": scale.knots is not None,
+        "curves": {
+            int(np.searchsorted(variables, j)): _curves(best, data, scale, scaled[:, j], j)
+            for j in drawn.tolist()
+        },
+    }
+
+
+def _typical(best: Any, data: LabelledRows, a: int) -> list[int]:
+    """Positions of the training rows of a class at which its own density is highest."""
+    members = data.members()[a]
+    if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
+        members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
+    log_density, _ = estimates(
+        [best._densities[a]],
+        best._scale.transform(data.X[members]),
+        update=best.update,
+        n_jobs=best.n_jobs,
+        verbose=0,
+    )
+    highest = np.argsort(-log_density[:, 0], kind="stable")[:_N_TYPICAL]
+    positions: list[int] = data.numbers[members[highest]].tolist()
+    return positions
+
+
+def _curves(best: Any, data: LabelledRows, scale: Scale, x: Floats, j: int) -> dict[str, Any]:
+    """Densities of variable j, scaled to x, in all classes: in thousandths of the highest point of all.
+
+    With the mean bandwidths of the classes, but none narrower than a step of the grid: a peak must not
+    fall between two points.
+    """
+    margin = 0.0 if scale.knots is not None else 0.05 * np.ptp(x) or 0.5
+    grid = np.linspace(x.min() - margin, x.max() + margin, _N_POINTS)
+    step = float(grid[1] - grid[0]) or 1.0
+    settings = check_rodeo(best.update, best.beta, best.c0, best.min_bandwidth)
+    log_density = np.empty((best.classes_.size, _N_POINTS))
+    for a, members in enumerate(data.members()):
+        weights = None if data.weights is None else data.weights[members]
+        rows = ClassRows.arrange(x[members, np.newaxis], weights, **settings)
+        h = np.array([max(best.bandwidths_[a, j], step)])
+        log_density[a] = kernel_density(rows, grid[:, np.newaxis], h)
+    relative = np.exp(log_density - log_density.max())
+    return {
+        "x": _digits(_raw(scale, grid, j)),
+        "y": np.rint(1000.0 * relative).astype(int).tolist(),
+    }
+
+
+def _raw(scale: Scale, grid: Floats, j: int) -> Floats:
+    """Points of one scaled variable in its own units; for ranks, values of training rows that have them."""
+    if scale.knots is not None:
+        values, ranks = scale.knots[j]
+        return values[np.minimum(np.searchsorted(ranks, grid), values.size - 1)]
+    return Scale(scale.center[j : j + 1], scale.half_width[j : j + 1]).restore(grid)
+
+
+# Rows
+
+
+def _browsed(
+    estimator: Any, X: Any, truth: NDArray[Any] | None, order: Integers, variables: Integers
+) -> list[dict[str, Any]]:
+    """Label, probabilities and explanation of each row, in the order given."""
+    part = X.iloc[order] if hasattr(X, "iloc") else X[order]
+    names = part.index.tolist() if hasattr(part, "index") else order.tolist()
+    proba: Floats = estimator.predict_proba(part)
+    ranked = np.argsort(-proba, axis=1, kind="stable")
+    rows: list[dict[str, Any]] = [
+        {
+            "name": str(names[i]),
+            "position": int(position),
+            "truth": -1,
+            "label": int(ranked[i, 0]),
+            "rival": int(ranked[i, 1]),
+            "proba": _decimals(proba[i], 3),
+            "support": [],
+        }
+        for i, position in enumerate(order)
+    ]
+    if truth is not None:
+        for row, code in zip(rows, np.searchsorted(estimator.classes_, truth[order]).tolist(), strict=True):
+            row["truth"] = code
+    if not hasattr(estimator, "explain"):
+        values = np.asarray(part, dtype=np.float64)
+        for row, of_row in zip(rows, values[:, variables], strict=True):
+            row["values"] = _digits(of_row)
+        return rows
+    explanation = estimator.explain(part)
+    labels = np.searchsorted(estimator.classes_, explanation.label)
+    rivals = np.searchsorted(estimator.classes_, explanation.rival)
+    for i, row in enumerate(rows):
+        listed = explanation.rows[i] >= 0
+        row |= {
+            "label": int(labels[i]),
+            "rival": int(rivals[i]),
+            "values": _digits(explanation.values[i, variables]),
+            "evidence": _decimals(explanation.evidence[i, variables], 2),
+            "support": explanation.rows[i][listed].tolist(),
+            "shares": _decimals(explanation.shares[i][listed], 3),
+        }
+    return rows
+
+
+# Errors and sample sizes
+
+
+def _errors(predictions: HeldOut) -> dict[str, Any]:
+    """The confusion matrix, truth by label, and the points of the reliability curve."""
+    counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
+    confidence = predictions.proba.max(axis=1)
+    hits = predictions.labels == predictions.truth
+    bins = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
+    points = []
+    for b in np.unique(bins):
+        inside = bins == b
+        right = binomtest(int(hits[inside].sum()), int(inside.sum()))
+        interval = right.proportion_ci(method="wilson")
+        points.append(
+            {
+                "n": int(inside.sum()),
+                "confidence": _decimals(confidence[inside].mean(), 3),
+                "right": _decimals(right.statistic, 3),
+                "low": _decimals(interval.low, 3),
+                "high": _decimals(interval.high, 3),
+            }
+        )
+    return {"confusion": counts.tolist(), "reliability": points}
+
+
+def _steps(found: SampleSizes) -> dict[str, Any]:
+    return {
+        "classes": [str(label) for label in found.classes.tolist()],
+        "tolerance": _digits(found.tolerance),
+        "steps": [
+            {
+                "total": int(step.sizes.sum()),
+                "sizes": step.sizes.tolist(),
+                "epsilon": _digits(step.epsilon),
+                "accuracy": _decimals(step.accuracy, 3),
+            }
+            for step in found.steps
+        ],
+    }
+
+
+def _in_words(found: SampleSizes) -> list[str]:
+    return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
+
+
+# Words
+
+
+def _summary(estimator: Any, judged: Judged | None, source: str | None) -> list[str]:
+    """Paragraphs that say what was fitted, how good it is and what it found."""
+    n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
+    of_source = f" of {source}" if source else ""
+    paragraphs = [
+        f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')}{of_source} with "
+        f"{_count(d, 'variable')}."
+    ]
+    if judged is not None:
+        paragraphs += _quality(judged)
+    elif hasattr(estimator, "best_log_loss_"):
+        paragraphs.append(
+            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn."
+        )
+    if hasattr(estimator, "relevant_"):
+        paragraphs.append(_relevance_in_words(estimator))
+    return paragraphs
+
+
+def _quality(judged: Judged) -> list[str]:
+    predictions = judged.predictions
+    scores, n = predictions.scores(), len(predictions.truth)
+    _, counts = np.unique(predictions.truth, return_counts=True)
+    rows = (
+        f"{_count(n, 'row')} that took no part in fitting,"
+        if judged.unseen
+        else f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),"
+    )
+    said = [
+        f"Of {rows} {scores.accuracy:.1%} get the right label; always naming the most frequent class would "
+        f"give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the probability of a label "
+        f"is off by {scores.calibration_error:.3f} on average."
+    ]
+    wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
+    in_class = wrong.sum(axis=1)
+    np.fill_diagonal(wrong, 0)
+    if not wrong.any():
+        return [*said, "None is wrong."]
+    a, b = np.unravel_index(wrong.argmax(), wrong.shape)
+    names = predictions.classes.tolist()
+    said.append(
+        f"The most frequent mistake is to take {names[a]} for {names[b]}: {wrong[a, b]} of "
+        f"{_count(in_class[a], 'row')} of {names[a]}."
+    )
+    return said
+
+
+def _relevance_in_words(estimator: Any) -> str:
+    numbers = estimator.relevant_.sum(axis=1)
+    if not numbers.any():
+        return (
+            "No variable stands out as describing a class: bandwidths shrink hardly or all alike, so labels "
+            "rest on all variables together."
+        )
+    used = estimator.relevant_.sum(axis=0)
+    some = int((used > 0).sum())
+    low, high = int(numbers.min()), int(numbers.max())
+    each = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{_count(some, 'variable')} of {used.size} "
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. A variable "
+        "describes a class if the class is more concentrated in it than in others, so that its bandwidth "
+        "shrinks."
+    )
+
+
+def _classes_at_a_glance(estimator: Any, judged: Judged | None, names: list[str]) -> list[dict[str, Any]]:
+    """One line per class: its rows, how many of its held-out ones are right, its variables."""
+    accuracy = {} if judged is None else judged.predictions.scores().accuracy_by_class
+    lines = []
+    for a, label in enumerate(estimator.classes_.tolist()):
+        line = {"name": str(label), "rows": f"{estimator.class_count_[a]:g}", "variables": ""}
+        line["accuracy"] = f"{accuracy[str(label)]:.3f}" if str(label) in accuracy else ""
+        if hasattr(estimator, "relevant_"):
+            strongest = np.argsort(estimator.bandwidths_[a], kind="stable")
+            relevant = [names[j] for j in strongest if estimator.relevant_[a, j]]
+            more = len(relevant) - _MOST_NAMED
+            line["variables"] = ", ".join(relevant[:_MOST_NAMED]) or "none found"
+            line["variables"] += f" and {more} more" if more > 0 else ""
+        lines.append(line)
+    return lines
+
+
+def _facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, str]]:
+    facts = [
+        ("data", source or "not named"),
+        ("training rows", f"{estimator.class_count_.sum():g}"),
+        ("variables", str(estimator.n_features_in_)),
+        ("classes", str(estimator.classes_.size)),
+        ("rows given to browse", str(n_rows)),
+    ]
+    if hasattr(estimator, "best_log_loss_"):
+        facts.append(("leave-one-out accuracy", f"{estimator.best_score_:.3f}"))
+        facts.append(("leave-one-out log loss", f"{estimator.best_log_loss_:.3f}"))
+    return facts
+
+
+def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
+    """Name, value and where it comes from."""
+    chosen = dict(getattr(estimator, "best_params_", {}))
+    if hasattr(estimator, "temperature_"):
+        chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
+    given = estimator.get_params()
+    return [(name, repr(value), "chosen") for name, value in chosen.items()] + [
+        (name, repr(value), "given") for name, value in given.items()
+    ]
+
+
+def _versions() -> list[tuple[str, str]]:
+    packages = ("corral", "numpy", "scipy", "scikit-learn", "numba")
+    return [("Python", platform.python_version()), *((name, version(name)) for name in packages)]
+
+
+def _count(n: float, what: str) -> str:
+    return f"{n:g} {what}" + ("" if n == 1 else "s")

@@ -1,0 +1,553 @@
+// Draws the page from the numbers that stand in it.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const { classes, variables, rows } = data;
+
+// The map of relevant variables
+
+// Shades: one for what is not concentrated, then one for each half of a standard deviation.
+const SHADES = ["0 or above", "to -0.5", "to -1", "to -1.5", "to -2", "to -2.5", "below"];
+const shade = (z) => (z >= 0 ? 0 : Math.min(6, 1 + Math.floor(-z / 0.5)));
+
+function relevanceMap() {
+  const few = variables.length <= FEW;
+  const node = matrix(
+    { class: few ? "map few" : variables.length <= 32 ? "map" : "map many", role: "grid" },
+    "z-scores of bandwidths, by class and variable",
+    classes,
+    variables,
+    (a, j) => make("td", { role: "gridcell" }, mapCell(a, j, few)),
+  );
+  walk(node);
+  const keys = [...SHADES.map((text, i) => [`z${i}`, text]), ["dot", "describes the class"]];
+  return [
+    make("div", { class: "scroll" }, node),
+    legend("Colours", keys, (kind) => make("span", { class: `swatch ${kind}` }, kind === "dot" ? "●" : "")),
+    behind("The map as a table", mapTable),
+  ];
+}
+
+function mapCell(a, j, few) {
+  const z = hundredths(data.zscores[a][j]);
+  const dot = data.relevant[a][j] ? "●" : "";
+  const label = `${classes[a]}, ${variables[j]}: z-score ${z}${dot && ", describes the class"}`;
+  return make(
+    "a",
+    {
+      href: `#class-${a}-variable-${j}`,
+      class: `cell z${shade(data.zscores[a][j])}`,
+      tabindex: "-1",
+      title: label,
+      "aria-label": label,
+    },
+    few ? `${dot} ${z}` : dot,
+  );
+}
+
+// One stop of the Tab key for the whole map; arrows move within it.
+function walk(node) {
+  const cells = [...node.querySelectorAll("a.cell")];
+  const width = variables.length;
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
+  cells[0].tabIndex = 0;
+  node.addEventListener("keydown", (event) => {
+    const next = cells[cells.indexOf(document.activeElement) + steps[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    for (const each of cells) each.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+
+function mapTable() {
+  const columns = [
+    { name: "class", kind: "text", show: ([a]) => classes[a] },
+    { name: "variable", kind: "text", show: ([, j]) => variables[j] },
+    ...relevanceColumns((pair) => pair),
+  ];
+  const pairs = classes.flatMap((_, a) => variables.map((_, j) => [a, j]));
+  return table("z-scores and mean bandwidths", columns, pairs);
+}
+
+function relevanceColumns(pairOf) {
+  const entry = (numbers, line) => {
+    const [a, j] = pairOf(line);
+    return numbers[a][j];
+  };
+  return [
+    { name: "z-score", show: (line) => hundredths(entry(data.zscores, line)) },
+    { name: "bandwidth", show: (line) => plain(entry(data.bandwidths, line)) },
+    { name: "describes it", kind: "text", show: (line) => (entry(data.relevant, line) ? "● yes" : "no") },
+  ];
+}
+
+// Classes. A page is made when it is first shown: with many classes, to make them all would take a while.
+
+const articles = classes.map((name) =>
+  make("article", { class: "class-page", "aria-label": `Class ${name}` }),
+);
+const showings = []; // for each class whose page is made, what shows one of its variables
+
+// Variables of a class, those that describe it first, then by bandwidth.
+function bestFirst(a) {
+  const [relevant, bandwidths] = [data.relevant[a], data.bandwidths[a]];
+  return positions(variables).sort((i, j) => relevant[j] - relevant[i] || bandwidths[i] - bandwidths[j]);
+}
+
+// The class that this one is mistaken for most often, either way round.
+function likeliestRival(a) {
+  const mistakes = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
+  const others = positions(classes).filter((b) => b !== a);
+  return others.sort(by((b) => -mistakes(b)))[0];
+}
+
+function makeClassPage(a) {
+  const order = bestFirst(a);
+  const heading = make("h3", { tabindex: "-1" }, `Class ${classes[a]}`);
+  const columns = [
+    {
+      name: "variable",
+      kind: "text",
+      show: (j) => make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
+    },
+    ...relevanceColumns((j) => [a, j]),
+  ];
+  const curves = make("div", { class: "curves" });
+  const rival = make(
+    "select",
+    {},
+    ...classes.map((name, b) => make("option", { value: b, disabled: b === a }, name)),
+  );
+  rival.value = likeliestRival(a);
+  let picked;
+  const redraw = () => curves.replaceChildren(...densities(a, Number(rival.value), order, picked));
+  rival.addEventListener("change", redraw);
+  redraw();
+  articles[a].append(
+    heading,
+    make(
+      "div",
+      { class: "sides" },
+      table(`Variables of ${classes[a]}`, columns, order),
+      make("div", {}, make("label", { class: "control" }, "Compare with ", rival), curves),
+    ),
+    typicalRows(a, order),
+  );
+  return (variable) => {
+    picked = variable;
+    redraw();
+    heading.focus({ preventScroll: true });
+    document.getElementById("classes").scrollIntoView();
+  };
+}
+
+// The six best variables, and before them the one that was picked.
+function densities(a, b, order, picked) {
+  const keys = [["own", classes[a]], ["rival", classes[b]]];
+  if (classes.length > 2) keys.push(["other", "each other class"]);
+  const dash = { class: "key", viewBox: "0 0 24 8", "aria-hidden": "true" };
+  const mark = (kind) => draw("svg", dash, draw("path", { class: kind, d: "M0 4L24 4" }));
+  const wanted = picked === undefined ? order : [picked, ...order.filter((j) => j !== picked)];
+  const drawn = wanted.filter((j) => data.curves[j]).slice(0, 6);
+  const parts = [
+    legend("Curves", keys, mark),
+    make("div", { class: "multiples" }, ...drawn.map((j) => densityFigure(a, b, j, j === picked))),
+    make(
+      "p",
+      { class: "small" },
+      "Densities of single variables with the mean bandwidths of the classes; the highest point is 1.",
+      data.inRanks ? " The axis is in ranks: equal distances hold equally many training rows." : "",
+    ),
+    behind("The curves as a table", () => densityTable(drawn)),
+  ];
+  if (picked !== undefined && !data.curves[picked]) {
+    const said = `There are no curves of ${variables[picked]}: all of them would make the page too large.`;
+    parts.unshift(make("p", { class: "note" }, said));
+  }
+  return parts;
+}
+
+function densityFigure(a, b, j, large) {
+  const { x, y } = data.curves[j];
+  const last = x.length - 1;
+  const chart = frame(`Densities of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`, {
+    width: large ? 560 : 280,
+    height: large ? 240 : 150,
+    xs: [0, last],
+    ys: [0, 1000],
+    xTicks: [
+      [0, plain(x[0]), "start"],
+      [last / 2, plain(x[last / 2])],
+      [last, plain(x[last]), "end"],
+    ],
+  });
+  const curve = (c) => line(y[c].map((height, i) => [chart.x(i), chart.y(height)]));
+  const others = positions(classes).filter((c) => c !== a && c !== b);
+  const ground = `L${chart.x(last)} ${chart.y(0)}L${chart.x(0)} ${chart.y(0)}Z`;
+  chart.node.append(
+    ...others.map((c) => draw("path", { class: "other", d: curve(c) })),
+    draw("path", { class: "under", d: curve(a) + ground }),
+    draw("path", { class: "rival", d: curve(b) }),
+    draw("path", { class: "own", d: curve(a) }),
+  );
+  const name = (data.relevant[a][j] ? "● " : "") + variables[j];
+  return make("figure", { class: large && "large" }, make("figcaption", {}, name), chart.node);
+}
+
+function densityTable(drawn) {
+  const columns = [
+    { name: "variable", kind: "text", show: ([j]) => variables[j] },
+    { name: "value", show: ([j, i]) => plain(data.curves[j].x[i]) },
+    ...classes.map((name, c) => ({ name, show: ([j, i]) => thousandths(data.curves[j].y[c][i] / 1000) })),
+  ];
+  const points = drawn.flatMap((j) => data.curves[j].x.map((_, i) => [j, i]));
+  return table("Densities, the highest point of a variable being 1", columns, points);
+}
+
+function typicalRows(a, order) {
+  if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
+  const columns = [
+    { name: "training row", show: String },
+    ...valueColumns(order, (i) => data.training[i]),
+  ];
+  const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
+  return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
+}
+
+function valueColumns(order, valuesOf) {
+  return order.map((j) => ({ name: variables[j], show: (line) => plain(valuesOf(line)[j]) }));
+}
+
+function complete(a) {
+  showings[a] ??= makeClassPage(a);
+}
+
+function showClass(a) {
+  complete(a);
+  for (const [b, article] of articles.entries()) article.hidden = b !== a;
+  for (const [b, link] of [...document.getElementById("class-links").children].entries()) {
+    if (b === a) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// An address ends in #class-2 or #class-2-variable-5; so links, bookmarks and the back button work.
+function followAddress() {
+  const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
+  if (!articles[a] || (j && variables[j] === undefined)) return;
+  showClass(Number(a));
+  showings[a](j && Number(j));
+}
+
+function drawClasses() {
+  fill("map", ...relevanceMap());
+  fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
+  fill("class-pages", ...articles);
+  showClass(0);
+  addEventListener("hashchange", followAddress);
+  followAddress();
+  const completeAll = () => positions(classes).forEach(complete); // paper has room for all
+  addEventListener("beforeprint", completeAll);
+  if (matchMedia("print").matches) completeAll();
+}
+
+// Rows
+
+const wrong = (row) => row.truth >= 0 && row.truth !== row.label;
+const truthKnown = rows.some((row) => row.truth >= 0);
+
+const browser = {
+  text: make("input", { type: "search", id: "filter-text" }),
+  label: choice("filter-label", ["all", ...classes]),
+  truth: choice("filter-truth", ["all", ...classes]),
+  order: choice("order", ["as in the table", "least certain first"]),
+  wrong: make("input", { type: "checkbox", id: "filter-wrong" }),
+  list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
+  count: make("p", { id: "list-count", class: "small", role: "status" }),
+  panel: make("article", { id: "row", "aria-label": "The row picked" }),
+};
+
+// The first name has the value -1, the others count from 0.
+function choice(id, names) {
+  return make("select", { id }, ...names.map((name, i) => make("option", { value: i - 1 }, name)));
+}
+
+function rowTitle(row) {
+  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})`;
+  return wrong(row) ? `✗ ${said} is ${classes[row.truth]}` : said;
+}
+
+function refilter() {
+  const { list } = browser;
+  const [label, truth, order] = ["label", "truth", "order"].map((name) => Number(browser[name].value));
+  const query = browser.text.value.trim().toLowerCase();
+  const matches = (row) =>
+    rowTitle(row).toLowerCase().includes(query) &&
+    (label < 0 || row.label === label) &&
+    (truth < 0 || row.truth === truth) &&
+    (!browser.wrong.checked || wrong(row));
+  const found = positions(rows).filter((i) => matches(rows[i]));
+  if (order >= 0) found.sort(by((i) => rows[i].proba[rows[i].label]));
+  const before = list.value;
+  list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
+  list.value = found.map(String).includes(before) ? before : found[0];
+  browser.count.textContent = `${found.length} of ${plural(rows.length, "row")}`;
+  showRow();
+}
+
+function showRow() {
+  const row = rows[browser.list.value];
+  const none = make("p", { class: "note" }, "No row on this page is like that.");
+  browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
+}
+
+function rowPage(row) {
+  const label = classes[row.label];
+  const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
+  const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
+  const parts = [
+    make("h3", {}, `Row ${row.name}: ${label}`),
+    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
+  ];
+  if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
+  return [
+    ...parts,
+    make("p", {}, whyNot(row)),
+    make("div", { class: "sides" }, probabilities(row), evidenceTable(row)),
+    supportTable(row),
+  ];
+}
+
+// Why not the runner-up, in words.
+function whyNot(row) {
+  const [label, rival] = [classes[row.label], classes[row.rival]];
+  const strongest = (sign) => byEvidence(row).filter((j) => sign * row.evidence[j] >= 0.05).slice(0, 3);
+  const listed = (found) =>
+    found.map((j) => `${variables[j]} = ${plain(row.values[j])} (${times(row.evidence[j])})`).join(", ");
+  const [pro, contra] = [strongest(1), strongest(-1)];
+  const question = `Why not ${rival}, which has probability ${thousandths(row.proba[row.rival])}?`;
+  if (!pro.length && !contra.length) return `${question} No single variable tells the two apart here.`;
+  const speaksFor = pro.length
+    ? `More likely in ${label}, the other variables being as they are: ${listed(pro)}.`
+    : `No single variable speaks for ${label}.`;
+  const speaksAgainst = contra.length
+    ? `More likely in ${rival}: ${listed(contra)}.`
+    : `No single variable speaks for ${rival}.`;
+  return `${question} ${speaksFor} ${speaksAgainst}`;
+}
+
+function times(evidence) {
+  const factor = Math.exp(Math.abs(evidence));
+  if (factor > 1e6) return "more than a million times";
+  return `${factor < 10 ? factor.toFixed(1) : Number(factor.toPrecision(2))} times`;
+}
+
+const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.evidence[j])));
+
+function probabilities(row) {
+  const columns = [
+    { name: "class", kind: "text", show: (a) => classes[a] },
+    { name: "probability", show: (a) => thousandths(row.proba[a]) },
+    { name: "as a bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
+  ];
+  return table("Probabilities", columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
+}
+
+function variableColumns(row) {
+  return [
+    { name: "variable", kind: "text", show: (j) => variables[j] },
+    { name: "value", show: (j) => plain(row.values[j]) },
+  ];
+}
+
+function valuesOf(row) {
+  return table("Values", variableColumns(row), positions(variables), FEW);
+}
+
+function evidenceTable(row) {
+  const largest = Math.max(...row.evidence.map(Math.abs), 0.01);
+  const columns = [
+    ...variableColumns(row),
+    { name: "evidence", show: (j) => signed(row.evidence[j]) },
+    {
+      name: "as a bar",
+      kind: "chart",
+      show: (j) => bar(row.evidence[j] / largest, 80),
+      sort: (j) => row.evidence[j],
+    },
+  ];
+  const pair = `${classes[row.label]} (right) over ${classes[row.rival]} (left)`;
+  return table(`Evidence of each variable for ${pair}`, columns, byEvidence(row), FEW);
+}
+
+function supportTable(row) {
+  const itself = { name: "this row", share: 2, shown: "", values: row.values };
+  const others = row.support.map((i, k) => ({
+    name: `training row ${i}`,
+    share: row.shares[k],
+    shown: thousandths(row.shares[k]),
+    values: data.training[i],
+  }));
+  const columns = [
+    { name: "row", kind: "text", show: (each) => each.name },
+    { name: "share", show: (each) => each.shown, sort: (each) => each.share },
+    ...valueColumns(byEvidence(row), (each) => each.values),
+  ];
+  const caption = `Training rows with the largest shares of the density of ${classes[row.label]} here`;
+  const node = table(`${caption}; variables by evidence`, columns, [itself, ...others]);
+  return make("div", { class: "values" }, node);
+}
+
+function drawBrowser() {
+  const { text, label, truth, order, list, count, panel } = browser;
+  const control = (name, input) => make("label", { class: "control", for: input.id }, name, input);
+  const onlyWrong = make("label", { class: "control check" }, browser.wrong, "wrong ones only");
+  const controls = make(
+    "div",
+    { role: "search", "aria-label": "Rows" },
+    control("Search", text),
+    control("Label", label),
+    ...(truthKnown ? [control("True class", truth)] : []),
+    control("Order", order),
+    ...(truthKnown ? [onlyWrong] : []),
+  );
+  fill("browser", make("div", { class: "picker" }, controls, control("Row", list), count), panel);
+  text.addEventListener("input", refilter);
+  for (const input of [label, truth, order, browser.wrong]) input.addEventListener("change", refilter);
+  list.addEventListener("change", showRow);
+  refilter();
+}
+
+// Errors
+
+function confusionMatrix() {
+  const counts = data.errors.confusion;
+  const totals = counts.map((numbers) => numbers.reduce((sum, n) => sum + n, 0));
+  const node = matrix(
+    { class: classes.length <= 6 ? "map few" : "map" },
+    "True classes down, labels across; a number shows these rows in the list above",
+    classes,
+    classes,
+    (a, b) => confusionCell(a, b, counts[a][b], totals[a]),
+  );
+  const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
+  return [make("h3", {}, "What is taken for what"), make("div", box, node)];
+}
+
+function confusionCell(a, b, n, total) {
+  if (!n) return make("td", { class: "none" }, "0");
+  const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}: show them`;
+  const colour = (a === b ? "z" : "e") + Math.ceil((6 * n) / total);
+  const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": label };
+  const button = make("button", attributes, String(n));
+  button.addEventListener("click", () => {
+    browser.text.value = "";
+    browser.label.value = b;
+    browser.truth.value = truthKnown ? a : -1;
+    browser.wrong.checked = false;
+    refilter();
+    document.getElementById("rows").scrollIntoView();
+    browser.list.focus({ preventScroll: true });
+  });
+  return make("td", {}, button);
+}
+
+function reliability() {
+  const points = data.errors.reliability;
+  const tenths = [0, 0.2, 0.4, 0.6, 0.8, 1].map((value) => [value, value.toFixed(1)]);
+  const { node, x, y } = frame("Reliability: share of right labels against their probability", {
+    width: 360,
+    height: 320,
+    xs: [0, 1],
+    ys: [0, 1],
+    xTicks: tenths,
+    yTicks: tenths,
+    xLabel: "probability of the label",
+    yLabel: "share that is right",
+  });
+  const most = Math.max(...points.map((point) => point.n));
+  node.append(
+    draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }),
+    draw("path", { class: "thread", d: line(points.map((point) => [x(point.confidence), y(point.right)])) }),
+  );
+  for (const { n, confidence, right, low, high } of points) {
+    const radius = 2.5 + 5 * Math.sqrt(n / most);
+    node.append(
+      draw("line", { class: "interval", x1: x(confidence), x2: x(confidence), y1: y(low), y2: y(high) }),
+      draw("circle", { class: "dot", cx: x(confidence), cy: y(right), r: radius }),
+    );
+  }
+  const columns = [
+    { name: "mean probability", show: (point) => thousandths(point.confidence) },
+    { name: "share right", show: (point) => thousandths(point.right) },
+    { name: "from", show: (point) => thousandths(point.low) },
+    { name: "to", show: (point) => thousandths(point.high) },
+    { name: "rows", show: (point) => String(point.n) },
+  ];
+  const said =
+    "On the diagonal, labels are right as often as they claim. A larger dot stands for more rows; " +
+    "bars are 95 % intervals.";
+  return [
+    make("h3", {}, "Are the probabilities right?"),
+    make("figure", {}, node, make("figcaption", { class: "small" }, said)),
+    behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
+  ];
+}
+
+// Sample sizes
+
+function sampleSizes() {
+  const { steps, tolerance } = data.sampleSizes;
+  const columns = [
+    { name: "training rows", show: (step) => String(step.total) },
+    { name: "epsilon", show: (step) => plain(step.epsilon) },
+    { name: "accuracy", show: (step) => thousandths(step.accuracy) },
+    ...data.sampleSizes.classes.map((name, a) => ({
+      name: `rows of ${name}`,
+      show: (step) => String(step.sizes[a]),
+    })),
+  ];
+  return [
+    stepChart("epsilon", (step) => step.epsilon, `epsilon; dashed, tolerance ${plain(tolerance)}`, tolerance),
+    stepChart("accuracy", (step) => step.accuracy, "accuracy on the test rows"),
+    behind("The steps as a table", () => table("Steps", columns, steps)),
+  ];
+}
+
+// One number of each step against training rows, with a dashed line at its goal if it has one.
+function stepChart(name, numberOf, caption, goal) {
+  const { steps } = data.sampleSizes;
+  const totals = steps.map((step) => step.total);
+  const xs = [Math.min(...totals), Math.max(...totals)];
+  const ys = [0, Math.max(...steps.map(numberOf), goal ?? 1)];
+  const { node, x, y } = frame(`${name} against the number of training rows`, {
+    width: 420,
+    height: 260,
+    xs,
+    ys,
+    xTicks: ticks(...xs).map((value) => [value, plain(value)]),
+    yTicks: ticks(...ys).map((value) => [value, plain(value)]),
+    xLabel: "training rows",
+    yLabel: name,
+  });
+  if (goal !== undefined) {
+    node.append(draw("path", { class: "rival", d: line([[x(xs[0]), y(goal)], [x(xs[1]), y(goal)]]) }));
+  }
+  node.append(
+    draw("path", { class: "own", d: line(steps.map((step) => [x(step.total), y(numberOf(step))])) }),
+    ...steps.map((step) => draw("circle", { class: "dot", cx: x(step.total), cy: y(numberOf(step)), r: 3 })),
+  );
+  return make("figure", {}, node, make("figcaption", { class: "small" }, caption));
+}
+
+// The page
+
+for (const node of document.querySelectorAll("table.sortable")) sortable(node, node.closest(".table"));
+if (data.explains) drawClasses();
+if (data.errors) {
+  fill("confusion", ...confusionMatrix());
+  fill("reliability", ...reliability());
+}
+if (data.sampleSizes) fill("steps", ...sampleSizes());
+drawBrowser();

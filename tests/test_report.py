@@ -1,0 +1,440 @@
+"""Tests of the report as a file: its numbers are those of the library, its size bounded, its names inert.
+
+What it does in a browser is in test_report_browser.py.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm, rankdata
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, confusion_matrix
+
+from corral import (
+    HeldOut,
+    LSPClassifier,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoDensity,
+    estimate_sample_sizes,
+    load_model,
+    save_model,
+    write_report,
+)
+from corral.datasets import make_shifted_groups, make_ten_groups
+
+HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_shifted_groups(40, groups=(1, 2, 5), random_state=0)
+    return pd.DataFrame(X[:, :6], columns=list("abcdef")), np.array(["one", "two", "five"])[y // 2]
+
+
+@pytest.fixture(scope="module")
+def classifier(rows):
+    return RodeoClassifier(bandwidth="class").fit(*rows)
+
+
+def page_of(*arguments, folder, max_samples=20, **options):
+    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(page):
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+class Outline(HTMLParser):
+    """Collects tags, identifiers and the text that a reader sees."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.text = [], [], ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_data(self, data):
+        if self.tags[-1:] not in (["script"], ["style"]):
+            self.text += data
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("bandwidth", ["class", "local"])
+def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    data = data_of(page_of(fitted, X, y, max_samples=200, folder=tmp_path))
+    explanation, proba = fitted.explain(X), fitted.predict_proba(X)
+    assert data["variables"] == list(X.columns)
+    assert [row["position"] for row in data["rows"]] == list(range(len(X)))
+    for i, row in enumerate(data["rows"]):
+        assert data["classes"][row["truth"]] == y[i]
+        assert data["classes"][row["label"]] == explanation.label[i]
+        assert data["classes"][row["rival"]] == explanation.rival[i]
+        assert [f"{p:.3f}" for p in row["proba"]] == [f"{p:.3f}" for p in proba[i]]
+        assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
+        assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
+        assert row["support"] == explanation.rows[i].tolist()
+        assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]
+    assert len(data["training"]) > 50
+    for i, values in data["training"].items():
+        assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
+
+
+def test_relevance_equals_the_classifier(rows, classifier, tmp_path):
+    data = data_of(page_of(classifier, rows[0], folder=tmp_path))
+    assert_array_equal(data["relevant"], classifier.relevant_)
+    assert classifier.relevant_.any()
+    for shown, z in zip(np.ravel(data["zscores"]), classifier.zscores_.ravel(), strict=True):
+        assert f"{shown:.2f}" == f"{z:z.2f}"
+    for shown, h in zip(np.ravel(data["bandwidths"]), classifier.bandwidths_.ravel(), strict=True):
+        assert f"{shown:.3g}" == f"{h:.3g}"
+
+
+@pytest.mark.parametrize("bandwidth", ["class", "local"])
+def test_typical_rows_are_those_of_highest_density(rows, tmp_path, bandwidth):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    log_density = fitted.log_density(X)
+    for a, typical in enumerate(data_of(page_of(fitted, X, folder=tmp_path))["typical"]):
+        members = np.flatnonzero(y == fitted.classes_[a])
+        assert typical == members[np.argsort(-log_density[members, a], kind="stable")[:5]].tolist()
+
+
+def test_typical_rows_of_large_classes_are_looked_for_among_some(rows, classifier, tmp_path, monkeypatch):
+    X, y = rows
+    monkeypatch.setattr("corral.report._contents._MOST_CANDIDATES", 7)
+    data = data_of(page_of(classifier, X, folder=tmp_path))
+    for label, typical in zip(classifier.classes_, data["typical"], strict=True):
+        some = np.flatnonzero(y == label)[[0, 6, 13, 19, 26, 32, 39]]  # of 40, evenly spaced
+        assert set(typical) < set(some)
+
+
+def test_large_numbers_keep_their_digits_before_the_point(rows, tmp_path):
+    X, y = rows
+    table = X.assign(a=X["a"] * 1e6, b=np.arange(len(X)) + 10_000_000.0)
+    fitted = RodeoClassifier(bandwidth="class").fit(table, y)
+    for row in data_of(page_of(fitted, table, folder=tmp_path))["rows"]:
+        assert row["values"][0] == round(table["a"].iloc[row["position"]])
+        assert row["values"][1] == 10_000_000 + row["position"]
+
+
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
+def test_curves_are_the_densities_of_single_variables(rows, tmp_path, scale):
+    X, y = rows
+    fitted = RodeoClassifier(scale=scale, bandwidth="class").fit(X, y)
+    data = data_of(page_of(fitted, X, folder=tmp_path))
+    assert data["inRanks"] == (scale == "rank")
+    assert list(data["curves"]) == [str(j) for j in range(6)]
+    x = X["b"].to_numpy()
+    # Bandwidths of whitened variables are in units of the range.
+    units = {"range": np.ptp(x), "whiten": np.ptp(x), "standard": x.std(), None: 1.0}
+    scaled = (rankdata(x) - 0.5) / len(x) if scale == "rank" else x / units[scale]
+    margin = 0.0 if scale == "rank" else 0.05 * np.ptp(scaled)
+    grid = np.linspace(scaled.min() - margin, scaled.max() + margin, 49)
+    expected = np.array(
+        [
+            norm.pdf(grid[:, np.newaxis], scaled[y == label], max(h, grid[1] - grid[0])).mean(axis=1)
+            for label, h in zip(fitted.classes_, fitted.bandwidths_[:, 1], strict=True)
+        ]
+    )
+    curves = data["curves"]["1"]
+    assert_allclose(curves["y"], 1000 * expected / expected.max(), atol=0.51)
+    places = np.sort(x)[np.searchsorted(np.sort(scaled), grid)] if scale == "rank" else grid * units[scale]
+    assert_allclose(curves["x"], places, rtol=1e-3, atol=1e-6)
+
+
+def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
+    X, y = rows
+    random = np.random.default_rng(0)
+    proba = random.dirichlet([0.3, 0.3, 0.3], 200)
+    held_out = HeldOut(classifier.classes_, random.choice(classifier.classes_, 200), proba)
+    page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
+    errors = data_of(page)["errors"]
+    assert_array_equal(errors["confusion"], confusion_matrix(held_out.truth, held_out.labels))
+    points = errors["reliability"]
+    assert sum(point["n"] for point in points) == 200
+    hits = held_out.labels == held_out.truth
+    top = proba.max(axis=1)
+    assert points[-1]["n"] == (top >= 0.9).sum()
+    assert points[-1]["right"] == pytest.approx(hits[top >= 0.9].mean(), abs=5e-4)
+    assert points[-1]["confidence"] == pytest.approx(top[top >= 0.9].mean(), abs=5e-4)
+    gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
+    assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
+    for point in points:
+        assert point["low"] <= point["right"] <= point["high"]
+    text = Outline(page).text
+    assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
+    assert "may be training rows" not in text
+
+
+def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classifier, tmp_path):
+    X, y = rows
+    page = page_of(classifier, X, y, folder=tmp_path)
+    labels = classifier.predict(X)
+    assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
+    text = Outline(page).text
+    accuracy = accuracy_score(y, labels)
+    assert f"which may be training rows (new ones would then do worse), {accuracy:.1%} get the" in text
+
+
+def test_without_labels_there_are_no_errors(rows, classifier, tmp_path):
+    page = page_of(classifier, rows[0], folder=tmp_path)
+    assert data_of(page)["errors"] is None
+    assert {row["truth"] for row in data_of(page)["rows"]} == {-1}
+    assert "errors" not in Outline(page).ids
+
+
+def test_sample_sizes(rows, classifier, tmp_path):
+    X, y = rows
+    found = estimate_sample_sizes(X, y, tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0)
+    page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
+    shown = data_of(page)["sampleSizes"]
+    assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
+    assert shown["steps"][-1]["epsilon"] == float(f"{found.epsilon:.4g}")
+    assert found.reason in Outline(page).text
+    assert "sample-sizes" not in Outline(page_of(classifier, X, folder=tmp_path)).ids
+
+
+def test_summary_and_parameters_are_in_words(rows, tmp_path):
+    X, y = rows
+    fitted = RodeoClassifierCV(scales=("range",), c0s=(0.5, 1.0), random_state=3).fit(X, y)
+    text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
+    assert "RodeoClassifierCV learnt 3 classes from 120 rows of frogs.csv with 6 variables." in text
+    assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
+    for name, value in {**fitted.best_params_, **fitted.get_params()}.items():
+        assert name in text
+        assert repr(value) in text
+    assert "numpy " + np.__version__ in text
+
+
+# Which rows
+
+
+def test_draws_as_many_rows_of_each_class(rows, tmp_path):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    few = np.concatenate([np.flatnonzero(y == "one")[:2], np.flatnonzero(y != "one")])
+    data = data_of(page_of(fitted, X.iloc[few], y[few], max_samples=20, folder=tmp_path))
+    labels = [data["classes"][row["truth"]] for row in data["rows"]]
+    assert [labels.count(name) for name in ("one", "two", "five")] == [2, 9, 9]
+    names = [int(row["name"]) for row in data["rows"]]
+    assert_array_equal(y[names], labels)  # rows are called as in the table that they come from
+
+
+def test_same_seed_same_page(rows, classifier, tmp_path):
+    pages = [page_of(classifier, *rows, max_samples=9, random_state=s, folder=tmp_path) for s in (1, 1, 2)]
+    assert pages[0] == pages[1] != pages[2]
+
+
+@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
+    X, y = rows
+    fitted = kind(**({"scales": ["rank"], "c0s": [0.5]} if kind is RodeoClassifierCV else {})).fit(X, y)
+    save_model(fitted, tmp_path / "m.corral")
+    pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "polars"])
+def test_kinds_of_tables(rows, tmp_path, kind):
+    X, y = rows
+    table = {"array": X.to_numpy(), "list": X.to_numpy().tolist(), "polars": pl.DataFrame(X.to_dict("list"))}
+    fitted = RodeoClassifier(bandwidth="class").fit(table[kind], y)
+    data = data_of(page_of(fitted, table[kind], y.tolist(), max_samples=15, folder=tmp_path))
+    assert data["variables"] == (list("abcdef") if kind == "polars" else [f"x{j}" for j in range(6)])
+    expected = fitted.predict_proba(X.to_numpy() if kind != "polars" else table[kind])
+    for row in data["rows"]:
+        assert_allclose(row["proba"], expected[row["position"]], atol=5e-4)
+
+
+def test_lspc_has_labels_and_errors_only(rows, tmp_path):
+    X, y = rows
+    fitted = LSPClassifier(random_state=0).fit(X, y)
+    page = page_of(fitted, X, y, folder=tmp_path)
+    ids = Outline(page).ids
+    assert {"summary", "rows", "errors", "data-used"} <= set(ids)
+    assert not {"relevance", "classes"} & set(ids)
+    row = data_of(page)["rows"][7]
+    itself = X.iloc[[row["position"]]]
+    assert_allclose(row["proba"], fitted.predict_proba(itself)[0], atol=5e-4)
+    assert row["values"] == [float(f"{value:.4g}") for value in itself.to_numpy()[0]]
+
+
+def test_weights_and_a_class_without_rows(rows, tmp_path):
+    X, y = rows
+    weights = np.where(np.arange(len(y)) % 4, 2.0, 0.0)
+    fitted = RodeoClassifier(bandwidth="class")
+    fitted.partial_fit(X, y, classes=["five", "none", "one", "two"], sample_weight=weights)
+    data = data_of(page_of(fitted, X, y, folder=tmp_path))
+    assert data["typical"][1] == []
+    assert not np.any([curve["y"][1] for curve in data["curves"].values()])
+    assert all(weights[i] > 0 for typical in data["typical"] for i in typical)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", ["range", "rank", None])
+def test_extreme_and_constant_columns(rows, tmp_path, factor, scale):
+    X, y = rows
+    table = X.assign(b=X["b"] * factor, c=1.0)
+    fitted = RodeoClassifier(bandwidth="class", scale=scale).fit(table, y)
+    data = data_of(page_of(fitted, table, folder=tmp_path))
+    numbers = [number for row in data["rows"] for number in row["evidence"] + row["values"]]
+    assert np.isfinite(numbers).all()
+    assert np.isfinite(data["curves"]["2"]["x"]).all()
+
+
+# One file, not too large
+
+
+def test_below_a_megabyte_for_ten_classes_of_64_variables(tmp_path):
+    X, y = make_ten_groups(60, random_state=0)
+    X = np.hstack([X, np.random.default_rng(0).uniform(size=(600, 34))])
+    pixels = np.rint(16 * X)
+    for table in (pixels, X):
+        fitted = RodeoClassifier(bandwidth="class").fit(table, y)
+        path = write_report(tmp_path / "page.html", fitted, table, y)
+        data = data_of(path.read_text(encoding="utf-8"))
+        assert len(data["curves"]) == 64
+        assert len(data["rows"]) == 200
+        assert path.stat().st_size < 1_000_000
+
+
+def test_wide_tables_are_thinned_out(tmp_path):
+    X, y = make_shifted_groups(120, groups=(1, 2), random_state=0)
+    X = -1e-5 * np.hstack([np.random.default_rng(0).uniform(size=(240, 200)), X])
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    page = page_of(fitted, X, max_samples=200, folder=tmp_path)
+    data = data_of(page)
+    assert len(page) < 1_000_000
+    assert f"Of {X.shape[1]} variables this page shows the 200" in Outline(page).text
+    best = np.argsort(fitted.zscores_.min(axis=0), kind="stable")[:200]
+    assert data["variables"] == [f"x{j}" for j in np.sort(best)]
+    assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
+    assert 20 <= len(data["rows"]) < 200
+
+
+def test_policy_allows_the_one_script_and_the_one_style(rows, classifier, tmp_path):
+    page = page_of(classifier, *rows, folder=tmp_path)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    parts = dict(part.split(" ", 1) for part in policy.replace("&#39;", "'").split("; "))
+    assert parts["default-src"] == "'none'"
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert parts[directive] == f"'sha256-{digest}'"
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+
+
+def test_script_parses_no_markup_and_the_page_loads_nothing(rows, classifier, tmp_path):
+    page = page_of(classifier, *rows, folder=tmp_path)
+    for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "DOMParser"):
+        assert risky not in page
+    assert re.findall(r"https?://[^\"'\s]*", page) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"\b(src|srcset|action)=|url\(|@import|style=", page)
+
+
+def test_names_stay_inert(rows, tmp_path):
+    X, y = rows
+    plain = RodeoClassifier(bandwidth="class").fit(X, y)
+    hostile = X.rename(columns={"a": HOSTILE}).set_index(np.array([HOSTILE] * len(X)))
+    labels = np.where(y == "one", HOSTILE, y)
+    fitted = RodeoClassifier(bandwidth="class").fit(hostile, labels)
+    page = page_of(fitted, hostile, labels, title=HOSTILE, source=HOSTILE, folder=tmp_path)
+    usual = page_of(plain, X, y, title="t", source="s", folder=tmp_path)
+    assert Outline(page).tags == Outline(usual).tags
+    assert "\u2028" not in page[page.index('id="data">') :]
+    data = data_of(page)
+    assert HOSTILE in data["classes"]
+    assert data["variables"][0] == HOSTILE
+    assert HOSTILE in Outline(page).text
+
+
+def page_of_two_columns(names, labels, title, folder):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=names)
+    y = np.array(labels)[np.arange(20) % 2]
+    fitted = RodeoClassifier().fit(X, y)
+    return page_of(fitted, X, y, title=title, max_samples=2, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def usual_tags(tmp_path_factory):
+    return Outline(page_of_two_columns(["a", "b"], ["c", "d"], "t", tmp_path_factory.mktemp("usual"))).tags
+
+
+def two_of(texts):
+    return st.lists(texts, min_size=2, max_size=2, unique=True)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=two_of(st.text(max_size=30)),
+    labels=two_of(st.text(st.characters(exclude_characters="\0"), max_size=30)),  # which numpy drops
+    title=st.text(min_size=1),
+)
+def test_any_text_may_be_a_name(tmp_path, usual_tags, names, labels, title):
+    page = page_of_two_columns(names, labels, title, tmp_path)
+    assert data_of(page)["variables"] == names
+    assert data_of(page)["classes"] == sorted(labels)
+    assert Outline(page).tags == usual_tags
+
+
+# What is refused
+
+
+def refused(error, path, *arguments, **options):
+    """The sentence; the file is as it was, and no other is left."""
+    before = {file: file.read_bytes() for file in path.parent.glob("*")}
+    with pytest.raises(error) as caught:
+        write_report(path, *arguments, **options)
+    assert {file: file.read_bytes() for file in path.parent.glob("*")} == before
+    return str(caught.value)
+
+
+def test_refuses_in_one_sentence(rows, classifier, tmp_path):
+    X, y = rows
+    page = tmp_path / "page.html"
+    page.write_text("what was there before")
+    density = RodeoDensity().fit(X)
+    assert refused(TypeError, page, density, X).endswith("not of a RodeoDensity.")
+    assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
+    assert refused(ValueError, page, classifier, X, y[:5]) == (
+        "y must hold a label for each of the 120 rows of X, got 5."
+    )
+    assert refused(ValueError, page, classifier, X, np.where(np.arange(120) == 7, "six", y)) == (
+        "y holds the class 'six' in row 7, which the estimator does not know."
+    )
+    assert "max_samples" in refused(ValueError, page, classifier, X, max_samples=0)
+    other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
+    assert refused(ValueError, page, classifier, X, held_out=other).startswith(
+        "held_out has the classes ['a'"
+    )
+    assert "NaN" in refused(ValueError, page, classifier, X.assign(c=np.nan))
+    assert "feature names" in refused(ValueError, page, classifier, X.drop(columns="c"))
+    assert "there is no folder" in refused(FileNotFoundError, tmp_path / "none" / "page.html", classifier, X)
+
+
+def test_says_which_package_is_missing(rows, classifier, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    said = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
+    assert said == 'Reports need jinja2: pip install "corral[cli]".'

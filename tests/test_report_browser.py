@@ -1,0 +1,475 @@
+"""Tests of the report in a real browser: no network, the library's numbers, answers to mouse and keys.
+
+They need Debian's chromium and chromium-driver, and are skipped with this reason where these are missing.
+"""
+
+import base64
+import json
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from corral import HeldOut, LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
+from corral.datasets import make_ten_groups
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="chromium and chromedriver are not installed (on Debian: chromium, chromium-driver)",
+)
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+LONG = "a_very_long_name_without_any_space_" * 6
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Four of the ten groups, some rows to train on and some new ones."""
+    X, y = make_ten_groups(40, random_state=0)
+    some = y <= 4
+    frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
+    train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
+    return fitted, frame[test], y[test]
+
+
+@pytest.fixture(scope="module")
+def pages(model, tmp_path_factory):
+    """Addresses of a usual page, one with hostile names, and one of a classifier that explains nothing."""
+    folder = tmp_path_factory.mktemp("pages")
+    fitted, X, y = model
+    held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
+    sizes = estimate_sample_sizes(X, y, tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0)
+    write_report(
+        folder / "usual.html", fitted, X, y, held_out=held_out, sample_sizes=sizes, source="groups.csv"
+    )
+    names = {"x0": HOSTILE, "x1": LONG}
+    hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
+    hostile.index = [HOSTILE] * len(hostile)
+    of_names = RodeoClassifier(bandwidth="class").fit(hostile, labels)
+    write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
+    write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
+    return {path.stem: path.as_uri() for path in folder.glob("*.html")}
+
+
+@pytest.fixture
+def usual(browser, pages):
+    return opened(browser, pages["usual"])
+
+
+def opened(browser, address, width=1280, media="screen", scheme="light"):
+    """The browser with a page just loaded, at the top, nothing picked."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": media, "features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+    browser.get("about:blank")
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # of earlier pages
+    browser.get(address)
+    return browser
+
+
+def one(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def cells(browser, selector):
+    """What stands in the lines of a table that are in sight."""
+    script = """
+        const lines = [...document.querySelectorAll(arguments[0] + " tbody tr")];
+        return lines.filter((line) => line.checkVisibility()).map(
+            (line) => [...line.cells].map((cell) => cell.textContent));
+    """
+    return browser.execute_script(script, selector)
+
+
+def click(browser, selector):
+    """As a person does: what is out of sight is scrolled to, what is covered cannot be hit."""
+    node = one(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+    ActionChains(browser).move_to_element(node).click().perform()
+
+
+def unfold(browser, selector):
+    """Ask for the table behind a chart, which is made after that."""
+    click(browser, f"{selector} summary")
+    WebDriverWait(browser, 10).until(lambda _: cells(browser, f"{selector} .behind"))
+
+
+def listed(browser):
+    """The rows to choose from."""
+    script = "return [...document.querySelectorAll('#list option')].map((option) => option.textContent)"
+    return browser.execute_script(script)
+
+
+def named(option):
+    """Which row it is that is listed like that."""
+    return option.split(":")[0].lstrip("✗ ")
+
+
+def pick(browser, name):
+    """By a click on the row of that name."""
+    names = [named(option) for option in listed(browser)]
+    one(browser, f"#list option:nth-child({names.index(str(name)) + 1})").click()
+
+
+def row_table(browser, caption):
+    """Visible lines of one of the tables of the row that is picked."""
+    script = """
+        const tables = [...document.querySelectorAll("#row table")];
+        const table = tables.find((each) => each.caption.textContent.startsWith(arguments[0]));
+        return [...table.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
+    """
+    return browser.execute_script(script, caption)
+
+
+# It asks nobody
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "lspc"])
+def test_opens_from_a_file_without_network_or_complaint(browser, pages, name):
+    opened(browser, pages[name])
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert asked == [pages[name]]
+    assert browser.get_log("browser") == []
+    assert listed(browser)  # the script ran to its end
+
+
+def test_policy_stops_other_scripts_styles_and_requests(usual):
+    assert usual.execute_async_script("""
+        const done = arguments[0];
+        const script = document.createElement("script");
+        script.textContent = "window.ran = true";
+        document.body.append(script);
+        const link = document.createElement("p");
+        link.setAttribute("style", "position: fixed");
+        link.setAttribute("onclick", "window.ran = true");
+        document.body.append(link);
+        link.click();
+        const image = new Image();
+        image.onload = () => done("loaded");
+        const loaded = new Promise((resolve) => (image.onerror = () => resolve(false)));
+        image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
+        const fetched = fetch("data:text/plain,x").then(() => true, () => false);
+        Promise.all([loaded, fetched]).then((found) =>
+            done([Boolean(window.ran), getComputedStyle(link).position, ...found]));
+    """) == [False, "static", False, False]
+
+
+def test_hostile_names_are_text(browser, pages):
+    opened(browser, pages["hostile"] + "#class-0-variable-0")
+    assert browser.title == HOSTILE
+    assert one(browser, "h1").text == HOSTILE
+    assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
+    for section in ("#relevance", ".class-page:not([hidden]) .curves", "#reliability"):
+        unfold(browser, section)
+    one(browser, "#list option:nth-child(3)").click()
+    assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
+    assert HOSTILE in one(browser, "#class-links").text
+    assert HOSTILE in one(browser, "#row h3").text
+    assert any(HOSTILE in line[0] for line in row_table(browser, "Evidence"))
+    assert browser.get_log("browser") == []
+
+
+# It says what the library says
+
+
+def test_rows_equal_explain(usual, model):
+    fitted, X, y = model
+    explanation, proba = fitted.explain(X), fitted.predict_proba(X)
+    for i in (0, 17, 41, 79):
+        pick(usual, X.index[i])
+        assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
+        verdict = f"Label {explanation.label[i]} with probability {explanation.probability[i, 0]:.3f}."
+        right = explanation.label[i] == y[i]
+        assert one(usual, ".verdict").text == verdict + (" Right." if right else f" Wrong: it is {y[i]}.")
+        shown = {line[0]: line[1] for line in row_table(usual, "Probabilities")}
+        assert shown == {str(label): f"{p:.3f}" for label, p in zip(fitted.classes_, proba[i], strict=True)}
+        shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
+        assert shown == {
+            name: [f"{explanation.values[i, j]:.4g}", f"{explanation.evidence[i, j]:+.2f}"]
+            for j, name in enumerate(explanation.feature_names)
+        }
+        rival = f"Why not {explanation.rival[i]}, which has probability {explanation.probability[i, 1]:.3f}?"
+        assert rival in one(usual, "#row").text
+        support = row_table(usual, "Training rows")[1:]
+        assert [line[:2] for line in support] == [
+            [f"training row {row}", f"{share:.3f}"]
+            for row, share in zip(explanation.rows[i], explanation.shares[i], strict=True)
+        ]
+
+
+def test_words_name_the_strongest_variables(usual, model):
+    fitted, X, _ = model
+    explanation = fitted.explain(X)
+    strongest = int(explanation.evidence[0].argmax())
+    factor = np.exp(explanation.evidence[0, strongest])
+    times = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):g}"
+    pick(usual, X.index[0])
+    said = f"x{strongest} = {explanation.values[0, strongest]:.4g} ({times} times)"
+    assert said in one(usual, "#row").text
+
+
+def test_map_equals_zscores(usual, model):
+    fitted, _, _ = model
+    unfold(usual, "#relevance")
+    shown = {tuple(line[:2]): line[2:] for line in cells(usual, "#relevance .behind")}
+    assert len(shown) == fitted.zscores_.size
+    for a, label in enumerate(fitted.classes_):
+        for j in range(fitted.n_features_in_):
+            mark = "● yes" if fitted.relevant_[a, j] else "no"
+            assert shown[str(label), f"x{j}"] == [
+                f"{fitted.zscores_[a, j]:.2f}",
+                f"{fitted.bandwidths_[a, j]:.3g}",
+                mark,
+            ]
+    dots = usual.execute_script(
+        "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent.includes('●'))"
+    )
+    assert dots == fitted.relevant_.ravel().tolist()
+
+
+# It answers to mouse and keys
+
+
+def test_a_cell_of_the_map_leads_to_the_class_and_the_variable(usual):
+    click(usual, "a[href='#class-2-variable-13']")
+    assert one(usual, ".class-page:not([hidden]) h3").text == "Class 3"
+    assert one(usual, "figure.large figcaption").text == "x13"
+    assert usual.switch_to.active_element.text == "Class 3"
+    assert one(usual, "#class-links [aria-current]").text == "3"
+    usual.back()
+    assert "#" not in usual.current_url
+
+
+def test_the_map_can_be_walked_by_keys(usual):
+    first = one(usual, "#map a[tabindex='0']")
+    first.send_keys(Keys.ARROW_RIGHT)
+    usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    assert "2, x1: z-score" in usual.switch_to.active_element.get_attribute("aria-label")
+    assert len(usual.find_elements(By.CSS_SELECTOR, "#map a[tabindex='0']")) == 1
+    usual.switch_to.active_element.send_keys(Keys.ENTER)
+    assert usual.switch_to.active_element.text == "Class 2"
+    assert one(usual, "figure.large figcaption").text.endswith("x1")
+
+
+def test_class_pages_and_what_they_compare(usual):
+    click(usual, "#class-links a:nth-child(4)")
+    assert [page.text for page in usual.find_elements(By.CSS_SELECTOR, ".class-page h3") if page.text] == [
+        "Class 4"
+    ]
+    page = ".class-page:not([hidden])"
+    before = one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d")
+    legend = one(usual, f"{page} .curves .legend")
+    other = "1" if "1" not in legend.text.split() else "2"
+    Select(one(usual, f"{page} .control select")).select_by_visible_text(other)
+    assert one(usual, f"{page} .curves .legend").text.split()[:2] == ["4", other]
+    assert one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d") != before
+    unfold(usual, f"{page} .curves")
+    assert len(cells(usual, f"{page} .curves .behind")) == 6 * 49
+
+
+def test_tables_sort(usual):
+    table = ".class-page:not([hidden]) .sides > .table"
+    head = f"{table} th:nth-child(3) button"
+    for order, sign in (("ascending", 1), ("descending", -1)):
+        click(usual, head)
+        assert one(usual, f"{table} th:nth-child(3)").get_attribute("aria-sort") == order
+        bandwidths = [sign * float(line[2]) for line in cells(usual, table)]
+        assert bandwidths == sorted(bandwidths)
+        assert len(set(bandwidths)) > 5
+    one(usual, f"{table} th:nth-child(1) button").send_keys(Keys.ENTER)
+    assert [line[0] for line in cells(usual, table)] == [f"x{j}" for j in range(14)]  # not x1, x10, x11
+
+
+def test_tables_filter_and_show_all(usual, model):
+    table = ".class-page:not([hidden]) .sides > .table"
+    one(usual, f"{table} input").send_keys("X13")
+    assert [line[0] for line in cells(usual, table)] == ["x13"]
+    evidence = "#row .table:has(button:not(.sort))"
+    assert len(cells(usual, evidence)) == 12
+    click(usual, f"{evidence} > button")
+    assert len(cells(usual, "#row .sides .table:nth-child(2)")) == model[0].n_features_in_
+
+
+def test_a_row_is_picked_by_mouse_and_by_keys(usual):
+    click(usual, "#list option:nth-child(3)")
+    third, fourth = (named(option) for option in listed(usual)[2:4])
+    assert one(usual, "#row h3").text.startswith(f"Row {third}:")
+    one(usual, "#list").send_keys(Keys.ARROW_DOWN)
+    assert one(usual, "#row h3").text.startswith(f"Row {fourth}:")
+
+
+def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
+    fitted, X, y = model
+    labels = fitted.predict(X)
+    click(usual, "#filter-wrong")
+    assert len(listed(usual)) == (labels != y).sum() > 0
+    assert all(row.startswith("✗") for row in listed(usual))
+    Select(one(usual, "#filter-truth")).select_by_visible_text("2")
+    assert len(listed(usual)) == ((labels != y) & (y == 2)).sum()
+    click(usual, "#filter-wrong")
+    assert len(listed(usual)) == (y == 2).sum()
+    Select(one(usual, "#filter-truth")).select_by_visible_text("all")
+    Select(one(usual, "#filter-label")).select_by_visible_text("3")
+    assert len(listed(usual)) == (labels == 3).sum()
+    Select(one(usual, "#order")).select_by_visible_text("least certain first")
+    top = np.sort(fitted.predict_proba(X).max(axis=1)[labels == 3])
+    assert [row.split("(")[1][:5] for row in listed(usual)] == [f"{p:.3f}" for p in top]
+    one(usual, "#filter-text").send_keys("no such row")
+    assert listed(usual) == []
+    assert one(usual, "#row").text == "No row on this page is like that."
+
+
+def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
+    fitted, X, y = model
+    labels = fitted.predict(X)
+    a, b = next((a, b) for a, b in zip(y, labels, strict=True) if a != b)
+    click(usual, f"#confusion tbody tr:nth-child({a}) td:nth-child({b + 1}) button")
+    assert len(listed(usual)) == ((y == a) & (labels == b)).sum()
+    assert usual.switch_to.active_element.get_attribute("id") == "list"
+
+
+def test_keys_reach_everything_and_show_where_they_are(usual):
+    keys = ActionChains(usual)
+    keys.send_keys(Keys.TAB).perform()
+    skip = usual.switch_to.active_element
+    assert skip.text == "Skip to the contents"
+    assert skip.rect["x"] >= 0
+    assert skip.value_of_css_property("outline-style") == "solid"
+    skip.send_keys(Keys.ENTER)
+    assert usual.switch_to.active_element.get_attribute("id") == "main"
+    usual.execute_script("""
+        window.reached = [];
+        addEventListener("focusin", ({ target }) => window.reached.push(
+            [target.id, target.tagName, target.className, getComputedStyle(target).outlineStyle]));
+    """)
+    ActionChains(usual).send_keys(Keys.TAB * 200).perform()
+    ids, tags, names, outlines = map(set, zip(*usual.execute_script("return reached"), strict=True))
+    assert {"list", "filter-text", "filter-truth", "filter-label", "filter-wrong", "order"} <= ids
+    assert {"A", "BUTTON", "SUMMARY", "SELECT", "INPUT"} <= tags
+    assert {"sort", "scroll"} <= names
+    assert outlines == {"solid"}
+
+
+def test_everything_has_a_name(usual):
+    assert usual.execute_script("""
+        const label = (node) => node.getAttribute("aria-label") || node.textContent.trim();
+        const named = (node) => node.labels?.length || label(node);
+        const nodes = [...document.querySelectorAll("a, button, input, select, svg[role], article")];
+        const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);
+        return [nodes.filter((node) => !named(node)).map((node) => node.outerHTML.slice(0, 200)),
+                ids.length - new Set(ids).size];
+    """) == [[], 0]
+
+
+# It looks well everywhere
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "lspc"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_sticks_out(browser, pages, name, width):
+    opened(browser, pages[name], width=width)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_charts_have_tables(usual, model):
+    n_rows = len(model[1])
+    unfold(usual, "#reliability")
+    assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
+    unfold(usual, "#steps")
+    steps = cells(usual, "#steps")
+    assert len(usual.find_elements(By.CSS_SELECTOR, "#steps circle")) == 2 * len(steps) > 2
+
+
+def test_dark_scheme(browser, pages):
+    shades = [
+        one(opened(browser, pages["usual"], scheme=scheme), "body").value_of_css_property("background-color")
+        for scheme in ("light", "dark")
+    ]
+    assert shades[0] == "rgba(255, 255, 255, 1)"
+    assert shades[1] == "rgba(20, 24, 28, 1)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser, pages, scheme):
+    """By the ratio of WCAG 2, which must be 4.5 for text."""
+    opened(browser, pages["usual"], scheme=scheme)
+    kinds = [*(f"cell z{i}" for i in range(7)), *(f"cell e{i}" for i in range(1, 7)), "small", "wrong"]
+    colours = browser.execute_script(
+        """
+        const ground = getComputedStyle(document.body).backgroundColor;
+        return arguments[0].map((kind) => {
+            const node = document.createElement("p");
+            node.className = kind;
+            document.body.append(node);
+            const { color, backgroundColor } = getComputedStyle(node);
+            return [color, kind.startsWith("cell") ? backgroundColor : ground];
+        });
+        """,
+        kinds,
+    )
+    for kind, pair in zip(kinds, colours, strict=True):
+        light, dark = sorted((luminance(colour) for colour in pair), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (kind, pair)
+
+
+def luminance(colour):
+    shares = np.array([int(part) for part in re.findall(r"\d+", colour)[:3]]) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_print_shows_all_classes_and_no_controls(browser, pages):
+    opened(browser, pages["usual"], width=720, media="print", scheme="dark")  # about the width of A4
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
+    assert one(browser, "body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
+    assert all(page.is_displayed() for page in browser.find_elements(By.CSS_SELECTOR, ".class-page"))
+    for selector in ("nav.top", ".picker", ".table > input", ".behind"):
+        assert not one(browser, selector).is_displayed()
+    headings = [heading.text for heading in browser.find_elements(By.CSS_SELECTOR, ".class-page h3")]
+    assert headings == [f"Class {a}" for a in range(1, 5)]
+
+
+def test_what_is_seen_on_screen_can_be_printed(usual):
+    pdf = base64.b64decode(usual.print_page())
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") >= 6  # one at least for each class, though only one is on the screen
+    assert len(usual.find_elements(By.CSS_SELECTOR, ".class-page h3")) == 4
