@@ -19,6 +19,13 @@ class EstimatorName(StrEnum):
     lspc = "lspc"
 
 
+class Priors(StrEnum):
+    """How much the classes count."""
+
+    empirical = "empirical"
+    uniform = "uniform"
+
+
 class Missing(StrEnum):
     """What to do with rows that lack a value."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
-_IF_TEXT = "leave it out by --drop, or all such columns by --numeric-only"
+_IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
 MOST_NAMED = 12
 
 
@@ -61,7 +62,7 @@ def training_rows(
     columns = table_columns(path)
     for name in (target, *asked.left_out):
         if name not in columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {listed(columns)}.")
+            raise ValueError(f"{path} has no column {name!r}; {_meant(name, columns)}")
     variables = [name for name in columns if name != target and name not in asked.left_out]
     for name in variables:
         if is_unnamed(name):
@@ -130,6 +131,14 @@ def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
     return ", ".join(map(show, names[:MOST_NAMED])) + more
 
 
+def _meant(name: str, columns: Sequence[str]) -> str:
+    """The columns that a user may have meant, or else all."""
+    near = get_close_matches(name.casefold(), [column.casefold() for column in columns], n=1)
+    if near:
+        return f"did you mean {next(column for column in columns if column.casefold() == near[0])!r}?"
+    return f"it has {listed(columns)}."
+
+
 def _complete(table: pd.DataFrame, path: Path, asked: Asked) -> pd.DataFrame:
     """The rows that lack nothing, if others are to be left out; they keep their numbers."""
     if not asked.drop_rows:
@@ -138,7 +147,11 @@ def _complete(table: pd.DataFrame, path: Path, asked: Asked) -> pd.DataFrame:
     if lacking.all():
         raise ValueError(f"{path} has no row without missing values.")
     if lacking.any():
-        warnings.warn(f"left out {lacking.sum()} of {len(table)} rows, which lack a value.", stacklevel=2)
+        warnings.warn(
+            f"left out {lacking.sum()} of {len(table)} rows, which lack a value; "
+            "training rows are counted without them.",
+            stacklevel=2,
+        )
     return table[~lacking]
 
 

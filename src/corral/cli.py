@@ -31,6 +31,7 @@ from corral._options import (
     ModelPath,
     NaValues,
     NumericOnly,
+    Priors,
     Quiet,
     Seed,
     TablePath,
@@ -175,6 +176,13 @@ def fit(
             help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, lspc its rival."
         ),
     ] = EstimatorName.cv,
+    priors: Annotated[
+        Priors,
+        typer.Option(
+            help="Whether classes count by their rows, so that probabilities fit tables like this one, "
+            "or all alike. Not for lspc."
+        ),
+    ] = Priors.empirical,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
     ] = 0.25,
@@ -211,7 +219,7 @@ def fit(
     with out.share(f"Read {table.name}") as told:
         X, y = training_rows(table, target, asked, told)
     split = splitter(y, test_size=test_size, cv=cv, seed=seed)
-    chosen = _estimator(estimator, seed, out)
+    chosen = _estimator(estimator, priors, seed, out)
     name = type(chosen).__name__
     classifiers = {
         name: chosen,
@@ -594,16 +602,16 @@ def _note(message: str) -> None:
     warnings.warn(message, stacklevel=2)
 
 
-def _estimator(name: EstimatorName, seed: int, out: Output) -> Any:
+def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> Any:
     match name:
         case EstimatorName.cv:
             from corral._search import RodeoClassifierCV
 
-            return RodeoClassifierCV(random_state=seed, verbose=out.bars)
+            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._classifier import RodeoClassifier
 
-            return RodeoClassifier(random_state=seed, verbose=out.bars)
+            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.lspc:
             from corral._lspc import LSPClassifier
 

@@ -34,10 +34,17 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Predictions whose truth is known; `unseen` if these rows took no part in fitting."""
+    """Predictions whose truth is known.
+
+    Attributes
+    ----------
+    unseen : whether these rows took no part in fitting.
+    on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
+    """
 
     predictions: HeldOut
     unseen: bool
+    on_page: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +88,7 @@ class Contents:
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
             "explains": explains,
-            "errors": None if judged is None else _errors(judged.predictions),
+            "errors": None if judged is None else _errors(judged),
             "sampleSizes": None if sample_sizes is None else _steps(sample_sizes),
         }
         training: dict[int, list[Any]] = {}
@@ -285,8 +292,9 @@ def _browsed(
 # Errors and sample sizes
 
 
-def _errors(predictions: HeldOut) -> dict[str, Any]:
+def _errors(judged: Judged) -> dict[str, Any]:
     """The confusion matrix, truth by label, and the points of the reliability curve."""
+    predictions = judged.predictions
     counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     confidence = predictions.proba.max(axis=1)
     hits = predictions.labels == predictions.truth
@@ -305,7 +313,7 @@ def _errors(predictions: HeldOut) -> dict[str, Any]:
                 "high": _decimals(interval.high, 3),
             }
         )
-    return {"confusion": counts.tolist(), "reliability": points}
+    return {"confusion": counts.tolist(), "on_page": judged.on_page, "reliability": points}
 
 
 def _steps(found: SampleSizes) -> dict[str, Any]:
@@ -334,16 +342,17 @@ def _in_words(found: SampleSizes) -> list[str]:
 def _summary(estimator: Any, judged: Judged | None, source: str | None) -> list[str]:
     """Paragraphs that say what was fitted, how good it is and what it found."""
     n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
-    of_source = f" of {source}" if source else ""
     paragraphs = [
-        f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')}{of_source} with "
-        f"{_count(d, 'variable')}."
+        f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')} with {_count(d, 'variable')}."
     ]
+    if source:
+        paragraphs[0] += f" The rows on this page are of {source}."
     if judged is not None:
         paragraphs += _quality(judged)
     elif hasattr(estimator, "best_log_loss_"):
         paragraphs.append(
-            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn."
+            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn "
+            "and classes count as its priors say."
         )
     if hasattr(estimator, "relevant_"):
         paragraphs.append(_relevance_in_words(estimator))

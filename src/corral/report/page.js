@@ -426,7 +426,7 @@ function confusionMatrix() {
   const totals = counts.map((numbers) => numbers.reduce((sum, n) => sum + n, 0));
   const node = matrix(
     { class: classes.length <= 6 ? "map few" : "map" },
-    "True classes down, labels across; a number shows these rows in the list above",
+    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list above" : ""}`,
     classes,
     classes,
     (a, b) => confusionCell(a, b, counts[a][b], totals[a]),
@@ -437,9 +437,12 @@ function confusionMatrix() {
 
 function confusionCell(a, b, n, total) {
   if (!n) return make("td", { class: "none" }, "0");
-  const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}: show them`;
+  const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}`;
   const colour = (a === b ? "z" : "e") + Math.ceil((6 * n) / total);
-  const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": label };
+  if (!data.errors.on_page) {
+    return make("td", {}, make("span", { class: `cell ${colour}`, title: label }, String(n)));
+  }
+  const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": `${label}: show them` };
   const button = make("button", attributes, String(n));
   button.addEventListener("click", () => {
     browser.text.value = "";
