@@ -261,12 +261,21 @@ def test_what_is_done_is_kept_unless_the_table_is_at_fault(error, watch):
     assert_same("o.csv")
 
 
-def test_without_locks(monkeypatch):
+def test_two_runs_where_there_are_no_locks(monkeypatch):
+    """One of them ends in an error, and the file is that of the other."""
+
     def flock(file, operation):
         raise OSError(95, "Operation not supported")
 
+    def two_jobs():
+        with corral._tables.resuming_table(Path("o.csv"), {"another": "job"}) as add:
+            add(pd.DataFrame({"x": [1.0]}), lambda chunk: chunk)
+            run("o.csv")
+            add(pd.DataFrame({"x": [2.0]}, index=[1]), lambda chunk: chunk)
+
     monkeypatch.setattr(fcntl, "flock", flock)
-    run("o.csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder \.o\.csv\.parts"):
+        two_jobs()
     assert_same("o.csv")
 
 

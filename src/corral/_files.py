@@ -71,16 +71,19 @@ def read_sealed(path: Path) -> bytes | None:
 @contextmanager
 def only_run(lock: Path, refusal: str) -> Iterator[None]:
     """Refuse to go on while another process is in here with the same file; a killed one is not."""
-    with lock.open("ab") as file:
-        # Windows and some network drives have no such locks. Two runs there do all work twice, and no harm:
-        # every file is replaced whole.
-        if sys.platform != "win32":
-            import fcntl
+    # Windows and some network drives have no such locks. Of two runs there the first may lose what it has
+    # done and end in an error; no file becomes wrong, since every one is replaced whole.
+    if sys.platform == "win32":
+        yield
+        return
 
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(refusal) from None
-            except OSError:
-                pass
+    import fcntl
+
+    with lock.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(refusal) from None
+        except OSError:
+            pass
         yield
