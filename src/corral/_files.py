@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,3 +50,40 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file of our own, whole or not at all, whose damage `read_sealed` will notice."""
+    with replacing(path) as part:
+        part.write_bytes(hashlib.sha256(content).digest() + content)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """What `write_sealed` has written, or nothing if the file is not there or damaged."""
+    try:
+        stored = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    size = hashlib.sha256().digest_size
+    return stored[size:] if hashlib.sha256(stored[size:]).digest() == stored[:size] else None
+
+
+@contextmanager
+def only_run(lock: Path, refusal: str) -> Iterator[None]:
+    """Refuse to go on while another process is in here with the same file; a killed one is not."""
+    # Windows and some network drives have no such locks. Of two runs there the first may lose what it has
+    # done and end in an error; no file becomes wrong, since every one is replaced whole.
+    if sys.platform == "win32":
+        yield
+        return
+
+    import fcntl
+
+    with lock.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(refusal) from None
+        except OSError:
+            pass
+        yield

@@ -5,17 +5,21 @@ Rows are counted from 0, as in pandas and in `explain`.
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._files import check_readable, replacing
+from corral._files import check_readable, only_run, read_sealed, replacing, write_sealed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,36 +211,94 @@ def _inferred(column: pd.Series[Any]) -> pd.Series[Any]:
     return numbers if np.isfinite(_numbers(numbers)).all() else column
 
 
+def write_table(path: Path, rows: pd.DataFrame) -> None:
+    """A table that takes the place of an old one when it is whole."""
+    with _joining(path) as join:
+        join(_packed(rows, path, first=True))
+
+
 @contextmanager
-def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Gives what adds rows to a new table, which takes its place when all rows are there."""
-    parquet = _is_parquet(path)
-    with replacing(path) as part:
-        if parquet:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
+def resuming_table(
+    path: Path, job: Mapping[str, Any]
+) -> Iterator[Callable[[pd.DataFrame, Callable[[pd.DataFrame], pd.DataFrame]], None]]:
+    """Write a table whose rows take long to make: after a kill, those made before need not be made again.
 
-            writers: list[Any] = []
+    Gives ``add(chunk, make)``, which adds the rows that `make` makes of a chunk, or those that an earlier run
+    of the same job has made of it. Until the table is whole they are kept in a hidden folder beside it, each
+    chunk's in a file of its own.
 
-            def add(rows: pd.DataFrame) -> None:
-                table = pa.Table.from_pandas(rows, preserve_index=False)
-                if not writers:
-                    writers.append(pq.ParquetWriter(part, table.schema))
-                writers[0].write_table(table.cast(writers[0].schema))
+    Parameters
+    ----------
+    path : the table to write.
+    job : all that the rows depend on, as JSON knows it. What is kept of any other job is removed.
+    """
+    _is_parquet(path)  # or refused, before any work
+    name = sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:32]
+    folder = path.with_name(f".{path.name}.parts")
+    folder.mkdir(exist_ok=True)
+    lock, whole = folder / "lock", folder / path.name
+    added, found = False, False
 
-            try:
+    with only_run(lock, f"another run is writing {path}: wait for its end, or write to another file."):
+        for old in folder.iterdir():
+            if old != lock and not old.name.startswith(name):
+                old.unlink()
+        try:
+            with _joining(whole) as join:
+
+                def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+                    nonlocal added, found
+                    first, last = chunk.index[0], chunk.index[-1]
+                    part = folder / f"{name}-{first}-{last}"
+                    content = read_sealed(part)
+                    if content is None and found:
+                        warnings.warn(f"going on from row {first}, where a run was stopped.", stacklevel=2)
+                    found = content is not None
+                    if content is None:
+                        content = _packed(make(chunk), path, first=not added)
+                        write_sealed(part, content)
+                    join(content)
+                    added = True
+
                 yield add
-            finally:
-                for writer in writers:
-                    writer.close()
-        else:
-            with part.open("w", encoding="utf-8", newline="") as file:
+            whole.replace(path)
+        except ValueError:  # no run of this job can come to its end; after any other error one may
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
 
-                def add(rows: pd.DataFrame) -> None:
-                    options: dict[str, Any] = {"sep": _SEPARATORS[path.suffix.lower()], "index": False}
-                    rows.to_csv(file, header=file.tell() == 0, lineterminator="\n", **options)
 
-                yield add
+def _packed(rows: pd.DataFrame, path: Path, *, first: bool) -> bytes:
+    """Rows as they stand in a file; the first ones of a CSV file come with the names."""
+    if _is_parquet(path):
+        content: bytes = rows.to_parquet(index=False)
+        return content
+    separator = _SEPARATORS[path.suffix.lower()]
+    text: str = rows.to_csv(sep=separator, index=False, header=first, lineterminator="\n")
+    return text.encode()
+
+
+@contextmanager
+def _joining(path: Path) -> Iterator[Callable[[bytes], object]]:
+    """Gives what adds packed rows to a new table, which takes its place when all went well."""
+    with replacing(path) as part, ExitStack() as open_files:
+        if not _is_parquet(path):
+            yield open_files.enter_context(part.open("wb")).write
+            return
+
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        writer: Any = None
+
+        def add(content: bytes) -> None:
+            nonlocal writer
+            table = pq.ParquetFile(pa.BufferReader(content)).read()
+            if writer is None:
+                writer = open_files.enter_context(pq.ParquetWriter(part, table.schema))
+            writer.write_table(table.cast(writer.schema))
+
+        yield add
 
 
 def _is_parquet(path: Path) -> bool:
@@ -263,7 +325,7 @@ def _sentences(path: Path) -> Iterator[None]:
         said = str(error).removeprefix("Error tokenizing data. C error: ").strip().removesuffix(".")
         raise ValueError(f"{path} is not a proper table: {said}.") from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise OSError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _finite(texts: Sequence[str]) -> list[float]:

@@ -293,13 +293,14 @@ def predict(
     """Write the label and the probability of each class for every row, in the order of the table.
 
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
-    all rows are done, and not before.
+    all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
+    what was done, which is kept in a hidden folder beside FILE.
     """
     import pandas as pd
 
     from corral._console import Output
     from corral._rows import IF_MISSING
-    from corral._tables import as_numbers, missing_rows, read_chunks, writing_table
+    from corral._tables import as_numbers, missing_rows, read_chunks, resuming_table
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
@@ -316,8 +317,16 @@ def predict(
         added = [f"predicted_{name}" for name in added]
     if added[0] != "label":
         _note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
+
+    def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
+        proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
+        labels = fitted.classes_[proba.argmax(axis=1)]
+        rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
+        return pd.concat([chunk[kept], rows], axis=1)
+
+    job = _job(model, table, {"kept": kept, "missing": missing, "na_values": na_values})
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
-    with writing_table(to) as add, _threads(jobs), out.share("Predict") as told:
+    with resuming_table(to, job) as add, _threads(jobs), out.share("Predict") as told:
         for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
             if missing is Missing.drop_rows:
                 lacking = missing_rows(chunk[names])
@@ -325,10 +334,7 @@ def predict(
                 chunk = chunk[~lacking]  # noqa: PLW2901
                 if chunk.empty:
                     continue
-            proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
-            labels = fitted.classes_[proba.argmax(axis=1)]
-            rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
-            add(pd.concat([chunk[kept], rows], axis=1))
+            add(chunk, labelled)
             n_rows += len(chunk)
         if n_rows == 0:
             raise ValueError(f"{table} has no row without missing values.")
@@ -569,7 +575,7 @@ def demo(
     import numpy as np
     import pandas as pd
 
-    from corral._tables import writing_table
+    from corral._tables import write_table
     from corral.datasets import make_ten_groups
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -578,8 +584,7 @@ def demo(
     for name, n_per_class in (("groups", 100), ("new", 10)):
         X, y = make_ten_groups(n_per_class, random_state=len(tables))
         tables[name] = pd.DataFrame(X, columns=names).assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
-        with writing_table(folder / f"{name}.csv") as add:
-            add(tables[name])
+        write_table(folder / f"{name}.csv", tables[name])
     files = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
     groups, new, model, labels, plot, page = (folder / file for file in files)
 
@@ -662,6 +667,23 @@ def _load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[s
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
     return fitted, fitted.feature_names_in_.tolist()
+
+
+def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """All that the rows written by `predict` depend on."""
+    import hashlib
+    from importlib.metadata import version
+
+    with model.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    of_table = table.stat()
+    packages = ("corral", "numba", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
+    return {
+        "model": checksum,
+        "table": [str(table.resolve()), of_table.st_size, of_table.st_mtime_ns],
+        "versions": {name: version(name) for name in packages},
+        **options,
+    }
 
 
 def _draw(explanation: Any, path: Path) -> None:

@@ -1,0 +1,284 @@
+"""Tests of `corral predict` stopped half way: the same command goes on and writes the same bytes."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import corral._tables
+from corral import RodeoClassifier, save_model
+from corral.cli import app
+
+fcntl = pytest.importorskip("fcntl", reason="needs locks and signals of Unix")
+
+NAMES = ["length", "width"]
+PREDICT = RodeoClassifier.predict_proba
+OPTIONS = ("--id", "id", "--missing", "drop-rows")
+NOTE = "going on from row 30, where a run was stopped."
+
+# A run in a process of its own, with chunks of ten rows. It stands still before the given call of a function.
+RUN = """
+import os, sys
+import corral._tables
+from corral import RodeoClassifier
+from corral.cli import app
+
+name, call, *arguments = sys.argv[1:]
+owner = os if name == "fsync" else RodeoClassifier
+function, calls = getattr(owner, name), 0
+
+def counted(*args, **options):
+    global calls
+    calls += 1
+    if calls == int(call):
+        print("here", flush=True)
+        sys.stdin.read()
+    return function(*args, **options)
+
+setattr(owner, name, counted)
+corral._tables.CHUNK = 10
+app(arguments)
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """A model, a table whose first chunk is all gaps, and an old file where the labels go."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(90, 2)), columns=NAMES)
+    fit_to(rng.choice(["a", "b"], 90), table, tmp_path)
+    table.loc[[*range(10), 34], "width"] = np.nan
+    table.insert(0, "id", [f"{i:03}" for i in range(90)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for name in ("o.csv", "o.tsv", "o.parquet"):
+        (tmp_path / name).write_text("old")
+    monkeypatch.setattr(corral._tables, "CHUNK", 10)
+    monkeypatch.chdir(tmp_path)
+
+
+def fit_to(y, X, folder):
+    save_model(RodeoClassifier(bandwidth="class").fit(X[NAMES], y), folder / "m.corral")
+
+
+def command(out, *options):
+    return ["predict", "m.corral", "t.csv", "--out", out, *(options or OPTIONS)]
+
+
+def run(out, *options, code=0):
+    result = CliRunner().invoke(app, command(out, *options))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@dataclass
+class Watch:
+    """First rows of the chunks that a run predicts, and what it is stopped by after three of them."""
+
+    rows: list[int] = field(default_factory=list)
+    error: BaseException | None = None
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    watch = Watch()
+
+    def predict_proba(self, X):
+        if watch.error is not None and len(watch.rows) == 3:
+            error, watch.error, watch.rows = watch.error, None, []
+            raise error
+        watch.rows.append(X.index[0])
+        return PREDICT(self, X)
+
+    monkeypatch.setattr(RodeoClassifier, "predict_proba", predict_proba)
+    return watch
+
+
+def started(out, name, call):
+    """A run that has come to the given call of a function, and stands still there."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, name, str(call), *command(out)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout.readline() == "here\n"
+    return process
+
+
+def stop(process, how=signal.SIGKILL):
+    with process:
+        process.send_signal(how)
+    return process.returncode
+
+
+def parts(out):
+    return sorted(Path(f".{out}.parts").glob("*-*"), key=lambda path: int(path.name.split("-")[1]))
+
+
+def press_ctrl_c(watch, out, *options):
+    """A run that is stopped after three chunks."""
+    watch.error = KeyboardInterrupt()
+    run(out, *options, code=130)
+    assert Path(out).read_text() == "old"
+    assert len(parts(out)) == 3
+
+
+def assert_same(out, *options):
+    """The file is that of a run that was not stopped, and nothing else is left."""
+    Path("fresh").mkdir()
+    run(f"fresh/{out}", *options)
+    if out.endswith(".parquet"):
+        pd.testing.assert_frame_equal(pd.read_parquet(out), pd.read_parquet(f"fresh/{out}"))
+    else:
+        assert Path(out).read_bytes() == Path(f"fresh/{out}").read_bytes()
+    assert not [path for path in (*Path().iterdir(), *Path("fresh").iterdir()) if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("out", "how", "code"),
+    [("o.csv", signal.SIGKILL, -signal.SIGKILL), ("o.parquet", signal.SIGINT, 130)],
+)
+def test_goes_on_where_it_was_stopped(out, how, code, watch):
+    process = started(out, "predict_proba", 3)
+    said = run(out, code=2).stderr
+    assert said == f"error: another run is writing {out}: wait for its end, or write to another file.\n"
+    assert stop(process, how) == code
+    assert Path(out).read_text() == "old"
+    assert watch.rows == []
+
+    result = run(out, *OPTIONS, "--json", "--jobs", "2")
+    assert watch.rows == [30, 40, 50, 60, 70, 80]
+    assert json.loads(result.stderr.splitlines()[0]) == {"note": NOTE}
+    answer = json.loads(result.stdout)
+    assert (answer["rows"], answer["left_out"]) == (79, 11)
+    assert_same(out)
+
+
+@pytest.mark.parametrize(
+    ("call", "again"),
+    [(3, [30, 40, 50, 60, 70, 80]), (9, [])],
+    ids=["while a chunk is written", "while the whole is written"],
+)
+def test_may_be_killed_at_any_moment(call, again, watch):
+    assert stop(started("o.csv", "fsync", call)) == -signal.SIGKILL
+    assert Path("o.csv").read_text() == "old"
+    assert (NOTE in run("o.csv").stderr) == bool(again)
+    assert watch.rows == again
+    assert_same("o.csv")
+
+
+def test_may_be_stopped_when_all_is_done(watch, monkeypatch):
+    def rmtree(path, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", rmtree)
+        run("o.csv", code=130)
+    assert len(parts("o.csv")) == 8
+    watch.rows.clear()
+    run("o.csv")
+    assert watch.rows == []
+    assert_same("o.csv")
+
+
+def empty(content):
+    return b""
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def change_a_digit(content):
+    return content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
+
+
+@pytest.mark.parametrize(
+    ("out", "damage"),
+    [("o.csv", cut), ("o.csv", change_a_digit), ("o.tsv", empty), ("o.parquet", change_a_digit)],
+)
+def test_a_damaged_chunk_is_predicted_again(out, damage, watch):
+    press_ctrl_c(watch, out)
+    part = parts(out)[1]
+    part.write_bytes(damage(part.read_bytes()))
+    run(out)
+    assert watch.rows == [20, 40, 50, 60, 70, 80]
+    assert_same(out)
+
+
+def another_model(monkeypatch):
+    table = pd.read_csv("t.csv").fillna(0.0)
+    fit_to(table["width"] > 0, table, Path())
+
+
+def another_table(monkeypatch):
+    text = Path("t.csv").read_text()
+    Path("t.csv").write_text(text.replace("010,", "O10,"))  # as long as before
+
+
+def other_packages(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0")
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (another_model, OPTIONS),
+        (another_table, OPTIONS),
+        (other_packages, OPTIONS),
+        (None, OPTIONS[2:]),
+        (None, (*OPTIONS, "--na-values", "9")),
+    ],
+    ids=["model", "table", "packages", "columns", "option"],
+)
+def test_another_job_starts_anew(change, options, watch, monkeypatch):
+    press_ctrl_c(watch, "o.csv")
+    old = parts("o.csv")
+    if change is not None:
+        change(monkeypatch)
+    press_ctrl_c(watch, "o.csv", *options)
+    assert not set(old) & set(parts("o.csv"))
+    assert "going on from row 40" in run("o.csv", *options).stderr
+    assert_same("o.csv", *options)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError(), ValueError("no.")])
+def test_what_is_done_is_kept_unless_the_table_is_at_fault(error, watch):
+    watch.error = error
+    run("o.csv", code=2)
+    assert Path("o.csv").read_text() == "old"
+    assert len(parts("o.csv")) == (0 if isinstance(error, ValueError) else 3)
+    assert Path(".o.csv.parts").exists() != isinstance(error, ValueError)
+    run("o.csv")
+    assert_same("o.csv")
+
+
+def test_two_runs_where_there_are_no_locks(monkeypatch):
+    """One of them ends in an error, and the file is that of the other."""
+
+    def flock(file, operation):
+        raise OSError(95, "Operation not supported")
+
+    def two_jobs():
+        with corral._tables.resuming_table(Path("o.csv"), {"another": "job"}) as add:
+            add(pd.DataFrame({"x": [1.0]}), lambda chunk: chunk)
+            run("o.csv")
+            add(pd.DataFrame({"x": [2.0]}, index=[1]), lambda chunk: chunk)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder \.o\.csv\.parts"):
+        two_jobs()
+    assert_same("o.csv")
+
+
+def test_help_says_so():
+    shown = " ".join(CliRunner().invoke(app, ["predict", "--help"]).stdout.split())
+    assert "After a kill, Ctrl-C or a full disk, the same command goes on from what was done" in shown
