@@ -211,9 +211,11 @@ def test_missing_values(folder, frame, tmp_path):
     assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
     assert json.loads(result.stdout)["rows"] == 86
-    assert json.loads(result.stderr) == {"note": "left out 4 of 90 rows, which lack a value."}
+    assert json.loads(result.stderr) == {
+        "note": "left out 4 of 90 rows, which lack a value; training rows are counted without them."
+    }
     rows = frame.drop([3, 5, 7, 9])
-    expected = RodeoClassifier(random_state=0).fit(rows[NAMES], rows["species"])
+    expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])
     loaded = load_model(tmp_path / "m.corral")
     assert_array_equal(loaded.predict_proba(rows[NAMES]), expected.predict_proba(rows[NAMES]))
 
@@ -223,6 +225,8 @@ def test_missing_values(folder, frame, tmp_path):
     assert json.loads(done.stdout)["left_out"] == 3
     kept = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})["id"]
     assert kept.tolist() == frame["id"].drop([3, 5, 7]).tolist()
+    run(*options[:-2], "--missing", "drop-rows", "--na-values", "?")
+    assert pd.read_csv(tmp_path / "o.csv")["row"].tolist() == frame.index.drop([3, 5, 7]).tolist()
     gaps[NAMES] = ""
     gaps.to_csv(tmp_path / "g.csv", index=False)
     assert "has no row without missing values" in refused(*options, "--missing", "drop-rows")
@@ -415,9 +419,10 @@ def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins
     assert options.keys() == {"held_out", "source", "random_state"}
     assert (options["source"], options["random_state"]) == ("t.csv", 3)
     [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
-    expected = RodeoClassifier(random_state=3).fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    model = RodeoClassifier(priors="empirical", random_state=3)
+    expected = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     assert_array_equal(options["held_out"].proba, expected)
-    assert_array_equal(fitted.predict_proba(X), RodeoClassifier(random_state=3).fit(X, y).predict_proba(X))
+    assert_array_equal(fitted.predict_proba(X), model.fit(X, y).predict_proba(X))
 
 
 def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame, tmp_path, stand_ins):
@@ -509,8 +514,10 @@ def test_sample_size(folder):
 
 
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
-    def chosen(random_state, verbose):  # the search takes its time
-        return RodeoClassifier(bandwidth="class", features="selected", random_state=random_state)
+    def chosen(priors, random_state, verbose):  # the search takes its time
+        return RodeoClassifier(
+            bandwidth="class", features="selected", priors=priors, random_state=random_state
+        )
 
     monkeypatch.setattr("corral._search.RodeoClassifierCV", chosen)
     shown = run("demo", "--folder", tmp_path / "d").stdout
@@ -538,6 +545,7 @@ def test_bad_tables(folder, frame, tmp_path):
     assert said("a;y\n1;u\n") == "seems to be separated by ';' and not by ','."
     assert said("a,y\n1,u\n", "bad.tsv") == "seems to be separated by ',' and not by '\\t'."
     assert said("a,b\n1,2\n") == "has no column 'y'; it has 'a', 'b'."
+    assert said("a,Y\n1,2\n") == "has no column 'y'; did you mean 'Y'?"
     assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
     assert said("a,y\n1,u\nx,v\n").startswith("column 'a' is not numeric: row 1 holds 'x'; leave it out by")
     assert said("a,y\n1,u\n,v\n,v\n").startswith("column 'a' has 2 missing values, the first in row 1")

@@ -220,7 +220,8 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
     fitted = RodeoClassifierCV(scales=("range",), c0s=(0.5, 1.0), random_state=3).fit(X, y)
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
-    assert "RodeoClassifierCV learnt 3 classes from 120 rows of frogs.csv with 6 variables." in text
+    assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
+    assert "The rows on this page are of frogs.csv." in text
     assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
     for name, value in {**fitted.best_params_, **fitted.get_params()}.items():
         assert name in text

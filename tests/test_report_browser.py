@@ -367,6 +367,15 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
     assert usual.switch_to.active_element.get_attribute("id") == "list"
 
 
+def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
+    fitted, X, y = model
+    held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])
+    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
+    counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
+    assert sum(int(count) for count in counts) == len(y) - 1
+    assert not browser.find_elements(By.CSS_SELECTOR, "#confusion button")
+
+
 def test_keys_reach_everything_and_show_where_they_are(usual):
     keys = ActionChains(usual)
     keys.send_keys(Keys.TAB).perform()

@@ -294,7 +294,8 @@ def predict(
 
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
     all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
-    what was done, which is kept in a hidden folder beside FILE.
+    what was done, which is kept in a hidden folder beside FILE. If rows are left out and no --id names the
+    others, a column numbers them.
     """
     import pandas as pd
 
@@ -313,6 +314,7 @@ def predict(
                 f"to fit a model without it, give corral fit the option --id {name!r}."
             )
     added = ["label", *(f"p_{label}" for label in fitted.classes_.tolist())]
+    numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
     while set(added) & set(kept):
         added = [f"predicted_{name}" for name in added]
     if added[0] != "label":
@@ -322,6 +324,8 @@ def predict(
         proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
         labels = fitted.classes_[proba.argmax(axis=1)]
         rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
+        if numbered:
+            rows.insert(0, "row", chunk.index)
         return pd.concat([chunk[kept], rows], axis=1)
 
     job = _job(model, table, {"kept": kept, "missing": missing, "na_values": na_values})
@@ -341,8 +345,9 @@ def predict(
     seconds = time.perf_counter() - start
     if n_left_out:
         _note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+    columns = [*(["row"] if numbered else kept), *added]
     out.answer(
-        {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": [*kept, *added], "out": to},
+        {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": columns, "out": to},
         [],
         [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
     )
