@@ -83,7 +83,8 @@ class RodeoClassifierCV(DensityClassifier):
         What distinguishes it from other candidates.
     best_score_ : float
         Leave-one-out accuracy to expect: for each fifth of the rows, of the candidate and temperature that
-        the other four fifths choose. So it does not profit from having chosen the best of many.
+        the other four fifths choose. So it does not profit from having chosen the best of many. Classes
+        weigh as the priors say: with uniform ones and unequal classes it is the mean of their accuracies.
     best_log_loss_ : float
         Log loss, likewise.
     temperature_ : float
