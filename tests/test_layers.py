@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "corral"
 ORDER = (
     "_kernels",
     "_rodeo",
+    "_path",
     "_blocks",
     "_scale",
     "_validation",

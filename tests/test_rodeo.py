@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 
 import naive
 from corral import _kernels, _rodeo
+from corral._path import density_path, rodeo_path
 from corral._rodeo import (
     ClassDensity,
     ClassRows,
     estimates,
     leave_one_out_bandwidths,
     rodeo,
-    rodeo_path,
 )
 
 UPDATES = ("simultaneous", "sequential")
@@ -349,7 +349,7 @@ def test_path_over_some_of_the_variables() -> None:
     X = rng.normal(0.5, 0.05, (60, 3))
     rows = Case(X, X).arrange()
     density = ClassDensity(rows.select(np.array([0, 2])), np.array([0, 2]))
-    path = density.path(X[0] + 0.01, "simultaneous")
+    path = density_path(density, X[0] + 0.01, "simultaneous")
     _, h = density.estimate(X[:1] + 0.01, "simultaneous")
     np.testing.assert_array_equal(path.bandwidths[-1], h[0])
     assert path.tested[0].tolist() == [True, False, True]

@@ -13,7 +13,7 @@ from ._evaluate import HeldOut
 from ._explain import Explanation
 from ._lspc import LSPClassifier
 from ._model_file import load_model, save_model
-from ._rodeo import RodeoPath
+from ._path import RodeoPath
 from ._sample_size import SampleSizes, estimate_sample_sizes
 from ._search import RodeoClassifierCV
 from ._selector import RodeoSelector

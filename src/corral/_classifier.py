@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from corral._classes import Classes, LabelledRows
 from corral._explain import Explanation, explain_sample
 from corral._lazy import by_rows
-from corral._rodeo import Integers, RodeoPath, estimates
+from corral._path import RodeoPath, density_path
+from corral._rodeo import Integers, estimates
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
@@ -472,8 +473,7 @@ class RodeoClassifier(DensityClassifier):
         labels = self.classes_.tolist()
         if np.ndim(label) or label not in labels:
             raise ValueError(f"label must be one of classes_, got {label!r}.")
-        path: RodeoPath = self._densities[labels.index(label)].path(x, self.update)
-        return path
+        return density_path(self._densities[labels.index(label)], x, self.update)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.

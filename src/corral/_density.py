@@ -10,14 +10,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._rodeo import (
-    ClassDensity,
-    ClassRows,
-    RodeoPath,
-    estimates,
-    leave_one_out_bandwidths,
-    rodeo_path,
-)
+from corral._path import RodeoPath, rodeo_path
+from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from corral._classes import Classes, LabelledRows
 from corral._classifier import DensityClassifier, RodeoClassifier
 from corral._explain import Explanation
+from corral._path import RodeoPath
 from corral._rodeo import (
     ClassDensity,
     ClassRows,
     Floats,
     Integers,
-    RodeoPath,
     leave_one_out_densities,
     progress,
 )
