@@ -700,6 +700,8 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
     assert "has no column 'colour'" in refused("predict", model, table, "--out", out, "--id", "colour")
     frame[NAMES[1:]].to_csv(tmp_path / "less.csv", index=False)
     assert "has no column 'length'" in refused("predict", model, tmp_path / "less.csv", "--out", out)
+    frame[:0].to_csv(tmp_path / "names.csv", index=False)
+    assert "has no rows" in refused("predict", model, tmp_path / "names.csv", "--out", out)
     assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
     assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
     save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")

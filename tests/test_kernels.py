@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
+from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
@@ -158,10 +158,19 @@ def test_one_compilation_per_variant(update: str) -> None:
             rodeo(rows, queries, update)
         rodeo(rows, x, update, np.arange(20))
         rodeo(rows, x[:1], update, np.array([7], dtype=np.int64))
-    assert len(KERNELS[update].signatures) == 2  # without multiplicities and with them
+    assert len(variants(KERNELS[update])) == 2  # without multiplicities and with them
     # What they call has signatures here only if this process has compiled it instead of reading the cache, as
     # it does in the first run after any change.
     compiled = [each for each in vars(_kernels).values() if isinstance(each, Dispatcher)]
     assert len(compiled) > 4
     for function in compiled:
-        assert len(function.signatures) <= 2, function
+        assert len(variants(function)) <= 2, function
+
+
+def variants(function: Dispatcher) -> list[Any]:
+    """What a function was compiled for, less the read-only arrays of models in mapped files."""
+    return [
+        signature
+        for signature in function.signatures
+        if all(each.mutable for each in signature if isinstance(each, types.Array))
+    ]

@@ -88,9 +88,10 @@ def read_chunks(
     with _sentences(path):
         read = _parquet_chunks if _is_parquet(path) else _csv_chunks
         for chunk in read(path, wanted, {*as_text, *verbatim}, _markers(wanted, verbatim, na_values), told):
-            chunk.index = range(start, start + len(chunk))
-            start += len(chunk)
-            yield chunk[wanted]
+            if len(chunk):  # pandas gives an empty one for a table of names alone
+                chunk.index = range(start, start + len(chunk))
+                start += len(chunk)
+                yield chunk[wanted]
     if start == 0:
         raise ValueError(f"{path} has no rows.")
 
