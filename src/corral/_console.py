@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 
 from corral._rows import MOST_NAMED, listed
+from corral._validation import feature_names
 
 if TYPE_CHECKING:
     from corral._evaluate import Scores
@@ -134,7 +135,7 @@ def describe(fitted: Any) -> dict[str, Any]:
     described: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "params": fitted.get_params(),
-        "variables": _names(fitted),
+        "variables": feature_names(fitted),
     }
     if hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
@@ -151,15 +152,11 @@ def describe(fitted: Any) -> dict[str, Any]:
     return described
 
 
-def _names(fitted: Any) -> NDArray[Any]:
-    return np.array(getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)]))
-
-
 def _by_bandwidth(fitted: Any, a: int, relevant: NDArray[np.bool_]) -> list[str]:
     """Names of the relevant variables of a class, the smallest bandwidth first."""
     order = np.argsort(fitted.bandwidths_[a], kind="stable")
-    names: list[str] = _names(fitted)[order[relevant[order]]].tolist()
-    return names
+    names = feature_names(fitted)
+    return [names[j] for j in order[relevant[order]]]
 
 
 def description(

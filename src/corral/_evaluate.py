@@ -147,6 +147,10 @@ def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:
     """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
-    bins = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
-    gaps = np.bincount(bins, hits - confidence, minlength=_N_BINS)
+    gaps = np.bincount(confidence_bins(confidence), hits - confidence, minlength=_N_BINS)
     return float(np.abs(gaps).sum() / len(proba))
+
+
+def confidence_bins(confidence: Floats) -> NDArray[np.int64]:
+    """Which of ten equal intervals each probability lies in."""
+    return np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)

@@ -117,15 +117,14 @@ def write_report(
     order = _draw(len(rows), truth, most, check_random_state(random_state))
     with replacing(path) as part:  # a folder that is missing is told of before all the work
         judged = None
-        if truth is not None:
+        if held_out is not None:
+            # Other labels tell without a prediction of all rows, which may take long.
+            same = np.array_equal(held_out.truth, truth if truth is not None else ())
+            same = same and np.array_equal(held_out.proba, estimator.predict_proba(rows))
+            judged = Judged(held_out, unseen=True, on_page=same)
+        elif truth is not None:
             own = HeldOut(estimator.classes_, truth, estimator.predict_proba(rows))
             judged = Judged(own, unseen=False, on_page=True)
-        if held_out is not None:
-            same = judged is not None and (
-                np.array_equal(held_out.truth, judged.predictions.truth)
-                and np.array_equal(held_out.proba, judged.predictions.proba)
-            )
-            judged = Judged(held_out, unseen=True, on_page=same)
         contents = Contents.gather(estimator, rows, truth, order, judged, sample_sizes, source)
         heading = title or (f"Classes of {source}" if source else "Classification report")
         n_browsed = len(order)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -14,11 +13,11 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
 from corral._classes import LabelledRows
-from corral._evaluate import HeldOut
+from corral._evaluate import HeldOut, confidence_bins
 from corral._rodeo import ClassRows, Floats, Integers, estimates, kernel_density
 from corral._sample_size import SampleSizes
 from corral._scale import Scale, learn_scale
-from corral._validation import check_rodeo
+from corral._validation import check_rodeo, feature_names
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best; a typical row is looked for among so many of its class.
@@ -28,7 +27,6 @@ _MOST_CANDIDATES = 1000
 
 _N_POINTS = 49  # of a curve
 _N_TYPICAL = 5
-_N_BINS = 10
 _MOST_NAMED = 8
 
 
@@ -82,7 +80,7 @@ class Contents:
         """Compute everything; rows are those of `order`, in this order."""
         explains = hasattr(estimator, "explain")
         variables = _shown_variables(estimator)
-        names = [str(name) for name in _names(estimator)]
+        names = feature_names(estimator)
         rows = _browsed(estimator, X, truth, order, variables)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
@@ -120,12 +118,6 @@ class Contents:
         needed = {i for row in rows for i in row["support"]}
         needed |= {i for typical in self.numbers.get("typical", []) for i in typical}
         return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}
-
-
-def _names(estimator: Any) -> Sequence[Any]:
-    """Names of the columns, or x0, x1, ..."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else names.tolist()
 
 
 # Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
@@ -298,7 +290,7 @@ def _errors(judged: Judged) -> dict[str, Any]:
     counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     confidence = predictions.proba.max(axis=1)
     hits = predictions.labels == predictions.truth
-    bins = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
+    bins = confidence_bins(confidence)
     points = []
     for b in np.unique(bins):
         inside = bins == b
