@@ -3,9 +3,9 @@
 Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
 It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
 means and variances of the algorithms are computed exactly with ``fractions.Fraction``; only ``exp``, ``log``
-and the number that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a weight
-k equals k copies to the last bit, and the order of the rows cannot matter. The rival solves linear equations,
-for which rounded numbers have to do.
+and the number that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a common
+factor of all weights changes no bit, and the order of the rows cannot matter. The rival solves linear
+equations, for which rounded numbers have to do.
 """
 
 import math
@@ -19,6 +19,11 @@ from numpy.typing import ArrayLike
 def initial_bandwidth(n: float, c0: float = 1.0) -> float:
     """h_0 = c_0 / log log n, with n at least 16 so that small classes get a positive bandwidth."""
     return c0 / math.log(math.log(max(n, 16)))
+
+
+def effective_number(X: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Kish's effective number of rows, (sum w_i)^2 / sum w_i^2."""
+    return float(sum(_rows_and_weights(X, weights)[1]))
 
 
 def rodeo(
@@ -42,7 +47,7 @@ def rodeo(
         raise ValueError(f"unknown update {update!r}")
     x = _floats(x)
     d = len(x)
-    X, m = _rows_and_multiplicities(X, weights)
+    X, m = _rows_and_weights(X, weights)
     n = sum(m)
     h = [h0] * d
     if n == 0:
@@ -88,10 +93,10 @@ def leave_one_out(
     update: str = "simultaneous",
     weights: ArrayLike | None = None,
 ) -> tuple[list[float], float]:
-    """Algorithm 1 at row i against its class without one copy of row i (without the row if m_i < 1)."""
+    """Algorithm 1 at row i against its class without row i, whatever its weight."""
     x = _floats(np.asarray(X)[i])
     weights = [1.0] * len(X) if weights is None else _floats(weights)
-    weights[i] -= min(1.0, weights[i])
+    weights[i] = 0.0
     return rodeo(X, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
 
 
@@ -104,7 +109,7 @@ def mean_bandwidths(
     update: str = "simultaneous",
     weights: ArrayLike | None = None,
 ) -> list[float]:
-    """Algorithm 2, steps 1-2: mean over the rows (row i counts m_i times) of leave-one-out bandwidths."""
+    """Algorithm 2, steps 1-2: weighted mean over the rows of leave-one-out bandwidths."""
     m = [1.0] * len(X) if weights is None else _floats(weights)
     n = sum(Fraction(m_i) for m_i in m)
     if n == 0:
@@ -118,12 +123,13 @@ def mean_bandwidths(
 
 
 def zscores(bandwidths: ArrayLike) -> list[float]:
-    """Algorithm 2, step 3: centre and scale by the population standard deviation; all zero if all equal."""
+    """Algorithm 2, step 3: centre and divide by the standard deviation (divisor d - 1); zero if all equal."""
     h = [Fraction(h_j) for h_j in _floats(bandwidths)]
     mean = sum(h) / len(h)
-    variance = sum((h_j - mean) ** 2 for h_j in h) / len(h)
-    if variance == 0:
+    squares = sum((h_j - mean) ** 2 for h_j in h)
+    if squares == 0:
         return [0.0] * len(h)
+    variance = squares / (len(h) - 1)
     return [(1 if h_j > mean else -1) * math.sqrt((h_j - mean) ** 2 / variance) for h_j in h]
 
 
@@ -146,7 +152,7 @@ def classify(
     log_priors = {}
     for label, (rows, *rest) in classes.items():
         weights = rest[0] if rest else None
-        n = float(sum(_rows_and_multiplicities(rows, weights)[1]))
+        n = effective_number(rows, weights)
         h0 = initial_bandwidth(n, c0)
         _, log_p = rodeo(rows, x, h0=h0, floor=floor(n, h0), beta=beta, update=update, weights=weights)
         log_priors[label] = math.log(priors[label]) if priors[label] > 0 else -math.inf
@@ -267,7 +273,7 @@ def kernel_log_density(
     """Kernel log density with given bandwidths; a variable whose h_j is infinite takes no part."""
     used = [j for j, h_j in enumerate(_floats(h)) if h_j < math.inf]
     h, x = [_floats(h)[j] for j in used], [_floats(x)[j] for j in used]
-    X, m = _rows_and_multiplicities(X, weights)
+    X, m = _rows_and_weights(X, weights)
     if not X:
         return -math.inf
     squares = [[(Fraction(x_j) - Fraction(row[j])) ** 2 for x_j, j in zip(x, used, strict=True)] for row in X]
@@ -314,7 +320,7 @@ def log_densities_left_out(
     """Log densities of every row in every class as the search sees them, in raw units.
 
     One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
-    left out of its class, one copy of it; bandwidths, relevant variables and widths are those of the rows
+    left out of its class; bandwidths, relevant variables and widths are those of the rows
     outside its fold (of all rows if there are none).
     """
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
@@ -327,7 +333,7 @@ def log_densities_left_out(
         widths = [float(max(X[part, j]) - min(X[part, j])) for j in range(d)]
         for label in labels:
             learnt, of_class = part & (y == label), y == label
-            n = float(sum(Fraction(m_i) for m_i in m[learnt].tolist()))
+            n = effective_number(X[learnt], m[learnt])
             h0 = initial_bandwidth(n, c0)
             means = [h0] * d
             if n > 0 and rodeo_runs:
@@ -341,7 +347,7 @@ def log_densities_left_out(
                 log_density = product_log_density if features == "separate" else kernel_log_density
                 for i in np.flatnonzero(folds == fold):
                     left = m.copy()
-                    left[i] -= min(1.0, left[i])
+                    left[i] = 0.0
                     log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
                     found[bandwidth, features][i].append(log_p + outside)
     return found
@@ -371,7 +377,8 @@ def penalised_log_loss(
         if priors[c] > 0
     ]
     loss = math.fsum(terms)
-    return loss, loss + math.log(temperature) ** 2 / 2 / math.fsum(m)
+    n = math.fsum(m) ** 2 / math.fsum(m_i**2 for m_i in m)
+    return loss, loss + math.log(temperature) ** 2 / 2 / n
 
 
 def least_squares_outputs(
@@ -390,9 +397,8 @@ def least_squares_outputs(
 
     q_y(x) = sum_j v_j a_j K(x, c_j) minimises (1/n) sum_i w_i (q_y(x_i) - [y_i = y])^2 + lam sum_j v_j a_j^2,
     whose normal equations are solved as they stand. All weights are 1 unless given: then row i stands for w_i
-    rows and, where it is a centre, for v_j = w_j centres. Centres are all rows of the class, or of all
-    classes (``shared``), or those of them whose positions are given. ``n`` is the sum of the weights unless
-    given.
+    rows and, where it is a centre, for v_j = w_j centres. Centres are all rows of the class, or of all classes
+    (``shared``), or those of them whose positions are given. ``n`` is the sum of the weights unless given.
     """
     X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
     y = np.asarray(y).tolist()
@@ -518,13 +524,12 @@ def _floats(values: ArrayLike) -> list[float]:
     return np.asarray(values, dtype=float).tolist()
 
 
-def _rows_and_multiplicities(
-    X: ArrayLike, weights: ArrayLike | None
-) -> tuple[list[list[float]], list[Fraction]]:
-    """Rows that are there at all (m_i > 0) and their multiplicities m_i, 1 unless weights are given."""
+def _rows_and_weights(X: ArrayLike, weights: ArrayLike | None) -> tuple[list[list[float]], list[Fraction]]:
+    """Rows with a positive weight, and weights that sum to the effective number of rows, 1 if all are alike."""
     rows = np.asarray(X, dtype=float).tolist()
-    m = [1.0] * len(rows) if weights is None else _floats(weights)
-    if min(m, default=0) < 0:
+    w = [1.0] * len(rows) if weights is None else _floats(weights)
+    if min(w, default=0) < 0:
         raise ValueError("weights must not be negative")
-    kept = [(row, Fraction(m_i)) for row, m_i in zip(rows, m, strict=True) if m_i > 0]
-    return [row for row, _ in kept], [m_i for _, m_i in kept]
+    kept = [(row, Fraction(w_i)) for row, w_i in zip(rows, w, strict=True) if w_i > 0]
+    factor = sum(w_i for _, w_i in kept) / sum(w_i**2 for _, w_i in kept) if kept else 1
+    return [row for row, _ in kept], [w_i * factor for _, w_i in kept]

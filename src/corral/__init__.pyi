@@ -1,6 +1,6 @@
 """Sparse kernel density classification that explains itself."""
 
-from ._classifier import EmptySelectionWarning, RodeoClassifier
+from ._classifier import CopiedRowsWarning, EmptySelectionWarning, RodeoClassifier
 from ._density import RodeoDensity
 from ._display import (
     BandwidthDisplay,
@@ -22,6 +22,7 @@ from .report import write_report
 __version__: str
 __all__ = [
     "BandwidthDisplay",
+    "CopiedRowsWarning",
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",

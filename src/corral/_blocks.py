@@ -7,7 +7,7 @@ answers are small; rows never move. Weights are relative to the strongest row of
 merged, so nothing underflows, and exponents to the row nearest to the query of all blocks, so they stay
 accurate however far away it is.
 
-A block is a `ClassRows` with the total and the bandwidths of the whole class.
+A block is a `ClassRows` with the measure and the bandwidths of the whole class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral import _kernels
-from corral._rodeo import ClassRows, Floats, Integers, Update, critical_ratio, leaving_out, normalised
+from corral._rodeo import ClassRows, Floats, Integers, Left, Update, answered, normalised
 
 
 class Nearest(NamedTuple):
@@ -64,21 +64,21 @@ class Sums(NamedTuple):
 
 
 def nearest(block: ClassRows, x: Floats, own: Integers | None = None) -> Nearest:
-    """The rows of a block nearest to queries; `own` are rows to leave one copy of out, or -1."""
+    """The rows of a block nearest to queries; `own` are rows to leave out, or -1."""
     own = np.full(len(x), -1) if own is None else own
     found = Nearest(np.full(len(x), _kernels.EXCLUDED), np.zeros(x.shape))
-    for which, own_of_which, _ in leaving_out(block, own):
-        distance, row = np.empty(which.size), np.empty(which.size, dtype=np.int64)
-        _kernels.nearest_rows(
-            block.tiles,
-            block.n_rows,
-            np.ascontiguousarray(x[which]),
-            own_of_which,
-            np.empty(block.tiles.shape[2]),
-            distance,
-            row,
-        )
-        found.distance[which], found.row[which] = distance, block.take(row)
+    which = answered(block, own)
+    distance, row = np.empty(which.size), np.empty(which.size, dtype=np.int64)
+    _kernels.nearest_rows(
+        block.tiles,
+        block.n_rows,
+        np.ascontiguousarray(x[which]),
+        own[which],
+        np.empty(block.tiles.shape[2]),
+        distance,
+        row,
+    )
+    found.distance[which], found.row[which] = distance, block.take(row)
     return found
 
 
@@ -99,23 +99,23 @@ def sweep(block: ClassRows, question: Question, own: Integers | None = None) -> 
         np.zeros(question.x.shape),
         np.zeros(question.x.shape),
     )
-    for which, own_of_which, root in leaving_out(block, own):
-        some = Sums(*(np.empty_like(of_all[which]) for of_all in sums))
-        x, reference, half_c, asked = (np.ascontiguousarray(array[which]) for array in question)
-        _kernels.sweep_sums(
-            block.tiles,
-            block.n_rows,
-            root,
-            x,
-            own_of_which,
-            reference,
-            half_c,
-            asked,
-            np.empty((1, block.tiles.shape[2])),
-            *some,
-        )
-        for of_all, of_some in zip(sums, some, strict=True):
-            of_all[which] = of_some
+    which = answered(block, own)
+    some = Sums(*(np.empty_like(of_all[which]) for of_all in sums))
+    x, reference, half_c, asked = (np.ascontiguousarray(array[which]) for array in question)
+    _kernels.sweep_sums(
+        block.tiles,
+        block.n_rows,
+        block.root(),
+        x,
+        own[which],
+        reference,
+        half_c,
+        asked,
+        np.empty((1, block.tiles.shape[2])),
+        *some,
+    )
+    for of_all, of_some in zip(sums, some, strict=True):
+        of_all[which] = of_some
     return sums
 
 
@@ -143,7 +143,7 @@ class Descent:
     ----------
     x, reference : (n_queries, n_features) the queries and the rows nearest to them.
     h : the grid of bandwidths, from the initial one to the smallest.
-    total : (n_queries,) n, without what a query leaves out.
+    left : what queries leave of the class.
     update : whether bandwidths change after a sweep or inside it.
     steps : (n_queries, n_features) indices of the bandwidths in h.
     active : (n_queries, n_features) which variables may still shrink.
@@ -153,7 +153,7 @@ class Descent:
     x: Floats
     reference: Floats
     h: Floats
-    total: Floats
+    left: Left
     update: Update
     steps: Integers = field(init=False)
     active: NDArray[np.bool_] = field(init=False)
@@ -163,7 +163,7 @@ class Descent:
         self.steps = np.zeros(self.x.shape, dtype=np.int64)
         self.active = np.ones(self.x.shape, dtype=np.bool_)
         self.log_sum = np.full(len(self.x), -np.inf)
-        self._critical = critical_ratio(self.total)[:, np.newaxis]
+        self._critical = self.left.critical[:, np.newaxis]
         self._next = np.zeros(len(self.x), dtype=np.int64)  # where a sequential sweep has come to
 
     @property
@@ -194,7 +194,7 @@ class Descent:
 
     def log_density(self) -> Floats:
         """Log densities of the queries, once all are done."""
-        return normalised(self.log_sum, self.h[self.steps], self.total)
+        return normalised(self.log_sum, self.h[self.steps], self.left.total)
 
     def _asked(self, going: Integers) -> NDArray[np.bool_]:
         active = self.active[going]

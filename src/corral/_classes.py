@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from corral._copies import effective_number, number_copies
 from corral._rodeo import (
     SHADOW_ROUNDS,
     ClassDensity,
@@ -32,16 +33,18 @@ _SHADOW_LEVEL = 0.01
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Training rows that count, with numbers for their classes.
+    """Training rows that count, with numbers for their classes; copies in a class are one row.
 
     Attributes
     ----------
     X : (n_rows, n_features)
     codes : (n_rows,) class numbers.
-    weights : (n_rows,) or None if all rows count once.
+    weights : (n_rows,) how much each row matters, or None if all matter alike.
     labels : (n_classes,) classes in order, some perhaps without rows.
     counts : (n_classes,) rows, weights counted.
-    numbers : (n_rows,) positions among the rows that were given.
+    numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
+    units : (n_rows,) numbers that copies with other labels share: they are left out together.
+    n_copies : how many of the rows that were given are copies of others.
     """
 
     X: Floats
@@ -50,27 +53,56 @@ class LabelledRows:
     labels: NDArray[Any]
     counts: Floats
     numbers: Integers
+    units: Integers
+    n_copies: int
 
     @classmethod
     def sort(
-        cls, X: Floats, y: NDArray[Any], weights: Floats | None, classes: NDArray[Any] | None
+        cls,
+        X: Floats,
+        y: NDArray[Any],
+        weights: Floats | None,
+        classes: NDArray[Any] | None,
+        *,
+        merge: bool = True,
     ) -> LabelledRows:
-        """Drop rows without weight and number the classes, those in `classes` and in y."""
+        """Drop rows without weight and number the classes, those in `classes` and in y.
+
+        Copies are merged, unless `merge` is False: then all rows are kept as they are.
+        """
         numbers = np.arange(len(X))
         if weights is not None:
             numbers = np.flatnonzero(weights)
             X, y, weights = X[numbers], y[numbers], weights[numbers]
         labels, codes = check_classes(y, classes)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        return cls(X, codes, weights, labels, counts, numbers)
+        units = number_copies(X) if merge else None
+        if units is None:
+            return cls(X, codes, weights, labels, counts, numbers, np.arange(len(X)), 0)
+        n_copies = units.size - int(units.max()) - 1
+        _, first, which = np.unique(np.stack([units, codes]), axis=1, return_index=True, return_inverse=True)
+        merged = np.bincount(which.reshape(-1), weights).astype(np.float64)
+        weights = None if (merged == merged[0]).all() else merged
+        return cls(X[first], codes[first], weights, labels, counts, numbers[first], units[first], n_copies)
 
     def take(self, which: Integers) -> LabelledRows:
         """Some of the rows, all classes kept."""
         weights = None if self.weights is None else self.weights[which]
         counts = np.bincount(self.codes[which], weights, minlength=self.labels.size).astype(np.float64)
-        return LabelledRows(
-            self.X[which], self.codes[which], weights, self.labels, counts, self.numbers[which]
+        return replace(
+            self,
+            X=self.X[which],
+            codes=self.codes[which],
+            weights=weights,
+            counts=counts,
+            numbers=self.numbers[which],
+            units=self.units[which],
         )
+
+    @property
+    def n(self) -> float:
+        """How many rows of equal weight they are worth."""
+        return float(len(self.X)) if self.weights is None else effective_number(self.weights)
 
     def members(self) -> list[Integers]:
         """Positions of the rows of each class."""
@@ -119,14 +151,12 @@ class Classes:
         """
         scaled = scale.transform(data.X)
         members = [scaled[which] for which in data.members()]
-        multiplicities = [None if data.weights is None else data.weights[which] for which in data.members()]
-        rows = [
-            ClassRows.arrange(part, m, **settings) for part, m in zip(members, multiplicities, strict=True)
-        ]
+        weights = [None if data.weights is None else data.weights[which] for which in data.members()]
+        rows = [ClassRows.arrange(part, w, **settings) for part, w in zip(members, weights, strict=True)]
         means = mean_bandwidths(rows, random, **computation, n_points=n_points)
         shadow = None
         if shadows:
-            shadow = shadow_scores(members, multiplicities, random, settings=settings, **computation)
+            shadow = shadow_scores(members, weights, random, settings=settings, **computation)
         spread = np.ptp(scaled, axis=0)
         return cls(
             scale,
@@ -141,7 +171,7 @@ class Classes:
     def relevant(self, rule: Rule, cutpoint: float) -> NDArray[np.bool_]:
         """Which variables (n_classes, n_features) describe each class."""
         if rule == "zscore":
-            found = self.zscores <= cutpoint + 1e-9  # two variables have scores 1 and -1 but for rounding
+            found = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
         else:
             assert self.shadow_scores is not None
             # Student's t, since the standard error is estimated from so many differences.

@@ -42,6 +42,10 @@ class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
+class CopiedRowsWarning(UserWarning):
+    """More than one training row in a hundred is a copy of another."""
+
+
 @contextmanager
 def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
     """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
@@ -70,7 +74,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts: weight k equals k copies, weight 0 removal.
+            How much each row matters, up to a common factor; weight 0 equals removal.
 
         Returns
         -------
@@ -99,7 +103,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         classes : array-like of shape (n_classes,), default=None
             All classes to expect. A class without rows so far has density zero.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            How much each row matters, compared with all rows so far.
 
         Returns
         -------
@@ -171,6 +175,18 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the probability of each class, from which all predictions derive."""
+
+
+def warn_of_copies(n_copies: int, n_rows: int) -> None:
+    """Warn, three calls above, where copies are too many to be an accident."""
+    if n_copies > 0.01 * n_rows:
+        warnings.warn(copies_sentence(n_copies, n_rows), CopiedRowsWarning, stacklevel=4)
+
+
+def copies_sentence(n_copies: int, n_rows: int) -> str:
+    """Say how many rows are copies, and what follows."""
+    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
+    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
 def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
@@ -277,6 +293,8 @@ class RodeoClassifier(DensityClassifier):
         Number of training rows of each class, weights counted.
     class_prior_ : ndarray of shape (n_classes,)
         Probability of each class before a sample is seen.
+    n_copies_ : int
+        Number of training rows that are copies of others; see Notes.
     initial_bandwidth_ : ndarray of shape (n_classes,)
         Bandwidth that every variable starts from.
     bandwidths_ : ndarray of shape (n_classes, n_features)
@@ -301,6 +319,17 @@ class RodeoClassifier(DensityClassifier):
 
     Notes
     -----
+    In all that is learnt a row leaves itself out whole, with all its weight. Weights say how much rows
+    matter: a common factor of all of them changes nothing, since :math:`n_y` in bandwidths and thresholds is
+    Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
+    shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
+    are left out together, whatever their labels. Rows may also agree because all columns take few
+    values; these are separate observations. They are told apart by the rows that agree in all columns
+    but one: where :math:`N_j` pairs of rows agree in all but column j, and a share :math:`p_j` of all
+    pairs agrees in j, chance explains about :math:`N_j p_j / (1 - p_j)` pairs of equal rows. If that is less
+    than half of them, in the median over the columns, equal rows are copies. In a single column they
+    are copies if each value stands in four rows at most, on average.
+
     What relevance means depends on the units and on the rule. By z-scores in range or standard units a
     relevant variable is one in which the class is *concentrated*, more than in its other variables;
     that may be so in every class alike. In rank units a column that is distributed in the class as in
@@ -598,9 +627,11 @@ class RodeoClassifier(DensityClassifier):
             estimated = learn(learn_scale(data.X, data.weights, "whiten", data.codes), shadows=False)
 
         self._training = X, y, weights  # nothing is kept of a call that fails before here
+        self.n_copies_ = data.n_copies
         self._members = [data.numbers[which] for which in data.members()]
         self._keep(data.labels, data.counts, prior, learnt, relevant, estimated)
         self._warn_of_empty_selections()
+        warn_of_copies(data.n_copies, len(X))
         return self
 
     def _keep(

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corral._copies import merge_copies
 from corral._path import RodeoPath, rodeo_path
 from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
 from corral._scale import learn_scale
@@ -133,7 +134,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         y : ignored
             Present for compatibility.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts: weight k equals k copies, weight 0 removal.
+            How much each row matters, up to a common factor; weight 0 equals removal.
 
         Returns
         -------
@@ -146,6 +147,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         weights = check_sample_weight(sample_weight, len(rows))
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        rows, weights = merge_copies(rows, weights)
         self._scale = learn_scale(rows, weights, self.scale)
         self._rows = ClassRows.arrange(self._scale.transform(rows), weights, **settings)
         self.initial_bandwidth_ = float(self._rows.h[0])
@@ -229,8 +231,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples)
         random = check_random_state(random_state)
-        weights = self._rows.multiplicity
-        share = None if weights is None else weights / weights.sum()
+        weights = self._rows.weight(np.arange(self._rows.n_rows))
+        share = weights / weights.sum()
         drawn, which = np.unique(random.choice(self._rows.n_rows, n, p=share), return_inverse=True)
         random.shuffle(which)
         (h,) = leave_one_out_bandwidths([self._rows], [drawn], **self._computation())

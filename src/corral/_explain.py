@@ -34,12 +34,11 @@ def conditional_log_densities(
         return conditional, np.zeros(0)
     used = density.variables
     X = density.rows.take(np.arange(density.rows.n_rows))
-    m = density.rows.multiplicity
-    log_m = np.zeros(len(X)) if m is None else np.log(m)
+    log_w = np.log(density.rows.weight(np.arange(len(X))))
     log_norm = np.log(h[used]) + 0.5 * math.log(2.0 * math.pi)
     if density.separate:
-        exponents = log_m[:, np.newaxis] - 0.5 * ((x[used] - X) / h[used]) ** 2
-        conditional[used] = logsumexp(exponents, axis=0) - math.log(density.rows.total) - log_norm
+        exponents = log_w[:, np.newaxis] - 0.5 * ((x[used] - X) / h[used]) ** 2
+        conditional[used] = logsumexp(exponents, axis=0) - math.log(density.rows.measure.total) - log_norm
         return conditional, softmax(exponents, axis=0).mean(axis=1)
     # Exponents relative to the nearest row, as products, and sums over all other variables from both
     # sides: a difference of large sums would lose the digits of the small terms in it.
@@ -56,8 +55,8 @@ def conditional_log_densities(
         others = terms.sum(axis=1, keepdims=True) - 0.5 * more * (more + 2.0 * of_nearest) / precision
         left_out = 0.5 * of_nearest**2 / precision
         log_norm = 0.5 * np.log(2.0 * math.pi / precision)
-    whole = log_m - terms.sum(axis=1)
-    ratio = logsumexp(whole) - logsumexp(log_m[:, np.newaxis] - others, axis=0)
+    whole = log_w - terms.sum(axis=1)
+    ratio = logsumexp(whole) - logsumexp(log_w[:, np.newaxis] - others, axis=0)
     conditional[used] = ratio - left_out - log_norm
     return conditional, softmax(whole)
 

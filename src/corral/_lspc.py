@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
+from corral._copies import effective_number
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
@@ -38,8 +39,8 @@ _SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
 _ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
 # Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
 _ROUNDING = 1e-10
-# Weights beyond these change nothing that can be told apart, and the products of two are still numbers.
-_WEIGHTS = (1e-100, 1e100)
+# A weight below this share of the largest changes nothing that can be told apart.
+_LEAST_WEIGHT = 1e-100
 
 
 class LSPClassifier(ClassifierMixin, BaseEstimator):
@@ -189,9 +190,9 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts, in the least squares, as a centre and in selection: weight k
-            equals k copies, weight 0 removal. Folds, and centres in large classes, are chosen among
-            rows, however often they count.
+            How much each row matters, up to a common factor, in the least squares, as a centre and in
+            selection; weight 0 equals removal. Folds, and centres in large classes, are chosen among
+            rows, however much they matter. Rows given twice are not looked for.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         sigmas, alphas, max_centers = self._check_parameters()
         kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
         classes, codes = check_classes(labels[kept])
-        counts = np.ones(kept.size) if weights is None else np.clip(weights[kept], *_WEIGHTS)
+        counts = _counts(None if weights is None else weights[kept], kept.size)
         scale = learn_scale(rows[kept], None if weights is None else counts, self.scale)
         random = check_random_state(self.random_state)
         members = [np.flatnonzero(codes == a) for a in range(classes.size)]
@@ -241,7 +242,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             for of_selection in ("cv_results_", "best_index_", "best_score_"):
                 self.__dict__.pop(of_selection, None)  # of an earlier fit
         self.classes_ = classes
-        self.class_count_ = np.bincount(codes, counts).astype(np.float64, copy=False)
+        of_class = None if weights is None else weights[kept]
+        self.class_count_ = np.bincount(codes, of_class).astype(np.float64, copy=False)
         self._scale = scale
         return self
 
@@ -341,6 +343,15 @@ def _splits(cv: Any, X: Floats, y: NDArray[Any], kept: Integers) -> list[_Split]
             raise ValueError(f"cv must leave rows to train and to test, but its split {number} does not.")
         splits.append(_Split(mask, test))
     return splits
+
+
+def _counts(weights: Floats | None, n: int) -> Floats:
+    """Weights whose sum is Kish's effective number of rows, so that a common factor of them is gone."""
+    if weights is None:
+        return np.ones(n)
+    shares = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
+    counts: Floats = shares * (effective_number(shares) / shares.sum())
+    return counts
 
 
 def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
@@ -468,17 +479,16 @@ class _LeastSquares:
     def _left_out(self, basis: _Basis, sigma: float, alphas: Floats) -> Floats:
         """Outputs at each row, fitted without it, (n_samples, n_alphas, n_classes of the basis).
 
-        One copy of the row is taken out of the least squares and one copy of its centre out of the basis,
-        or all of it if it counts less than once. Either changes P = (H + lambda I)^-1 by rank one. H stays
-        a mean over n rows, of which one is now zero, so that lambda weighs as much as for all rows.
+        The row is taken out of the least squares, and its centre out of the basis. Either changes
+        P = (H + lambda I)^-1 by rank one. H stays a mean over n rows, of which one is now zero, so that
+        lambda weighs as much as for all rows.
         """
         psi, c = self._functions(basis, sigma), basis.centers
         spectrum, h = self._normal_equations(basis, psi)
         s, V = spectrum
         inverse = 1.0 / (s[:, np.newaxis] + alphas)
         U = psi @ V
-        copies = np.minimum(self.counts, 1.0)
-        share = (copies / self.counts.sum())[:, np.newaxis, np.newaxis]
+        share = (self.counts / self.counts.sum())[:, np.newaxis, np.newaxis]
         beta = spectrum.solve(h, alphas)
         # Without the row: its residual grows by 1 / (1 - share psi'P psi).
         grows = 1.0 / np.maximum(1.0 - share * (U**2 @ inverse)[..., np.newaxis], np.finfo(np.float64).eps)
@@ -489,8 +499,7 @@ class _LeastSquares:
         psi_P_e = ((U[c] * V) @ inverse)[..., np.newaxis]
         e_P_e = (V**2 @ inverse)[..., np.newaxis]
         coefficient = beta + share[c] * psi_P_e * residual[c]
-        remaining = ((self.counts - copies) / copies)[c, np.newaxis, np.newaxis] / alphas[:, np.newaxis]
-        pivot = remaining + e_P_e + share[c] * grows[c] * psi_P_e**2
+        pivot = e_P_e + share[c] * grows[c] * psi_P_e**2
         outputs[c] -= grows[c] * psi_P_e * coefficient / pivot
         return outputs
 

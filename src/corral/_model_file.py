@@ -32,8 +32,9 @@ from corral._search import _SHARED, RodeoClassifierCV
 from corral._selector import RodeoSelector
 from corral._validation import check_choice, check_rodeo
 
-# Raised when a file of this corral would be misread by older ones.
-FORMAT = 1
+# Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
+# of copies, so that n is their sum, and equal rows are not merged.
+FORMAT = 2
 
 # How a model is computed belongs to the machine it runs on, not to the model.
 _NOT_KEPT = ("n_jobs", "verbose")
@@ -135,7 +136,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         estimator = _construct(kind.type, _decode(header["params"], arrays))
         d = _positive(header["n_features_in_"])
         _set_features(estimator, d, header["feature_names_in_"])
-        kind.restore(estimator, _State(_decode(header["state"], arrays)), d)
+        kind.restore(estimator, _State(_decode(header["state"], arrays), header["format"]), d)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     return estimator
@@ -289,9 +290,10 @@ def _positive(value: Any) -> int:
 
 
 class _State:
-    """What a file says of an estimator; each value is checked when it is asked for."""
+    """What a file of some format says of an estimator; each value is checked when it is asked for."""
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any, format_: int) -> None:
+        self.format = format_
         if not isinstance(values, dict):
             raise ValueError("its state is not a table of values")
         self._values = values
@@ -300,14 +302,14 @@ class _State:
         return self._values.get(name) is not None
 
     def part(self, name: str) -> _State:
-        return _State(self._values[name])
+        return _State(self._values[name], self.format)
 
     def parts(self, name: str, n: int) -> list[_State]:
-        return [_State(values) for values in self._of_length(name, n)]
+        return [_State(values, self.format) for values in self._of_length(name, n)]
 
     def arrays(self, name: str, n: int) -> list[_State]:
         """A list of arrays, each to be asked for by the same name."""
-        return [_State({name: array}) for array in self._of_length(name, n)]
+        return [_State({name: array}, self.format) for array in self._of_length(name, n)]
 
     def _of_length(self, name: str, n: int) -> list[Any]:
         found = self._values[name]
@@ -428,12 +430,14 @@ def _restore_scale(state: _State, d: int) -> Scale:
     return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), _SMALLEST), knots, mixing)
 
 
-def _restore_rows(scaled: Floats, multiplicity: Floats | None, state: _State) -> ClassRows:
+def _restore_rows(scaled: Floats, weights: Floats | None, state: _State) -> ClassRows:
     # The grid of bandwidths is the one in the file: parameters may have been set since.
-    arranged = ClassRows.arrange(scaled, multiplicity, beta=0.5, c0=1.0, min_bandwidth=math.inf)
+    arranged = ClassRows.arrange(scaled, weights, beta=0.5, c0=1.0, min_bandwidth=math.inf)
     h = state.floats("h", (None,), *_BANDWIDTHS)
     if h.size < 1 or (np.diff(h) >= 0.0).any():
         raise ValueError("h does not fall")
+    if state.format == 1 and weights is not None:  # weights were numbers of copies
+        arranged = replace(arranged, measure=replace(arranged.measure, n=float(weights.sum())))
     return replace(arranged, h=h)
 
 
@@ -478,9 +482,10 @@ def _restore_classifier(model: RodeoClassifier, state: _State, d: int) -> None:
     X = state.floats("X", (None, d))
     weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
     y = classes[state.integers("codes", (len(X),), 0, k - 1)]
-    data = LabelledRows.sort(X, y, weights, classes)
+    data = LabelledRows.sort(X, y, weights, classes, merge=state.format > 1)
     model.classes_ = data.labels
     model.class_count_ = data.counts
+    model.n_copies_ = data.n_copies
     model.class_prior_ = state.floats("class_prior_", (k,), 0.0, 1.0)
     if abs(model.class_prior_.sum() - 1.0) > 1e-8:
         raise ValueError("class_prior_ does not sum to 1")
@@ -502,7 +507,7 @@ def _restore_classifier(model: RodeoClassifier, state: _State, d: int) -> None:
 
 
 def _restore_density(
-    state: _State, scaled: Floats, multiplicity: Floats | None, model: RodeoClassifier
+    state: _State, scaled: Floats, weights: Floats | None, model: RodeoClassifier
 ) -> ClassDensity:
     d = scaled.shape[1]
     variables = state.integers("variables", (None,), 0, d - 1)
@@ -513,7 +518,7 @@ def _restore_density(
     mixed = model._scale.mixing is not None
     if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
         raise ValueError("densities contradict each other")
-    rows = _restore_rows(scaled, multiplicity, state)
+    rows = _restore_rows(scaled, weights, state)
     if variables.size < d:
         rows = rows.select(variables)
     return ClassDensity(rows, variables, fixed, state.number("outside"), separate)
@@ -553,7 +558,7 @@ def _pack_density(model: RodeoDensity) -> dict[str, Any]:
     rows = model._rows
     return {
         "rows": rows.take(np.arange(rows.n_rows)),
-        "weights": rows.multiplicity,
+        "weights": rows.weights,
         "h": rows.h,
         "scale": _pack_scale(model._scale),
     }

@@ -67,7 +67,7 @@ def rodeo_path(rows: ClassRows, x: Floats, update: Update) -> RodeoPath:
     steps = np.zeros(x.size, dtype=np.int64)
     history, ratios, tested = [steps.copy()], [], []
     X = rows.take(np.arange(rows.n_rows))
-    m = np.ones(rows.n_rows) if rows.multiplicity is None else rows.multiplicity
+    weights = rows.weight(np.arange(rows.n_rows))
     squares = (x - X) ** 2
     # Squares less those of the nearest row, as products that do not cancel (see _kernels).
     nearest = X[squares.sum(axis=1).argmin()] if rows.n_rows else x
@@ -77,7 +77,9 @@ def rodeo_path(rows: ClassRows, x: Floats, update: Update) -> RodeoPath:
     while active.size:
         ratio = np.zeros(x.size)
         for group in [active] if update == "simultaneous" else active[:, np.newaxis]:
-            ratio[group] = _test_ratios(squares[:, group], rows.h[steps[group]], exponents, m)
+            ratio[group] = _test_ratios(
+                squares[:, group], rows.h[steps[group]], exponents, weights, rows.measure.n
+            )
             shrinking = group[(ratio[group] > 1.0) & (steps[group] + 1 < rows.h.size)]
             before = 0.5 / rows.h[steps[shrinking]] ** 2
             steps[shrinking] += 1
@@ -107,20 +109,20 @@ def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:
     return path
 
 
-def _test_ratios(squares: Floats, h: Floats, exponents: Floats, m: Floats) -> Floats:
+def _test_ratios(squares: Floats, h: Floats, exponents: Floats, weights: Floats, n: float) -> Floats:
     """|Z_j| / lambda_j of some variables, given the squared distances (n_rows, n_variables) in them.
 
-    Common factors of the Z_ji are left out, and the largest is brought to 1, so that no square of one
-    overflows or vanishes.
+    The rows are worth n of equal weight. Common factors of the Z_ji are left out, and the largest is brought
+    to 1, so that no square of one overflows or vanishes.
     """
-    n = m.sum()
     if n <= 1.0:  # one row has no variance, so nothing can be told from noise
         return np.zeros(h.size)
     Z = np.exp(exponents.min() - exponents)[:, np.newaxis] * (squares - h**2)
     largest = np.abs(Z).max(axis=0)
     Z /= np.where(largest > 0.0, largest, 1.0)
-    mean = m @ Z / n
-    s = np.sqrt(m @ (Z - mean) ** 2 / (n - 1.0) / n)
-    lam = s * np.sqrt(squared_factor(n))
+    share = weights / weights.sum()
+    mean = share @ Z
+    s = np.sqrt(share @ (Z - mean) ** 2 / (n - 1.0))
+    lam = s * np.sqrt(squared_factor(np.asarray(n)))
     ratio: Floats = np.divide(np.abs(mean), lam, out=np.where(mean == 0.0, 0.0, np.inf), where=lam > 0.0)
     return ratio

@@ -16,6 +16,10 @@ where :math:`s_j^2` is the sample variance of the :math:`Z_{ji}` over :math:`n`.
     \Big(\sum_i Z_{ji}\Big)^2 > \frac{L n}{n - 1 + L} \sum_i Z_{ji}^2,
 
 which needs no difference of nearly equal sums and no common factor of the :math:`Z_{ji}`.
+
+Rows may have weights, which say how much each of them matters: sums and means over rows become weighted
+ones, and :math:`n` is Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. So a common
+factor of the weights changes nothing. A row that is left out takes all its weight with it.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -56,6 +60,9 @@ _KERNELS: dict[str, Callable[..., None]] = {
     "simultaneous": _kernels.simultaneous,
     "sequential": _kernels.sequential,
 }
+
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 def initial_bandwidth(n: float, c0: float) -> float:
@@ -95,6 +102,71 @@ def critical_ratio(n: Floats) -> Floats:
     return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 1e300)
 
 
+class Left(NamedTuple):
+    """What is left of a class at some queries, each of which may leave one row out: (n_queries,) arrays.
+
+    Attributes
+    ----------
+    total : sum of the weights.
+    n : effective number of rows.
+    """
+
+    total: Floats
+    n: Floats
+
+    @property
+    def critical(self) -> Floats:
+        """What (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
+        ratio: Floats = critical_ratio(self.n) * self.total / np.maximum(self.n, _TINY)
+        return ratio
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How much the rows of a class weigh together, when the heaviest row weighs 1.
+
+    Attributes
+    ----------
+    largest : the largest weight as given, by which weights are divided.
+    alike : whether all rows have that weight.
+    total, squares : sums of the weights and of their squares, after that.
+    rest, rest_squares : the same without the heaviest row: a difference could lose all digits.
+    n : the number of rows that they are worth in formulas.
+    """
+
+    largest: float
+    alike: bool
+    total: float
+    squares: float
+    rest: float
+    rest_squares: float
+    n: float
+
+    @classmethod
+    def of(cls, n_rows: int, weights: Floats | None) -> Measure:
+        """Measure the rows of a class."""
+        largest = 1.0 if weights is None else float(weights.max(initial=0.0))
+        if weights is None or (weights == largest).all():
+            n, rest = float(n_rows), max(n_rows - 1.0, 0.0)
+            return cls(largest, True, n, n, rest, rest, n)
+        others = np.delete(weights, weights.argmax()) / largest
+        return cls.of_sums(largest, float(others.sum()), float((others * others).sum()))
+
+    @classmethod
+    def of_sums(cls, largest: float, rest: float, rest_squares: float) -> Measure:
+        """Measure rows of different weights by sums over all but the heaviest one."""
+        total, squares = 1.0 + rest, 1.0 + rest_squares
+        return cls(largest, False, total, squares, rest, rest_squares, total * total / squares)
+
+    def left(self, weight: Floats) -> Left:
+        """What is left when rows of these weights are left out."""
+        heaviest = weight == 1.0
+        total = np.where(heaviest, self.rest, self.total - weight)
+        squares = np.where(heaviest, self.rest_squares, self.squares - weight * weight)
+        n = np.where(weight > 0.0, total * total / np.maximum(squares, _TINY), self.n)
+        return Left(total, n)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassRows:
     """The rows of one class as the kernels read them, and the bandwidths they may have.
@@ -103,35 +175,37 @@ class ClassRows:
     ----------
     tiles : (n_tiles, n_features, tile) scaled rows.
     n_rows : number of rows; the tiles hold copies of the first one behind the last.
-    multiplicity : (n_rows,) how often each row counts, or None if all count once.
-    total : n, the sum of the multiplicities.
+    weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
+    measure : of the whole class, which these rows may be a part of.
     h : the grid of bandwidths, from the initial one to the smallest.
     """
 
     tiles: Floats
     n_rows: int
-    multiplicity: Floats | None
-    total: float
+    weights: Floats | None
+    measure: Measure
     h: Floats
 
     @classmethod
     def arrange(
         cls,
         X: Floats,
-        multiplicity: Floats | None,
+        weights: Floats | None,
         *,
         beta: float,
         c0: float,
         min_bandwidth: float | None,
-        total: float | None = None,
+        measure: Measure | None = None,
     ) -> ClassRows:
         """Cut scaled rows into tiles; ``min_bandwidth=None`` stands for `smallest_bandwidth`.
 
-        Where the rows are a part of a class, `total` is that of the whole class.
+        Where the rows are a part of a class, `measure` is that of the whole class.
         """
         n_rows, d = X.shape
-        if total is None:
-            total = float(n_rows if multiplicity is None else multiplicity.sum())
+        if measure is None:
+            measure = Measure.of(n_rows, weights)
+        if weights is not None:
+            weights = None if measure.alike else weights / measure.largest
         n_tiles = max(1, -(-n_rows // _kernels.TILE))
         size = max(1, -(-n_rows // (n_tiles * _kernels.LANES))) * _kernels.LANES
         tiles = np.zeros((n_tiles, d, size))
@@ -140,9 +214,9 @@ class ClassRows:
             tiles[t, :, : len(tile)] = tile.T
             if n_rows:
                 tiles[t, :, len(tile) :] = X[:1].T
-        h0 = initial_bandwidth(total, c0)
-        floor = smallest_bandwidth(total, c0) if min_bandwidth is None else min_bandwidth
-        return cls(tiles, n_rows, multiplicity, total, bandwidth_grid(h0, beta, floor))
+        h0 = initial_bandwidth(measure.n, c0)
+        floor = smallest_bandwidth(measure.n, c0) if min_bandwidth is None else min_bandwidth
+        return cls(tiles, n_rows, weights, measure, bandwidth_grid(h0, beta, floor))
 
     def select(self, variables: Integers) -> ClassRows:
         """The same rows with some of the variables."""
@@ -153,19 +227,19 @@ class ClassRows:
         size = self.tiles.shape[2]
         return self.tiles[which // size, :, which % size]
 
-    def copies(self, which: Integers) -> Floats:
-        """How often some of the rows count; 0 for row -1, which is none."""
-        if self.multiplicity is None or not self.n_rows:
+    def weight(self, which: Integers) -> Floats:
+        """Weights of some of the rows; 0 for row -1, which is none."""
+        if self.weights is None or not self.n_rows:
             return np.where(which >= 0, 1.0, 0.0)
-        return np.where(which >= 0, self.multiplicity[which], 0.0)
+        return np.where(which >= 0, self.weights[which], 0.0)
 
     def root(self) -> Floats | None:
-        """Square roots of the multiplicities, in tiles."""
-        if self.multiplicity is None:
+        """Square roots of the weights, in tiles."""
+        if self.weights is None:
             return None
         n_tiles, _, size = self.tiles.shape
         root = np.zeros(n_tiles * size)
-        root[: self.n_rows] = np.sqrt(self.multiplicity)
+        root[: self.n_rows] = np.sqrt(self.weights)
         return root.reshape(n_tiles, size)
 
 
@@ -177,7 +251,7 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
     rows : ClassRows
     x : (n_queries, n_features) scaled queries.
     update : whether bandwidths change after a sweep or inside it.
-    own : (n_queries,) for each query the row that it is; one copy of it is left out.
+    own : (n_queries,) for each query the row that it is, which is left out, or -1.
 
     Returns
     -------
@@ -188,49 +262,36 @@ def rodeo(rows: ClassRows, x: Floats, update: Update, own: Integers | None = Non
     log_sum = np.full(n_queries, -np.inf)
     steps = np.zeros((n_queries, d), dtype=np.int64)
     own = np.full(n_queries, -1) if own is None else own
-    total = rows.total - np.minimum(rows.copies(own), 1.0)
-    critical = critical_ratio(total)
-    for which, own_of_which, root in leaving_out(rows, own):
+    left = rows.measure.left(rows.weight(own))
+    which = answered(rows, own)
+    if which.size:
         some_steps, some_sums = np.zeros((which.size, d), dtype=np.int64), np.empty(which.size)
         _KERNELS[update](
             rows.tiles,
             rows.n_rows,
-            root,
+            rows.root(),
             np.ascontiguousarray(x[which]),
-            own_of_which,
-            total[which],
-            critical[which],
+            own[which],
+            left.total[which],
+            left.critical[which],
             rows.h,
             _kernels.workspace(rows.tiles),
             some_steps,
             some_sums,
         )
         steps[which], log_sum[which] = some_steps, some_sums
-    return normalised(log_sum, rows.h[steps], total), steps
+    return normalised(log_sum, rows.h[steps], left.total), steps
 
 
-def leaving_out(rows: ClassRows, own: Integers) -> Iterator[tuple[Integers, Integers, Floats | None]]:
-    """Divide queries among calls of a kernel, which leaves out rows, not single copies of them.
-
-    Yields positions of queries, the rows to leave out and the roots of the multiplicities. Queries that no
-    row is left for are not among them.
-    """
-    root = rows.root()
-    copies = rows.copies(own)
-    whole = np.flatnonzero((copies <= 1.0) & (rows.n_rows > (own >= 0)))
-    if whole.size:
-        yield whole, own[whole], root
-    for q in np.flatnonzero(copies > 1.0):
-        assert root is not None
-        reduced = root.copy()
-        reduced.reshape(-1)[own[q]] = math.sqrt(copies[q] - 1.0)
-        yield np.array([q]), np.array([-1]), reduced
+def answered(rows: ClassRows, own: Integers) -> Integers:
+    """Positions of the queries that some row is left for; kernels must not be asked the others."""
+    return np.flatnonzero(rows.n_rows > (own >= 0))
 
 
 def normalised(log_sum: Floats, h: Floats, total: Floats) -> Floats:
-    """Log densities from the logarithms of kernel sums, bandwidths (n_queries, n_features) and n."""
+    """Log densities from the logarithms of kernel sums, bandwidths (n_queries, n_features) and weights."""
     log_norm = np.log(h).sum(axis=1) + 0.5 * h.shape[1] * math.log(2.0 * math.pi)
-    log_density: Floats = log_sum - log_norm - np.log(np.maximum(total, np.finfo(float).tiny))
+    log_density: Floats = log_sum - log_norm - np.log(np.maximum(total, _TINY))
     return log_density
 
 
@@ -242,7 +303,7 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     rows : ClassRows
     x : (n_queries, n_features) scaled queries.
     h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
-    own : (n_queries,) for each query the row that it is, of which one copy is left out, or -1.
+    own : (n_queries,) for each query the row that it is, which is left out, or -1.
 
     Returns
     -------
@@ -251,8 +312,6 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     vectors = h.reshape(-1, h.shape[-1])
     shape = (*h.shape[:-1], len(x))
     own = np.full(len(x), -1) if own is None else own
-    left_out = rows.copies(own)
-    total = rows.total - np.minimum(left_out, 1.0)
     if rows.n_rows == 0:
         return np.full(shape, -np.inf)
     log_sum = np.empty((len(vectors), len(x)))
@@ -268,11 +327,8 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
         np.empty(log_sum.shape),
         log_sum,
     )
-    with np.errstate(divide="ignore"):
-        # The kernel leaves all copies of a row out; those that stay are at no distance.
-        log_sum = np.logaddexp(log_sum, np.log(np.maximum(left_out - 1.0, 0.0)))
-        log_sum[log_sum < -0.5 * _kernels.EXCLUDED] = -np.inf
-        log_total = np.log(np.maximum(total, np.finfo(float).tiny))
+    log_sum[log_sum < -0.5 * _kernels.EXCLUDED] = -np.inf
+    log_total = np.log(np.maximum(rows.measure.left(rows.weight(own)).total, _TINY))
     used = np.isfinite(vectors)
     log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
     log_density: Floats = log_sum - log_norm[:, np.newaxis] - log_total
@@ -409,7 +465,7 @@ def leave_one_out_bandwidths(
     n_jobs: int | None,
     verbose: int,
 ) -> list[Floats]:
-    """Bandwidths (n_points, n_features) at some of each class's own rows, one copy of the row left out."""
+    """Bandwidths (n_points, n_features) at some of each class's own rows, the row left out."""
     h = [np.empty((at.size, rows.tiles.shape[1])) for rows, at in zip(classes, points, strict=True)]
 
     def estimate(y: int, chunk: slice) -> int:
@@ -447,14 +503,16 @@ def mean_bandwidths(
     local = leave_one_out_bandwidths(classes, points, update=update, n_jobs=n_jobs, verbose=verbose)
     means = np.empty((len(classes), classes[0].tiles.shape[1]))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
-        m = None if rows.multiplicity is None else rows.multiplicity[at]
-        mean[:] = np.average(h, axis=0, weights=m) if at.size else rows.h[0]
+        mean[:] = np.average(h, axis=0, weights=rows.weight(at)) if at.size else rows.h[0]
     return means
 
 
 def zscores(means: Floats) -> Floats:
-    """Standardise the mean bandwidths of a class over its variables (equation "zscore")."""
-    spread = means.std()
+    """Standardise the mean bandwidths of a class over its variables (equation "zscore").
+
+    The variance divides by d - 1, as in the published tables: the squares of their scores sum to d - 1.
+    """
+    spread = means.std(ddof=1) if means.size > 1 else 0.0
     if spread <= 1e-12 * means.mean():  # equal but for rounding: no variable stands out
         return np.zeros_like(means)
     z: Floats = (means - means.mean()) / spread
@@ -463,7 +521,7 @@ def zscores(means: Floats) -> Floats:
 
 def shadow_scores(
     classes: Sequence[Floats],
-    multiplicities: Sequence[Floats | None],
+    weights: Sequence[Floats | None],
     random: np.random.RandomState,
     *,
     settings: dict[str, Any],
@@ -484,7 +542,7 @@ def shadow_scores(
     Parameters
     ----------
     classes : scaled rows (n_rows, n_features) of each class.
-    multiplicities : of the rows, as in ClassRows.
+    weights : of the rows, as in ClassRows.arrange.
     random : source of the shadows and, in large classes, of the points to average over.
     settings : arguments of ClassRows.arrange.
 
@@ -494,11 +552,11 @@ def shadow_scores(
     """
     d = classes[0].shape[1]
     means = np.empty((rounds, len(classes), 2 * d))
-    pools = [(X, m) for X, m in zip(classes, multiplicities, strict=True) if len(X)]
+    pools = [(X, w) for X, w in zip(classes, weights, strict=True) if len(X)]
     for k in range(rounds):
         rows = [
-            ClassRows.arrange(np.hstack([X, _shadow(len(X), pools, random)]), m, **settings)
-            for X, m in zip(classes, multiplicities, strict=True)
+            ClassRows.arrange(np.hstack([X, _shadow(len(X), pools, random)]), w, **settings)
+            for X, w in zip(classes, weights, strict=True)
         ]
         means[k] = mean_bandwidths(
             rows, random, update=update, n_jobs=n_jobs, verbose=verbose, n_points=n_points
@@ -515,11 +573,11 @@ def shadow_scores(
 
 
 def _shadow(n: int, pools: Sequence[tuple[Floats, Floats | None]], random: np.random.RandomState) -> Floats:
-    """Draw n whole rows, in equal parts from all classes and in proportion to multiplicities."""
+    """Draw n whole rows, in equal parts from all classes and in proportion to weights."""
     drawn = []
-    for part, (X, m) in zip(np.array_split(np.arange(n), len(pools)), pools, strict=True):
+    for part, (X, w) in zip(np.array_split(np.arange(n), len(pools)), pools, strict=True):
         order = random.permutation(len(X))
-        ends = np.arange(1, len(X) + 1) if m is None else np.cumsum(m[order])
+        ends = np.arange(1, len(X) + 1) if w is None else np.cumsum(w[order])
         # Systematic sampling repeats a row only where it must: ties would narrow bandwidths.
         at = (random.uniform() + np.arange(part.size)) / max(part.size, 1) * ends[-1]
         drawn.append(X[order[np.searchsorted(ends, at, side="right")]])

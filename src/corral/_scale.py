@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from corral._copies import effective_number
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Kind = Literal["range", "standard", "rank", "whiten"] | None
@@ -116,12 +118,12 @@ def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Float
 
     The symmetric root, because it keeps each new variable as close as can be to the old one.
     """
-    m = np.ones(len(scaled)) if weights is None else weights
+    m = np.ones(len(scaled)) if weights is None else weights / weights.max()
     totals = np.maximum(np.bincount(codes, m), np.finfo(np.float64).tiny)
     means = np.array([np.bincount(codes, m * x) / totals for x in scaled.T])
     residuals = scaled - means.T[codes]
-    n, d = m.sum(), scaled.shape[1]
-    covariance = (residuals * (m / n)[:, np.newaxis]).T @ residuals
+    n, d = effective_number(m), scaled.shape[1]
+    covariance = (residuals * (m / m.sum())[:, np.newaxis]).T @ residuals
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
     if mean_variance == 0.0:  # rows of a class are all alike
         return np.eye(d)

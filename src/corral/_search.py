@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral._classes import Classes, LabelledRows
 from corral._classifier import DensityClassifier, RodeoClassifier
+from corral._copies import effective_number
 from corral._explain import Explanation
 from corral._path import RodeoPath
 from corral._rodeo import (
@@ -92,7 +93,7 @@ class RodeoClassifierCV(DensityClassifier):
     cv_results_ : dict of arrays
         One entry per candidate: "params", "param_scale", ..., and by leave-one-out "log_loss", "accuracy",
         "temperature" and "rank". Made for `pandas.DataFrame`.
-    classes_, class_count_, class_prior_, initial_bandwidth_, bandwidths_, zscores_, relevant_
+    classes_, class_count_, class_prior_, n_copies_, initial_bandwidth_, bandwidths_, zscores_, relevant_
         Those of `best_estimator_`.
     n_features_in_ : int
         Number of variables seen in `fit`.
@@ -197,7 +198,7 @@ class RodeoClassifierCV(DensityClassifier):
         random = check_random_state(self.random_state)
         some = data.take(_choose(data, _shares(data, SEARCH_ROWS), random))
         points = _choose(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
-        lapse = 1.0 / (data.counts.sum() + 2.0)
+        lapse = 1.0 / (data.n + 2.0)
         trial = Trial.prepare(some, points, prior, lapse, random)
         candidates = self._evaluate(trial, random)
 
@@ -322,6 +323,7 @@ _SHARED = (
     "classes_",
     "class_count_",
     "class_prior_",
+    "n_copies_",
     "initial_bandwidth_",
     "bandwidths_",
     "zscores_",
@@ -359,7 +361,7 @@ class Trial:
     points : (n_points,) which of them are predicted from all others.
     folds : (n_rows,) which fifth each row belongs to; copies of a row to the same.
     weights : (n_points,) that sum to 1, in each class to its prior.
-    count : how many points there are, copies counted.
+    count : how many points of equal weight there are.
     prior : (n_classes,)
     lapse : share of probabilities given to the prior.
     """
@@ -384,11 +386,12 @@ class Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = np.empty(len(data.X), dtype=np.int64)
         for members in data.members():
-            distinct, which = np.unique(data.X[members], axis=0, return_inverse=True)
-            folds[members] = (random.permutation(len(distinct)) % _N_FOLDS)[which]
+            folds[members] = random.permutation(members.size) % _N_FOLDS
+        _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
+        folds = folds[first][unit]
         codes = data.codes[points]
-        weights = np.ones(points.size) if data.weights is None else data.weights[points].copy()
-        count = float(weights.sum())
+        weights = np.ones(points.size) if data.weights is None else data.weights[points] / data.weights.max()
+        count = effective_number(weights)
         weights *= (prior / np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300))[codes]
         weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
         return cls(data, points, folds, weights, count, prior, lapse)
@@ -425,10 +428,7 @@ class Trial:
                 ClassRows.arrange(scaled[which], None if weights is None else weights[which], **settings)
                 for which in members
             ]
-            own = [
-                np.where(self.data.codes[at] == a, np.searchsorted(which, at), -1)
-                for a, which in enumerate(members)
-            ]
+            own = [_positions(self.data.units[which], self.data.units[at]) for which in members]
             for apart in (False, True):
                 chosen = [
                     k for k, of_candidate in enumerate(densities) if of_candidate[0][0].separate == apart
@@ -510,6 +510,14 @@ def _choose(data: LabelledRows, most: Integers, random: np.random.RandomState) -
         for members, limit in zip(data.members(), most, strict=True)
     ]
     return np.sort(np.concatenate(chosen))
+
+
+def _positions(units: Integers, wanted: Integers) -> Integers:
+    """Where the wanted units stand, none of which stands twice; -1 for those that do not."""
+    order = np.argsort(units)
+    at = np.searchsorted(units, wanted, sorter=order)
+    found = order[np.minimum(at, units.size - 1)] if units.size else np.full(wanted.size, -1)
+    return np.where((at < units.size) & (units[found] == wanted if units.size else False), found, -1)
 
 
 def _vectors(candidates: Sequence[Sequence[ClassDensity]], d: int) -> tuple[Floats, Floats]:

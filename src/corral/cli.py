@@ -208,6 +208,7 @@ def fit(
     from sklearn.dummy import DummyClassifier
     from sklearn.naive_bayes import GaussianNB
 
+    from corral._classifier import copies_sentence
     from corral._console import Output, describe, description, score_table
     from corral._evaluate import held_out_predictions, splitter
     from corral._model_file import save_model
@@ -231,6 +232,8 @@ def fit(
         held_out = held_out_predictions(classifiers, X, y, split, told)
         told(f"{name} with all rows")
         fitted = chosen.fit(X, y)
+    if getattr(fitted, "n_copies_", 0):
+        _note(copies_sentence(fitted.n_copies_, len(y)))
     for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
         if hasattr(each, "verbose"):
             each.verbose = 0  # its bars were for the fit

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classes import Classes, LabelledRows
 from corral._classifier import RodeoClassifier, unchanged_by_errors
-from corral._rodeo import MAX_POINTS, ClassRows, Floats, Integers, progress, some_rows, zscores
+from corral._rodeo import MAX_POINTS, ClassRows, Floats, Integers, Measure, progress, some_rows, zscores
 from corral._scale import Scale, largest_values, learn_scale, range_units, standard_units
 from corral._validation import check_choice, check_integer, check_priors
 from corral.dask._reductions import (
@@ -36,11 +36,13 @@ from corral.dask._rows import (
     arranged,
     as_collection,
     class_blocks,
+    merge_weights,
     overview,
     part,
     partitions,
     power_sums,
     summary,
+    weight_sums,
 )
 
 # What the queries that share a reduction may take, well below the 10 MB of a graph from which on dask warns;
@@ -89,6 +91,8 @@ class DaskRodeoClassifier(RodeoClassifier):
     ----------
     client_ : distributed.Client or None
         The cluster that keeps the rows; None for threads of this process.
+    n_copies_ : int
+        Always 0: copies of rows would have to be looked for among all partitions, and count as separate rows.
     classes_, class_count_, class_prior_, initial_bandwidth_, bandwidths_, zscores_, relevant_
         As in `RodeoClassifier`.
     n_features_in_ : int
@@ -186,7 +190,7 @@ class DaskRodeoClassifier(RodeoClassifier):
         y : dask array or series, or array-like, of shape (n_samples,)
             Their classes; at least two.
         sample_weight : dask array or series, or array-like, of shape (n_samples,), default=None
-            How often each row counts: weight k equals k copies, weight 0 removal.
+            How much each row matters, up to a common factor; weight 0 equals removal.
 
         Returns
         -------
@@ -212,7 +216,7 @@ class DaskRodeoClassifier(RodeoClassifier):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))
         settings, _ = self._check_parameters()
-        data = LabelledRows.sort(X, y, weights, None)
+        data = LabelledRows.sort(X, y, weights, None, merge=False)
         scaled = self._scale.transform(data.X)
         rows = [
             ClassRows.arrange(
@@ -222,6 +226,7 @@ class DaskRodeoClassifier(RodeoClassifier):
         ]
         learnt = replace(self._learnt, rows=rows)
         local._training = X, y, weights
+        local.n_copies_ = 0
         local._members = [data.numbers[which] for which in data.members()]
         local._keep(data.labels, data.counts, self.class_prior_, learnt, self.relevant_, learnt)
         return local
@@ -238,16 +243,17 @@ class DaskRodeoClassifier(RodeoClassifier):
 
         raw = class_blocks(sources, of_all, self.block_rows)
         units = self._learn_units(raw, of_all)
+        measures = self._measures(raw, of_all.n_rows.sum(axis=0), weighted=sources[0].weighted)
         tasks: Sequence[list[Any]] = [
-            [arranged(units, total, settings, *pieces) for pieces in of_class]
-            for of_class, total in zip(raw, of_all.totals, strict=True)
+            [arranged(units, measure, settings, *pieces) for pieces in of_class]
+            for of_class, measure in zip(raw, measures, strict=True)
         ]
         if self.persist:
             tasks = keep(tasks, self.client_)
         rows = []
-        for blocks, total in zip(tasks, of_all.totals, strict=True):
-            grid = ClassRows.arrange(np.empty((0, units.center.size)), None, total=total, **settings).h
-            rows.append(Blocks(blocks, self.block_rows, total, grid))
+        for blocks, measure in zip(tasks, measures, strict=True):
+            grid = ClassRows.arrange(np.empty((0, units.center.size)), None, measure=measure, **settings).h
+            rows.append(Blocks(blocks, self.block_rows, measure, grid))
 
         means = self._mean_bandwidths(rows, of_all.n_rows.sum(axis=0))
         # Units keep the order of numbers, so the bounds of scaled columns are the scaled bounds.
@@ -262,8 +268,16 @@ class DaskRodeoClassifier(RodeoClassifier):
             None,
         )
         self._sources, self._learnt = sources, learnt
+        self.n_copies_ = 0
         self._keep(of_all.labels, of_all.totals, prior, learnt, learnt.relevant(self.rule, cutpoint), learnt)
         self._warn_of_empty_selections()
+
+    def _measures(self, raw: list[list[Pieces]], sizes: Integers, *, weighted: bool) -> list[Measure]:
+        """What `Measure.of` finds for rows at hand; sums over blocks, since these are always the same."""
+        if not weighted:
+            return [Measure.of(int(n), None) for n in sizes]
+        tasks = [tree([weight_sums(*pieces) for pieces in of_class], merge_weights) for of_class in raw]
+        return [sums.measure() for sums in compute(tasks, self.client_)]
 
     def _learn_units(self, raw: list[list[Pieces]], of_all: Overview) -> Scale:
         """What `learn_scale` learns from rows at hand."""
@@ -298,16 +312,17 @@ class DaskRodeoClassifier(RodeoClassifier):
                 some = [k for k, at in enumerate(points) if at[which].size]
                 start = []
                 for k in some:
-                    x, copies = found[k]
-                    total = rows[k].total - np.minimum(copies[which], 1.0)
-                    start.append(Queries(rows[k], x[which], total, points[k][which]))
+                    x, weight = found[k]
+                    start.append(
+                        Queries(rows[k], x[which], rows[k].measure.left(weight[which]), points[k][which])
+                    )
                 for k, (_, steps) in zip(some, descend(start, self.update, self.client_), strict=True):
                     local[k].append(rows[k].h[steps])
                     advance(len(steps))
         return np.array(
             [
-                np.average(np.concatenate(h), axis=0, weights=copies)
-                for h, (_, copies) in zip(local, found, strict=True)
+                np.average(np.concatenate(h), axis=0, weights=weight)
+                for h, (_, weight) in zip(local, found, strict=True)
             ]
         )
 
@@ -378,4 +393,4 @@ def _batches(n: int, payload: int) -> list[slice]:
 def _rows_at(rows: ClassRows, own: Integers) -> tuple[Floats, Floats]:
     """Scaled rows of a block and how often each counts; -1 is a row of another block."""
     inside = own[own >= 0]
-    return rows.take(inside), rows.copies(inside)
+    return rows.take(inside), rows.weight(inside)

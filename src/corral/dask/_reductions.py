@@ -16,7 +16,17 @@ from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 from corral._blocks import Descent, merge_nearest, merge_sums, nearest, sweep
-from corral._rodeo import ClassDensity, ClassRows, Floats, Integers, Update, kernel_density, rodeo
+from corral._rodeo import (
+    ClassDensity,
+    ClassRows,
+    Floats,
+    Integers,
+    Left,
+    Measure,
+    Update,
+    kernel_density,
+    rodeo,
+)
 
 # Answers that one task merges.
 _FAN_IN = 16
@@ -31,15 +41,15 @@ class Blocks:
 
     Attributes
     ----------
-    blocks : tasks that make a ClassRows each, with the total and the bandwidths of the class.
+    blocks : tasks that make a ClassRows each, with the measure and the bandwidths of the class.
     block_rows : rows in each of them but the last.
-    total, h : as in ClassRows, of the whole class.
+    measure, h : as in ClassRows, of the whole class.
     variables : which columns take part, or None for all.
     """
 
     blocks: list[Delayed]
     block_rows: int
-    total: float
+    measure: Measure
     h: Floats
     variables: Integers | None = None
 
@@ -59,11 +69,11 @@ class Blocks:
 
 
 class Queries(NamedTuple):
-    """Where the Rodeo of one class starts: points, n at each of them, and rows to leave a copy of out."""
+    """Where the Rodeo of one class starts: points, what they leave of it, and rows to leave out."""
 
     rows: Blocks
     x: Floats
-    total: Floats
+    left: Left
     own: Integers | None = None
 
 
@@ -91,7 +101,8 @@ def estimates(
 
 
 def _queries(density: Any, x: Floats) -> Queries:
-    return Queries(density.rows, x[:, density.variables], np.full(len(x), density.rows.total))
+    left = density.rows.measure.left(np.zeros(len(x)))
+    return Queries(density.rows, x[:, density.variables], left)
 
 
 def _fixed(density: Any, x: Delayed) -> Delayed:
@@ -114,7 +125,7 @@ def descend(start: Sequence[Queries], update: Update, client: Any) -> list[tuple
     ]
     found = compute(tasks, client)
     descents = {
-        k: Descent(queries.x, found[k].row, queries.rows.h, queries.total, update)
+        k: Descent(queries.x, found[k].row, queries.rows.h, queries.left, update)
         for k, queries in enumerate(start)
         if len(queries.rows.blocks) > 1
     }

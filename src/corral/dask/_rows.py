@@ -20,7 +20,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from corral._lazy import is_collection
-from corral._rodeo import ClassRows, Floats, Integers
+from corral._rodeo import ClassRows, Floats, Integers, Measure
 from corral._scale import Scale
 from corral._validation import check_classes, check_weights
 
@@ -238,8 +238,45 @@ def power_sums(divisor: Floats, center: Floats, power: int, *pieces: Part) -> Fl
     return sums
 
 
+class WeightSums(NamedTuple):
+    """The weights of some rows of a class: how many, the bounds, the sums of them and of their squares."""
+
+    n_rows: int
+    smallest: float
+    largest: float
+    total: float
+    squares: float
+
+    def measure(self) -> Measure:
+        """What `Measure.of` finds in the weights themselves."""
+        if self.smallest == self.largest:
+            return Measure.of(self.n_rows, None)
+        squares = self.squares / self.largest / self.largest
+        return Measure.of_sums(self.largest, self.total / self.largest - 1.0, squares - 1.0)
+
+
 @delayed
-def arranged(scale: Scale, total: float, settings: dict[str, Any], *pieces: Part) -> ClassRows:
-    """The rows of a block in scaled units, as the kernels read them; `total` is that of the class."""
+def weight_sums(*pieces: Part) -> WeightSums:
+    """Sum up the weights of a block."""
+    _, weights = _gather(pieces)
+    assert weights is not None
+    return WeightSums(
+        weights.size,
+        float(weights.min()),
+        float(weights.max()),
+        float(weights.sum()),
+        float(weights @ weights),
+    )
+
+
+def merge_weights(parts: Sequence[WeightSums]) -> WeightSums:
+    """Sum up the weights of several blocks."""
+    n_rows, smallest, largest, total, squares = zip(*parts, strict=True)
+    return WeightSums(sum(n_rows), min(smallest), max(largest), sum(total), sum(squares))
+
+
+@delayed
+def arranged(scale: Scale, measure: Measure, settings: dict[str, Any], *pieces: Part) -> ClassRows:
+    """The rows of a block in scaled units, as the kernels read them; `measure` is that of the class."""
     X, weights = _gather(pieces)
-    return ClassRows.arrange(scale.transform(X), weights, total=total, **settings)
+    return ClassRows.arrange(scale.transform(X), weights, measure=measure, **settings)
