@@ -1,7 +1,6 @@
 """Sparse kernel density classification that explains itself."""
 
-from ._classifier import CopiedRowsWarning, EmptySelectionWarning, RodeoClassifier
-from ._density import RodeoDensity
+from ._core.path import RodeoPath
 from ._display import (
     BandwidthDisplay,
     ExplanationDisplay,
@@ -9,14 +8,16 @@ from ._display import (
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
-from ._evaluate import HeldOut
-from ._explain import Explanation
-from ._lspc import LSPClassifier
-from ._model_file import load_model, save_model
-from ._path import RodeoPath
-from ._sample_size import SampleSizes, estimate_sample_sizes
-from ._search import RodeoClassifierCV
-from ._selector import RodeoSelector
+from ._estimators.base import CopiedRowsWarning, EmptySelectionWarning
+from ._estimators.classifier import RodeoClassifier
+from ._estimators.density import RodeoDensity
+from ._estimators.explanation import Explanation
+from ._estimators.lspc import LSPClassifier
+from ._estimators.search import RodeoClassifierCV
+from ._estimators.selector import RodeoSelector
+from ._evaluation import HeldOut
+from ._persist.model_file import load_model, save_model
+from ._planning import SampleSizes, estimate_sample_sizes
 from .report import write_report
 
 __version__: str

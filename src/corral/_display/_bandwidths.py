@@ -25,7 +25,7 @@ from corral._display._drawing import (
     scale_of,
     short_name,
 )
-from corral._validation import feature_names
+from corral._estimators.validation import feature_names
 
 
 class BandwidthDisplay:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._validation import check_position
+from corral._estimators.validation import check_position
 
 Floats = NDArray[np.float64]
 

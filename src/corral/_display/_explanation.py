@@ -20,8 +20,8 @@ from corral._display._drawing import (
     require,
     short_name,
 )
-from corral._explain import Explanation
-from corral._validation import check_integer, check_position
+from corral._estimators.explanation import Explanation
+from corral._estimators.validation import check_integer, check_position
 
 
 class ExplanationDisplay:

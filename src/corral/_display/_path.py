@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corral._density import RodeoDensity
+from corral._core.path import RodeoPath
 from corral._display._drawing import (
     COLOURS,
     GREY,
@@ -21,8 +21,8 @@ from corral._display._drawing import (
     scale_of,
     short_name,
 )
-from corral._path import RodeoPath
-from corral._validation import check_integer, feature_names
+from corral._estimators.density import RodeoDensity
+from corral._estimators.validation import check_integer, feature_names
 
 
 class RodeoPathDisplay:

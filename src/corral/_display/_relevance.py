@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corral._display._drawing import SMALL, Floats, name_room, name_variables, pyplot, require, short_name
-from corral._selector import RodeoSelector
-from corral._validation import feature_names
+from corral._estimators.selector import RodeoSelector
+from corral._estimators.validation import feature_names
 
 
 class RelevanceDisplay:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._display._drawing import Floats, check_axes, pyplot
-from corral._sample_size import Extrapolation, SampleSizes
+from corral._planning import Extrapolation, SampleSizes
 
 
 class SampleSizeDisplay:

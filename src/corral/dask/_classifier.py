@@ -15,10 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classes import Classes, LabelledRows
-from corral._classifier import RodeoClassifier, unchanged_by_errors
+from corral._core.scale import Scale, largest_values, learn_scale, range_units, standard_units
+from corral._estimators.base import unchanged_by_errors
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.validation import check_choice, check_integer, check_priors
 from corral._rodeo import MAX_POINTS, ClassRows, Floats, Integers, Measure, progress, some_rows, zscores
-from corral._scale import Scale, largest_values, learn_scale, range_units, standard_units
-from corral._validation import check_choice, check_integer, check_priors
 from corral.dask._reductions import (
     Blocks,
     Queries,

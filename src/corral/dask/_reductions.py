@@ -15,7 +15,7 @@ from distributed import default_client, get_worker, worker_client
 from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
-from corral._blocks import Descent, merge_nearest, merge_sums, nearest, sweep
+from corral._core.blocks import Descent, merge_nearest, merge_sums, nearest, sweep
 from corral._rodeo import (
     ClassDensity,
     ClassRows,

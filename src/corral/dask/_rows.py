@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from corral._lazy import is_collection
+from corral._core.scale import Scale
+from corral._estimators.collections import is_collection
+from corral._estimators.validation import check_classes, check_weights
 from corral._rodeo import ClassRows, Floats, Integers, Measure
-from corral._scale import Scale
-from corral._validation import check_classes, check_weights
 
 Pieces = list[Delayed]
 

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from corral._classifier import RodeoClassifier
-from corral._evaluate import HeldOut
-from corral._files import replacing
-from corral._lspc import LSPClassifier
-from corral._rodeo import Integers
-from corral._sample_size import SampleSizes
-from corral._search import RodeoClassifierCV
-from corral._validation import check_integer
+from corral._core.settings import Integers
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.lspc import LSPClassifier
+from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.validation import check_integer
+from corral._evaluation import HeldOut
+from corral._persist.files import replacing
+from corral._planning import SampleSizes
 from corral.report._contents import Contents, Judged
 
 _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)

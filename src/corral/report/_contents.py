@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
-from corral._classes import LabelledRows
-from corral._evaluate import HeldOut, confidence_bins
-from corral._rodeo import ClassRows, Floats, Integers, estimates, kernel_density
-from corral._sample_size import SampleSizes
-from corral._scale import Scale, learn_scale
-from corral._validation import check_rodeo, feature_names
+from corral._core.density import kernel_density
+from corral._core.model import FittedModel
+from corral._core.scale import Scale
+from corral._core.settings import Floats, Integers
+from corral._estimators.validation import feature_names
+from corral._evaluation import HeldOut, confidence_bins
+from corral._planning import SampleSizes
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best; a typical row is looked for among so many of its class.
@@ -92,7 +93,7 @@ class Contents:
         training: dict[int, list[Any]] = {}
         if explains:
             numbers |= _relevance(estimator, variables) | _class_pages(estimator, variables)
-            X_train, *_ = estimator._training
+            X_train = estimator.model_.training.X
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
             training = {i: _digits(X_train[i, variables]) for i in {*supporting, *typical}}
@@ -168,57 +169,50 @@ def _relevance(estimator: Any, variables: Integers) -> dict[str, Any]:
 
 def _class_pages(estimator: Any, variables: Integers) -> dict[str, Any]:
     """Densities of single variables and typical rows of each class."""
-    best = getattr(estimator, "best_estimator_", estimator)
-    X, y, weights = best._training
-    data = LabelledRows.sort(X, y, weights, best.classes_)
-    # Bandwidths are in these units, also where densities are of mixed variables.
-    scale = learn_scale(data.X, data.weights, "range" if best.scale == "whiten" else best.scale)
-    scaled = scale.transform(data.X)
-    most = max(_MOST_CURVE_POINTS // (best.classes_.size * _N_POINTS), _MOST_NAMED)
-    drawn = np.sort(_best_first(best, variables)[:most])
+    model: FittedModel = estimator.model_
+    n_classes = model.data.labels.size
+    scaled = model.variable_scale.transform(model.data.X)
+    max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), _MOST_NAMED)
+    drawn = np.sort(_best_first(estimator, variables)[:max_drawn])
     return {
-        "typical": [_typical(best, data, a) for a in range(best.classes_.size)],
-        "inRanks": scale.knots is not None,
+        "typical": [_typical(model, a) for a in range(n_classes)],
+        "inRanks": model.variable_scale.knots is not None,
         "curves": {
-            int(np.searchsorted(variables, j)): _curves(best, data, scale, scaled[:, j], j)
-            for j in drawn.tolist()
+            int(np.searchsorted(variables, j)): _curves(model, scaled[:, j], j) for j in drawn.tolist()
         },
     }
 
 
-def _typical(best: Any, data: LabelledRows, a: int) -> list[int]:
+def _typical(model: FittedModel, a: int) -> list[int]:
     """Positions of the training rows of a class at which its own density is highest."""
-    members = data.members()[a]
+    members = model.data.members()[a]
     if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
         members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
-    log_density, _ = estimates(
-        [best._densities[a]],
-        best._scale.transform(data.X[members]),
-        update=best.update,
-        n_jobs=best.n_jobs,
-        verbose=0,
-    )
-    highest = np.argsort(-log_density[:, 0], kind="stable")[:_N_TYPICAL]
-    positions: list[int] = data.numbers[members[highest]].tolist()
+    scaled = model.scale.transform(model.data.X[members])
+    log_density, _ = model.densities[a].estimate(scaled, model.settings.rodeo.update)
+    highest = np.argsort(-log_density, kind="stable")[:_N_TYPICAL]
+    positions: list[int] = model.data.numbers[members[highest]].tolist()
     return positions
 
 
-def _curves(best: Any, data: LabelledRows, scale: Scale, x: Floats, j: int) -> dict[str, Any]:
+def _curves(model: FittedModel, x: Floats, j: int) -> dict[str, Any]:
     """Densities of variable j, scaled to x, in all classes: in thousandths of the highest point of all.
 
     With the mean bandwidths of the classes, but none narrower than a step of the grid: a peak must not
     fall between two points.
     """
+    scale = model.variable_scale
     margin = 0.0 if scale.knots is not None else 0.05 * np.ptp(x) or 0.5
     grid = np.linspace(x.min() - margin, x.max() + margin, _N_POINTS)
     step = float(grid[1] - grid[0]) or 1.0
-    settings = check_rodeo(best.update, best.beta, best.c0, best.min_bandwidth)
-    log_density = np.empty((best.classes_.size, _N_POINTS))
-    for a, members in enumerate(data.members()):
-        weights = None if data.weights is None else data.weights[members]
-        rows = ClassRows.arrange(x[members, np.newaxis], weights, **settings)
-        h = np.array([max(best.bandwidths_[a, j], step)])
-        log_density[a] = kernel_density(rows, grid[:, np.newaxis], h)
+    log_density = np.array(
+        [
+            kernel_density(rows, grid[:, np.newaxis], np.array([max(h, step)]))
+            for rows, h in zip(
+                model.data.arrange(x[:, np.newaxis]), model.bandwidths.means[:, j], strict=True
+            )
+        ]
+    )
     relative = np.exp(log_density - log_density.max())
     return {
         "x": _digits(_raw(scale, grid, j)),

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._copies import merge_copies
-from corral._path import RodeoPath, rodeo_path
-from corral._rodeo import ClassDensity, ClassRows, estimates, leave_one_out_bandwidths
-from corral._scale import learn_scale
-from corral._validation import (
+from corral._core.copies import merge_copies
+from corral._core.density import ClassDensity, DensityPlan, class_log_densities
+from corral._core.path import RodeoPath, density_path
+from corral._core.relevance import leave_one_out_bandwidths
+from corral._core.rows import ClassRows
+from corral._core.scale import learn_scale
+from corral._core.settings import Computation, Floats
+from corral._estimators.validation import (
     check_choice,
     check_integer,
     check_n_jobs,
@@ -22,8 +25,6 @@ from corral._validation import (
     check_rodeo,
     check_sample_weight,
 )
-
-Floats = NDArray[np.float64]
 
 
 class RodeoDensity(DensityMixin, BaseEstimator):
@@ -68,6 +69,10 @@ class RodeoDensity(DensityMixin, BaseEstimator):
 
     Attributes
     ----------
+    density_ : ClassDensity
+        The rows as `fit` has arranged them, and the bandwidths they may have.
+    scale_ : Scale
+        Units that `fit` has learnt.
     initial_bandwidth_ : float
         The bandwidth every variable starts from, in scaled units.
     n_features_in_ : int
@@ -148,9 +153,10 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
         rows, weights = merge_copies(rows, weights)
-        self._scale = learn_scale(rows, weights, self.scale)
-        self._rows = ClassRows.arrange(self._scale.transform(rows), weights, **settings)
-        self.initial_bandwidth_ = float(self._rows.h[0])
+        self.scale_ = learn_scale(rows, weights, self.scale)
+        arranged = ClassRows.arrange(self.scale_.transform(rows), weights)
+        plan = DensityPlan(np.arange(self.n_features_in_))
+        self.density_ = ClassDensity(arranged, settings.grid(arranged.measure.n), plan)
         return self
 
     def score_samples(self, X: ArrayLike) -> Floats:
@@ -165,7 +171,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         log_density : ndarray of shape (n_samples,)
         """
         log_density, _ = self._estimate(X)
-        return log_density[:, 0] - self._scale.log_volume
+        return log_density[:, 0] - self.scale_.log_volume
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Total log-likelihood of the rows of `X`.
@@ -211,8 +217,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         path : RodeoPath
         """
         check_is_fitted(self)
-        x = check_one_row(self._scale.transform(validate_data(self, X, dtype=np.float64, reset=False)))
-        return rodeo_path(self._rows, x, self.update)
+        x = check_one_row(self.scale_.transform(validate_data(self, X, dtype=np.float64, reset=False)))
+        return density_path(self.density_, x, self.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
@@ -231,21 +237,29 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples)
         random = check_random_state(random_state)
-        weights = self._rows.weight(np.arange(self._rows.n_rows))
-        share = weights / weights.sum()
-        drawn, which = np.unique(random.choice(self._rows.n_rows, n, p=share), return_inverse=True)
+        rows = self.density_.rows
+        weights = rows.weight(np.arange(rows.n_rows))
+        drawn, which = np.unique(
+            random.choice(rows.n_rows, n, p=weights / weights.sum()), return_inverse=True
+        )
         random.shuffle(which)
-        (h,) = leave_one_out_bandwidths([self._rows], [drawn], **self._computation())
+        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
+        (h,) = leave_one_out_bandwidths([rows], [drawn], settings, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
-        return self._scale.restore(self._rows.take(drawn)[which] + noise * h[which])
+        return self.scale_.restore(rows.take(drawn)[which] + noise * h[which])
+
+    @property
+    def initial_bandwidth_(self) -> float:
+        """The bandwidth every variable starts from, in scaled units."""
+        return float(self.density_.grid[0])
 
     def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        density = ClassDensity(self._rows, np.arange(self.n_features_in_))
-        return estimates(
-            [density], self._scale.transform(queries), bandwidths=bandwidths, **self._computation()
+        scaled = self.scale_.transform(queries)
+        return class_log_densities(
+            [self.density_], scaled, self.update, self._computation(), bandwidths=bandwidths
         )
 
-    def _computation(self) -> dict[str, Any]:
-        return {"update": self.update, "n_jobs": self.n_jobs, "verbose": self.verbose}
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)

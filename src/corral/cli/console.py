@@ -24,13 +24,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from corral._rows import MOST_NAMED, listed
-from corral._validation import feature_names
+from corral._estimators.validation import feature_names
+from corral.cli.columns import MOST_NAMED, listed
 
 if TYPE_CHECKING:
-    from corral._evaluate import Scores
-    from corral._explain import Explanation
-    from corral._sample_size import SampleSizes
+    from corral._estimators.explanation import Explanation
+    from corral._evaluation import Scores
+    from corral._planning import SampleSizes
 
 
 @dataclass(frozen=True)

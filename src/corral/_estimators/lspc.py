@@ -20,19 +20,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from corral._copies import effective_number
-from corral._scale import learn_scale
-from corral._validation import (
+from corral._core.copies import effective_number
+from corral._core.scale import learn_scale
+from corral._core.settings import Floats, Integers
+from corral._estimators.validation import (
     check_choice,
-    check_classes,
     check_integer,
     check_n_jobs,
     check_numbers,
     check_sample_weight,
+    check_two_classes,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # The reference implementation's widths and regularisers.
 _SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
@@ -201,9 +199,10 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         weights = check_sample_weight(sample_weight, len(rows))
-        sigmas, alphas, max_centers = self._check_parameters()
+        sigmas, alphas, max_centers = self.check_parameters()
         kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
-        classes, codes = check_classes(labels[kept])
+        classes, codes = np.unique(labels[kept], return_inverse=True)
+        check_two_classes(classes)
         counts = _counts(None if weights is None else weights[kept], kept.size)
         scale = learn_scale(rows[kept], None if weights is None else counts, self.scale)
         random = check_random_state(self.random_state)
@@ -244,10 +243,10 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         of_class = None if weights is None else weights[kept]
         self.class_count_ = np.bincount(codes, of_class).astype(np.float64, copy=False)
-        self._scale = scale
+        self.scale_ = scale
         return self
 
-    def _check_parameters(self) -> tuple[Floats, Floats, int]:
+    def check_parameters(self) -> tuple[Floats, Floats, int]:
         """Refuse bad parameters; return widths, regularisers and the number of centres."""
         check_choice("centers", self.centers, ("class", "all"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
@@ -308,7 +307,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             of_classes: Floats = _gaussian(squares, sigma, self.n_features_in_) @ self.dual_coef_
             return of_classes
 
-        scaled = self._scale.transform(queries)
+        scaled = self.scale_.transform(queries)
         chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
         return np.concatenate(list(chunks))
 

@@ -7,7 +7,8 @@ answers are small; rows never move. Weights are relative to the strongest row of
 merged, so nothing underflows, and exponents to the row nearest to the query of all blocks, so they stay
 accurate however far away it is.
 
-A block is a `ClassRows` with the measure and the bandwidths of the whole class.
+A block is a `ClassRows` with the measure of the whole class. One block that is the whole class will do: then
+every sweep can be looked at (see `path.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from corral import _kernels
-from corral._rodeo import ClassRows, Floats, Integers, Left, Update, answered, normalised
+from corral._core import kernels
+from corral._core.rodeo import answered, normalised
+from corral._core.rows import ClassRows, Left, squared_factor
+from corral._core.settings import Bools, Floats, Integers, Update
 
 
 class Nearest(NamedTuple):
@@ -44,7 +46,7 @@ class Question(NamedTuple):
     x: Floats
     reference: Floats
     half_c: Floats
-    asked: NDArray[np.bool_]
+    asked: Bools
 
 
 class Sums(NamedTuple):
@@ -66,19 +68,19 @@ class Sums(NamedTuple):
 def nearest(block: ClassRows, x: Floats, own: Integers | None = None) -> Nearest:
     """The rows of a block nearest to queries; `own` are rows to leave out, or -1."""
     own = np.full(len(x), -1) if own is None else own
-    found = Nearest(np.full(len(x), _kernels.EXCLUDED), np.zeros(x.shape))
-    which = answered(block, own)
-    distance, row = np.empty(which.size), np.empty(which.size, dtype=np.int64)
-    _kernels.nearest_rows(
+    found = Nearest(np.full(len(x), kernels.EXCLUDED), np.zeros(x.shape))
+    asked = answered(block, own)
+    distance, row = np.empty(asked.size), np.empty(asked.size, dtype=np.int64)
+    kernels.nearest_rows(
         block.tiles,
         block.n_rows,
-        np.ascontiguousarray(x[which]),
-        own[which],
+        np.ascontiguousarray(x[asked]),
+        own[asked],
         np.empty(block.tiles.shape[2]),
         distance,
         row,
     )
-    found.distance[which], found.row[which] = distance, block.take(row)
+    found.distance[asked], found.row[asked] = distance, block.take(row)
     return found
 
 
@@ -94,28 +96,28 @@ def sweep(block: ClassRows, question: Question, own: Integers | None = None) -> 
     n_queries = len(question.x)
     own = np.full(n_queries, -1) if own is None else own
     sums = Sums(
-        np.full(n_queries, _kernels.EXCLUDED),
+        np.full(n_queries, kernels.EXCLUDED),
         np.zeros(n_queries),
         np.zeros(question.x.shape),
         np.zeros(question.x.shape),
     )
-    which = answered(block, own)
-    some = Sums(*(np.empty_like(of_all[which]) for of_all in sums))
-    x, reference, half_c, asked = (np.ascontiguousarray(array[which]) for array in question)
-    _kernels.sweep_sums(
+    asked = answered(block, own)
+    some = Sums(*(np.empty_like(of_all[asked]) for of_all in sums))
+    x, reference, half_c, tested = (np.ascontiguousarray(array[asked]) for array in question)
+    kernels.sweep_sums(
         block.tiles,
         block.n_rows,
         block.root(),
         x,
-        own[which],
+        own[asked],
         reference,
         half_c,
-        asked,
+        tested,
         np.empty((1, block.tiles.shape[2])),
         *some,
     )
     for of_all, of_some in zip(sums, some, strict=True):
-        of_all[which] = of_some
+        of_all[asked] = of_some
     return sums
 
 
@@ -156,7 +158,7 @@ class Descent:
     left: Left
     update: Update
     steps: Integers = field(init=False)
-    active: NDArray[np.bool_] = field(init=False)
+    active: Bools = field(init=False)
     log_sum: Floats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -192,15 +194,26 @@ class Descent:
         if self.update == "sequential":
             self._next[going] = asked.argmax(axis=1) + 1
 
+    def ratios(self, sums: Sums) -> Floats:
+        """|Z_j| / lambda_j of the variables asked about, at the queries that are not done; 0 for others."""
+        going = self.going
+        total, n = (of_left[going, np.newaxis] for of_left in self.left)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            share = sums.first**2 / (total * sums.second)  # 1 where all Z_ji are alike
+            squares = share * (n - 1.0) / (squared_factor(n) * np.maximum(1.0 - share, 0.0))
+        squares[(1.0 - share) < 1e-14 * np.maximum(n, 1.0)] = np.inf
+        squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
+        return np.where(self._asked(going) & (n > 1.0) & (sums.first != 0.0), np.sqrt(squares), 0.0)
+
     def log_density(self) -> Floats:
         """Log densities of the queries, once all are done."""
         return normalised(self.log_sum, self.h[self.steps], self.left.total)
 
-    def _asked(self, going: Integers) -> NDArray[np.bool_]:
+    def _asked(self, going: Integers) -> Bools:
         active = self.active[going]
         if self.update == "simultaneous":
             return active
         ahead = active & (np.arange(active.shape[1]) >= self._next[going, np.newaxis])
         ahead = np.where(ahead.any(axis=1, keepdims=True), ahead, active)  # or the next sweep begins
-        asked: NDArray[np.bool_] = np.arange(active.shape[1]) == ahead.argmax(axis=1)[:, np.newaxis]
+        asked: Bools = np.arange(active.shape[1]) == ahead.argmax(axis=1)[:, np.newaxis]
         return asked

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from corral._files import check_readable, check_replaceable
+from corral._persist.files import check_readable, check_replaceable
 
 
 class EstimatorName(StrEnum):

@@ -7,17 +7,12 @@ and class densities are in its units.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from corral._copies import effective_number
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Kind = Literal["range", "standard", "rank", "whiten"] | None
+from corral._core.copies import effective_number
+from corral._core.settings import Floats, Integers, ScaleKind
 
 # Squared distances of such numbers over the smallest bandwidth are still finite.
 _LARGEST = 1e100
@@ -65,7 +60,7 @@ class Scale:
         return float((np.log(self.half_width) + np.log(2.0)).sum())
 
 
-def learn_scale(X: Floats, weights: Floats | None, kind: Kind, codes: Integers | None = None) -> Scale:
+def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integers | None = None) -> Scale:
     """Learn a scale from pooled rows, each counting as often as its weight says.
 
     A column without spread, or with less than the smallest normal double, keeps its own units. Only

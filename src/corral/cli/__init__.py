@@ -18,8 +18,8 @@ except ModuleNotFoundError:
     raise SystemExit('error: the command line needs more packages: pip install "corral[cli]"') from None
 from typer.core import TyperGroup
 
-from corral._files import check_different
-from corral._options import (
+from corral._persist.files import check_different
+from corral.cli.options import (
     AllocationName,
     AsJson,
     Drop,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._console import Output
-    from corral._sample_size import SampleSizes
+    from corral._planning import SampleSizes
+    from corral.cli.console import Output
 
 # Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
 USER_ERROR = 2
@@ -208,11 +208,11 @@ def fit(
     from sklearn.dummy import DummyClassifier
     from sklearn.naive_bayes import GaussianNB
 
-    from corral._classifier import copies_sentence
-    from corral._console import Output, describe, description, score_table
-    from corral._evaluate import held_out_predictions, splitter
-    from corral._model_file import save_model
-    from corral._rows import Asked, training_rows
+    from corral._estimators.base import copies_sentence
+    from corral._evaluation import held_out_predictions, splitter
+    from corral._persist.model_file import save_model
+    from corral.cli.columns import Asked, training_rows
+    from corral.cli.console import Output, describe, description, score_table
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
@@ -302,9 +302,9 @@ def predict(
     """
     import pandas as pd
 
-    from corral._console import Output
-    from corral._rows import IF_MISSING
-    from corral._tables import as_numbers, missing_rows, read_chunks, resuming_table
+    from corral.cli.columns import IF_MISSING
+    from corral.cli.console import Output
+    from corral.cli.tables import as_numbers, missing_rows, read_chunks, resuming_table
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
@@ -384,8 +384,8 @@ def explain(
     The evidence of a variable is the logarithm of how much more probable its value is under the label
     than under the other class, all other variables given.
     """
-    from corral._console import Output, explanation_data, explanation_words
-    from corral._rows import class_called, read_row
+    from corral.cli.columns import class_called, read_row
+    from corral.cli.console import Output, explanation_data, explanation_words
 
     check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
@@ -438,9 +438,9 @@ def report(
 
     With --target it says how well the model does, measured on rows of the table that it was not fitted to.
     """
-    from corral._console import Output
-    from corral._evaluate import unseen_predictions
-    from corral._rows import Asked, new_rows
+    from corral._evaluation import unseen_predictions
+    from corral.cli.columns import Asked, new_rows
+    from corral.cli.console import Output
     from corral.report import write_report
 
     out = Output(as_json, quiet)
@@ -487,8 +487,8 @@ def report(
 @app.command(epilog="\b\nExample:\n  corral info iris.corral --json")
 def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Say what is in a model file."""
-    from corral._console import Output, describe, description
-    from corral._model_file import load_model, read_header
+    from corral._persist.model_file import load_model, read_header
+    from corral.cli.console import Output, describe, description
 
     header = read_header(model)
     described = describe(load_model(model))
@@ -546,8 +546,8 @@ def sample_size(
     quiet: Quiet = False,
 ) -> None:
     """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
-    from corral._console import Output, sample_size_data
-    from corral._rows import Asked, training_rows
+    from corral.cli.columns import Asked, training_rows
+    from corral.cli.console import Output, sample_size_data
 
     out = Output(as_json, quiet)
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
@@ -583,7 +583,7 @@ def demo(
     import numpy as np
     import pandas as pd
 
-    from corral._tables import write_table
+    from corral.cli.tables import write_table
     from corral.datasets import make_ten_groups
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -618,15 +618,15 @@ def _note(message: str) -> None:
 def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> Any:
     match name:
         case EstimatorName.cv:
-            from corral._search import RodeoClassifierCV
+            from corral._estimators.search import RodeoClassifierCV
 
             return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
-            from corral._classifier import RodeoClassifier
+            from corral._estimators.classifier import RodeoClassifier
 
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.lspc:
-            from corral._lspc import LSPClassifier
+            from corral._estimators.lspc import LSPClassifier
 
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(scale="standard", random_state=seed)
@@ -646,7 +646,7 @@ def _sample_sizes(
     """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
     import numpy as np
 
-    from corral._sample_size import estimate_sample_sizes
+    from corral._planning import estimate_sample_sizes
 
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)
@@ -664,7 +664,7 @@ def _sample_sizes(
 
 def _load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[str]]:
     """A model that gives probabilities, and reasons if asked, and the columns that it reads."""
-    from corral._model_file import load_model
+    from corral._persist.model_file import load_model
 
     fitted = load_model(path)
     kind = type(fitted).__name__
@@ -699,7 +699,7 @@ def _draw(explanation: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     from corral._display import ExplanationDisplay
-    from corral._files import replacing
+    from corral._persist.files import replacing
 
     mpl.use("agg")  # no window is ever opened
     figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_

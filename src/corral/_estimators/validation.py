@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import RodeoSettings
+
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse a value that is not one of the choices."""
@@ -77,16 +80,26 @@ def feature_names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> dict[str, Any]:
-    """Check the parameters of algorithm 1; return those that `ClassRows.arrange` takes."""
+def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSettings:
+    """Check the parameters of algorithm 1."""
     check_choice("update", update, ("simultaneous", "sequential"))
-    return {
-        "beta": check_number("beta", beta, 0.0, 1.0, inclusive=False),
-        "c0": check_number("c0", c0, 1e-10, 1e10, inclusive=True),
-        "min_bandwidth": None
+    return RodeoSettings(
+        update,
+        check_number("beta", beta, 0.0, 1.0, inclusive=False),
+        check_number("c0", c0, 1e-10, 1e10, inclusive=True),
+        None
         if isinstance(min_bandwidth, str) and min_bandwidth == "auto"
         else check_number("min_bandwidth (unless 'auto')", min_bandwidth, 1e-12, math.inf, inclusive=True),
-    }
+    )
+
+
+def sort_rows(
+    training: TrainingRows, expected: NDArray[Any] | None = None, *, merge: bool = True
+) -> LabelledRows:
+    """Sort training rows by class, see `LabelledRows.sort`; refuse fewer than two classes."""
+    data = LabelledRows.sort(training, expected, merge=merge)
+    check_two_classes(data.labels)
+    return data
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
@@ -111,14 +124,10 @@ def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float6
     return weights
 
 
-def check_classes(
-    y: NDArray[Any], expected: NDArray[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes of labels, with those that are expected beside, and the number of each label's."""
-    classes = np.unique(y) if expected is None else np.union1d(expected, y)
+def check_two_classes(classes: NDArray[Any]) -> None:
+    """Refuse a single class."""
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
-    return classes, np.searchsorted(classes, y)
 
 
 def check_priors(priors: Any, counts: NDArray[np.float64]) -> NDArray[np.float64]:

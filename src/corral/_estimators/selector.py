@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._classifier import EmptySelectionWarning, RodeoClassifier
-from corral._validation import check_choice
+from corral._estimators.base import EmptySelectionWarning
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.validation import check_choice
 
 
 class RodeoSelector(SelectorMixin, BaseEstimator):
@@ -49,7 +50,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    masks_ : ndarray of shape (n_classes, n_features), bool
+    relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class.
     bandwidths_ : ndarray of shape (n_classes, n_features)
         Mean bandwidth at the class's own rows.
@@ -126,14 +127,14 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
                 stacklevel=2,
             )
         self.classes_ = fitted.classes_
-        self.masks_ = fitted.relevant_
+        self.relevant_ = fitted.relevant_
         self.bandwidths_ = fitted.bandwidths_
         self.zscores_ = fitted.zscores_
         return self
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        mask: NDArray[np.bool_] = np.logical_or.reduce(self.masks_)
+        mask: NDArray[np.bool_] = np.logical_or.reduce(self.relevant_)
         return mask
 
     def __sklearn_tags__(self) -> Any:

@@ -21,16 +21,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from corral._classes import LabelledRows
-from corral._classifier import RodeoClassifier
-from corral._density import RodeoDensity
-from corral._files import check_readable, replacing
-from corral._lspc import LSPClassifier
-from corral._rodeo import ClassDensity, ClassRows, Floats, Integers
-from corral._scale import Scale
-from corral._search import _SHARED, RodeoClassifierCV
-from corral._selector import RodeoSelector
-from corral._validation import check_choice, check_rodeo
+from corral._core.density import ClassDensity, DensityPlan
+from corral._core.model import ClassBandwidths, FittedModel
+from corral._core.rows import ClassRows, LabelledRows, TrainingRows
+from corral._core.scale import Scale, learn_scale
+from corral._core.settings import Floats, Integers
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.density import RodeoDensity
+from corral._estimators.lspc import LSPClassifier
+from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.selector import RodeoSelector
+from corral._estimators.validation import check_choice, check_rodeo
+from corral._persist.files import check_readable, replacing
 
 # Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
 # of copies, so that n is their sum, and equal rows are not merged.
@@ -430,162 +432,168 @@ def _restore_scale(state: _State, d: int) -> Scale:
     return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), _SMALLEST), knots, mixing)
 
 
-def _restore_rows(scaled: Floats, weights: Floats | None, state: _State) -> ClassRows:
-    # The grid of bandwidths is the one in the file: parameters may have been set since.
-    arranged = ClassRows.arrange(scaled, weights, beta=0.5, c0=1.0, min_bandwidth=math.inf)
-    h = state.floats("h", (None,), *_BANDWIDTHS)
-    if h.size < 1 or (np.diff(h) >= 0.0).any():
-        raise ValueError("h does not fall")
+def _restore_rows(scaled: Floats, weights: Floats | None, state: _State) -> tuple[ClassRows, Floats]:
+    """Arrange rows; the grid of bandwidths is the one in the file, since parameters may have been set since."""
+    rows = ClassRows.arrange(scaled, weights)
     if state.format == 1 and weights is not None:  # weights were numbers of copies
-        arranged = replace(arranged, measure=replace(arranged.measure, n=float(weights.sum())))
-    return replace(arranged, h=h)
+        rows = replace(rows, measure=replace(rows.measure, n=float(weights.sum())))
+    grid = state.floats("h", (None,), *_BANDWIDTHS)
+    if grid.size < 1 or (np.diff(grid) >= 0.0).any():
+        raise ValueError("h does not fall")
+    return rows, grid
 
 
-def _pack_classifier(model: RodeoClassifier) -> dict[str, Any]:
-    X, y, weights = model._training
+def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
+    model = estimator.model_
+    X, y, weights = model.training
     densities = [
         {
-            "h": density.rows.h,
-            "variables": density.variables,
-            "fixed": density.fixed,
-            "outside": density.outside,
-            "separate": density.separate,
+            "h": density.grid,
+            "variables": density.plan.variables,
+            "fixed": density.plan.fixed,
+            "outside": density.plan.outside,
+            "separate": density.plan.separate,
         }
-        for density in model._densities
+        for density in model.densities
     ]
     return {
         "X": X,
-        "codes": np.searchsorted(model.classes_, y),
+        "codes": np.searchsorted(model.data.labels, y),
         "weights": weights,
-        "scale": _pack_scale(model._scale),
-        "widths": model._widths,
+        "scale": _pack_scale(model.scale),
+        "widths": model.bandwidths.widths,
         "densities": densities,
-        **{name: getattr(model, name) for name in _LEARNT if hasattr(model, name)},
+        "classes_": model.data.labels,
+        "class_prior_": model.prior,
+        "initial_bandwidth_": model.bandwidths.initial,
+        "bandwidths_": model.bandwidths.means,
+        "zscores_": model.bandwidths.zscores,
+        "shadow_scores_": model.bandwidths.shadow_scores,
+        "relevant_": model.relevant,
     }
 
 
-_LEARNT = (
-    "classes_",
-    "class_prior_",
-    "initial_bandwidth_",
-    "bandwidths_",
-    "zscores_",
-    "shadow_scores_",
-    "relevant_",
-)
-
-
-def _restore_classifier(model: RodeoClassifier, state: _State, d: int) -> None:
-    model._check_parameters()
+def _restore_classifier(estimator: RodeoClassifier, state: _State, d: int) -> None:
+    settings = estimator.model_settings()
     classes = state.labels("classes_")
-    k = classes.size
     X = state.floats("X", (None, d))
     weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
-    y = classes[state.integers("codes", (len(X),), 0, k - 1)]
-    data = LabelledRows.sort(X, y, weights, classes, merge=state.format > 1)
-    model.classes_ = data.labels
-    model.class_count_ = data.counts
-    model.n_copies_ = data.n_copies
-    model.class_prior_ = state.floats("class_prior_", (k,), 0.0, 1.0)
-    if abs(model.class_prior_.sum() - 1.0) > 1e-8:
+    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
+    training = TrainingRows(X, y, weights)
+    data = LabelledRows.sort(training, classes, merge=state.format > 1)
+    prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
+    if abs(prior.sum() - 1.0) > 1e-8:
         raise ValueError("class_prior_ does not sum to 1")
-    model.initial_bandwidth_ = state.floats("initial_bandwidth_", (k,), *_BANDWIDTHS)
-    model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
-    model.zscores_ = state.floats("zscores_", (k, d))
+    scale = _restore_scale(state.part("scale"), d)
+    estimator.model_ = FittedModel(
+        training=training,
+        data=data,
+        settings=settings,
+        prior=prior,
+        scale=scale,
+        variable_scale=scale if scale.mixing is None else learn_scale(data.X, data.weights, "range"),
+        densities=_restore_densities(state, data, scale),
+        bandwidths=_restore_bandwidths(state, data.labels.size, d),
+        relevant=state.bools("relevant_", (classes.size, d)),
+    )
+
+
+def _restore_bandwidths(state: _State, k: int, d: int) -> ClassBandwidths:
+    shadow = None
     if "shadow_scores_" in state:
-        model.shadow_scores_ = state.floats("shadow_scores_", (k, d), -math.inf, math.inf)
-    model.relevant_ = state.bools("relevant_", (k, d))
-    model._training = X, y, weights
-    model._widths = state.floats("widths", (d,), _SMALLEST)
-    model._scale = _restore_scale(state.part("scale"), d)
-    model._members = [data.numbers[which] for which in data.members()]
-    scaled = model._scale.transform(data.X)
-    model._densities = [
-        _restore_density(part, scaled[which], None if data.weights is None else data.weights[which], model)
-        for part, which in zip(state.parts("densities", k), data.members(), strict=True)
+        shadow = state.floats("shadow_scores_", (k, d), -math.inf, math.inf)
+    widths = state.floats("widths", (d,), _SMALLEST)
+    return ClassBandwidths(
+        initial=state.floats("initial_bandwidth_", (k,), *_BANDWIDTHS),
+        means=state.floats("bandwidths_", (k, d), *_BANDWIDTHS),
+        zscores=state.floats("zscores_", (k, d)),
+        shadow_scores=shadow,
+        widths=widths,
+        varies=np.ones(d, dtype=np.bool_),
+    )
+
+
+def _restore_densities(state: _State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
+    scaled = scale.transform(data.X)
+    return [
+        _restore_density(part, scaled[at], data.weights_of(at), mixed=scale.mixing is not None)
+        for part, at in zip(state.parts("densities", data.labels.size), data.members(), strict=True)
     ]
 
 
-def _restore_density(
-    state: _State, scaled: Floats, weights: Floats | None, model: RodeoClassifier
-) -> ClassDensity:
+def _restore_density(state: _State, scaled: Floats, weights: Floats | None, *, mixed: bool) -> ClassDensity:
     d = scaled.shape[1]
     variables = state.integers("variables", (None,), 0, d - 1)
     if variables.size < 1 or (np.diff(variables) <= 0).any():
         raise ValueError("variables do not rise")
     fixed = state.floats("fixed", (variables.size,), *_BANDWIDTHS) if "fixed" in state else None
     separate = state.boolean("separate")
-    mixed = model._scale.mixing is not None
     if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
         raise ValueError("densities contradict each other")
-    rows = _restore_rows(scaled, weights, state)
-    if variables.size < d:
-        rows = rows.select(variables)
-    return ClassDensity(rows, variables, fixed, state.number("outside"), separate)
+    rows, grid = _restore_rows(scaled, weights, state)
+    return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
 
 
-def _pack_search(model: RodeoClassifierCV) -> dict[str, Any]:
+def _pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
     return {
         "best_estimator": {
-            "params": _kept_params(model.best_estimator_),
-            "state": _pack_classifier(model.best_estimator_),
+            "params": _kept_params(estimator.best_estimator_),
+            "state": _pack_classifier(estimator.best_estimator_),
         },
-        **{name: getattr(model, name) for name in ("best_params_", "cv_results_", *_SCORES)},
+        **{name: getattr(estimator, name) for name in ("best_params_", "cv_results_", *_SCORES)},
     }
 
 
 _SCORES = ("best_score_", "best_log_loss_", "temperature_")
 
 
-def _restore_search(model: RodeoClassifierCV, state: _State, d: int) -> None:
-    model._check_choices()
+def _restore_search(estimator: RodeoClassifierCV, state: _State, d: int) -> None:
+    estimator.check_parameters()
     part = state.part("best_estimator")
     winner = _construct(RodeoClassifier, part.table("params"))
-    names = getattr(model, "feature_names_in_", None)
+    names = getattr(estimator, "feature_names_in_", None)
     _set_features(winner, d, None if names is None else names.tolist())
     _restore_classifier(winner, part.part("state"), d)
-    model.best_estimator_ = winner
-    model._training = winner._training
-    model.best_params_ = state.table("best_params_")
-    model.cv_results_ = state.columns("cv_results_")
+    estimator.best_estimator_ = winner
+    estimator.model_ = winner.model_
+    estimator.best_params_ = state.table("best_params_")
+    estimator.cv_results_ = state.columns("cv_results_")
     for name in _SCORES:
-        setattr(model, name, state.number(name, 0.0))
-    for name in _SHARED:
-        setattr(model, name, getattr(winner, name))
+        setattr(estimator, name, state.number(name, 0.0))
 
 
-def _pack_density(model: RodeoDensity) -> dict[str, Any]:
-    rows = model._rows
+def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
+    rows = estimator.density_.rows
     return {
-        "rows": rows.take(np.arange(rows.n_rows)),
+        "rows": rows.all(),
         "weights": rows.weights,
-        "h": rows.h,
-        "scale": _pack_scale(model._scale),
+        "h": estimator.density_.grid,
+        "scale": _pack_scale(estimator.scale_),
     }
 
 
-def _restore_rodeo_density(model: RodeoDensity, state: _State, d: int) -> None:
-    check_choice("scale", model.scale, ("range", "standard", None))
-    check_rodeo(model.update, model.beta, model.c0, model.min_bandwidth)
+def _restore_rodeo_density(estimator: RodeoDensity, state: _State, d: int) -> None:
+    check_choice("scale", estimator.scale, ("range", "standard", None))
+    check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
     rows = state.floats("rows", (None, d), -1e100, 1e100)
     if len(rows) < 1:
         raise ValueError("rows are missing")
     weights = state.floats("weights", (len(rows),), _SMALLEST) if "weights" in state else None
-    model._scale = _restore_scale(state.part("scale"), d)
-    if model._scale.knots is not None or model._scale.mixing is not None:
+    scale = _restore_scale(state.part("scale"), d)
+    if scale.knots is not None or scale.mixing is not None:
         raise ValueError("the scale is not one of a density")
-    model._rows = _restore_rows(rows, weights, state)
-    model.initial_bandwidth_ = float(model._rows.h[0])
+    estimator.scale_ = scale
+    estimator.density_ = ClassDensity(*_restore_rows(rows, weights, state), DensityPlan(np.arange(d)))
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in ("classes_", "masks_", "bandwidths_", "zscores_")}
+    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
 
 
 def _restore_selector(model: RodeoSelector, state: _State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
-    model.masks_ = state.bools("masks_", (k, d))
+    model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
     model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
     model.zscores_ = state.floats("zscores_", (k, d))
 
@@ -593,7 +601,7 @@ def _restore_selector(model: RodeoSelector, state: _State, d: int) -> None:
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
     learnt = ("classes_", "class_count_", "centers_", "dual_coef_", "best_params_", *_CHOSEN)
     return {
-        "scale": _pack_scale(model._scale),
+        "scale": _pack_scale(model.scale_),
         **{name: getattr(model, name) for name in learnt if hasattr(model, name)},
     }
 
@@ -603,7 +611,7 @@ _CHOSEN = ("cv_results_", "best_index_", "best_score_")
 
 
 def _restore_lspc(model: LSPClassifier, state: _State, d: int) -> None:
-    model._check_parameters()
+    model.check_parameters()
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
     model.class_count_ = state.floats("class_count_", (k,), 0.0)
@@ -615,8 +623,8 @@ def _restore_lspc(model: LSPClassifier, state: _State, d: int) -> None:
     )
     chosen = state.part("best_params_")
     model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
-    model._scale = _restore_scale(state.part("scale"), d)
-    if model._scale.mixing is not None:
+    model.scale_ = _restore_scale(state.part("scale"), d)
+    if model.scale_.mixing is not None:
         raise ValueError("the scale is not one of LSPClassifier")
     if "cv_results_" in state:
         model.cv_results_ = state.columns("cv_results_")

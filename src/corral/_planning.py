@@ -44,9 +44,9 @@ from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from corral._classifier import RodeoClassifier
-from corral._rodeo import Floats, Integers
-from corral._validation import check_choice, check_integer, check_number
+from corral._core.settings import Floats, Integers
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.validation import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -507,7 +507,7 @@ def _measure(
     fitted = clone(estimator).set_params(random_state=random.randint(2**31 - 1)).fit(X, y)
     label = fitted.predict(supply.X_test)
     h = fitted.local_bandwidths(supply.X_test)
-    rows, x = fitted._scale.transform(X), fitted._scale.transform(supply.X_test)
+    rows, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(supply.X_test)
     bounds = np.empty(sizes.size)
     # A class without relevant variables has them all, as in the densities of the classifier.
     relevant = fitted.relevant_ | ~fitted.relevant_.any(axis=1, keepdims=True)

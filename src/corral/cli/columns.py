@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._tables import (
+from corral.cli.tables import (
     as_labels,
     as_numbers,
     identifier_columns,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._files import check_readable, only_run, read_sealed, replacing, write_sealed
+from corral._persist.files import check_readable, only_run, read_sealed, replacing, write_sealed
 
 if TYPE_CHECKING:
     import pandas as pd

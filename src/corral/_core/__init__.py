@@ -1,0 +1,1 @@
+"""The mathematics on arrays; imports no estimator of scikit-learn."""

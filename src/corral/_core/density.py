@@ -1,0 +1,193 @@
+"""Class densities: kernel sums with bandwidths that are given, or that the Rodeo chooses at each query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from corral._core import kernels
+from corral._core.parallel import for_each_class
+from corral._core.rodeo import rodeo
+from corral._core.rows import TINY, ClassRows
+from corral._core.settings import Computation, Floats, Integers, Update
+
+
+def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """Logarithms of kernel density estimates with given bandwidths.
+
+    Parameters
+    ----------
+    rows : ClassRows
+    x : (n_queries, n_features) scaled queries.
+    h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
+    own : (n_queries,) for each query the row that it is, which is left out, or -1.
+
+    Returns
+    -------
+    log_density : (..., n_queries), -inf where no row is left.
+    """
+    vectors = h.reshape(-1, h.shape[-1])
+    shape = (*h.shape[:-1], len(x))
+    own = np.full(len(x), -1) if own is None else own
+    if rows.n_rows == 0:
+        return np.full(shape, -np.inf)
+    log_sum = np.empty((len(vectors), len(x)))
+    kernels.kernel_sums(
+        rows.tiles,
+        rows.n_rows,
+        rows.root(),
+        np.ascontiguousarray(x),
+        own,
+        0.5 / (vectors * vectors),
+        np.empty((2, rows.tiles.shape[2])),
+        np.empty((len(vectors), rows.tiles.shape[2])),
+        np.empty(log_sum.shape),
+        log_sum,
+    )
+    log_sum[log_sum < -0.5 * kernels.EXCLUDED] = -np.inf
+    log_total = np.log(np.maximum(rows.measure.left(rows.weight(own)).total, TINY))
+    used = np.isfinite(vectors)
+    log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
+    log_density: Floats = log_sum - log_norm[:, np.newaxis] - log_total
+    return log_density.reshape(shape)
+
+
+def separate_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """Logarithms of products of one-dimensional estimates: variables are taken as independent."""
+    log_density = np.zeros((*h.shape[:-1], len(x)))
+    for j in range(x.shape[1]):
+        log_density += kernel_density(rows.select(np.array([j])), x[:, j : j + 1], h[..., j : j + 1], own)
+    return log_density
+
+
+@dataclass(frozen=True, eq=False)
+class DensityPlan:
+    """Which variables and bandwidths the density of a class is made of.
+
+    Attributes
+    ----------
+    variables : (n_used,) columns that take part.
+    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
+    outside : logarithm of the density of all other variables, which are taken as uniform.
+    separate : whether variables are taken as independent within the class (with fixed bandwidths only).
+    """
+
+    variables: Integers
+    fixed: Floats | None = None
+    outside: float = 0.0
+    separate: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDensity:
+    """The density of one class.
+
+    Attributes
+    ----------
+    rows : the class, on the variables used.
+    grid : bandwidths that the Rodeo may choose.
+    plan : variables and bandwidths.
+    """
+
+    rows: ClassRows
+    grid: Floats
+    plan: DensityPlan
+
+    @classmethod
+    def build(cls, rows: ClassRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
+        """Keep those of the variables of a class that the plan uses."""
+        used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
+        return cls(used, grid, plan)
+
+    def estimate(self, x: Floats, update: Update) -> tuple[Floats, Floats]:
+        """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused."""
+        used = x[:, self.plan.variables]
+        if self.plan.fixed is None:
+            log_density, steps = rodeo(self.rows, self.grid, used, update)
+            return self.completed(log_density, self.grid[steps], x.shape[1])
+        density = separate_density if self.plan.separate else kernel_density
+        return self.completed(density(self.rows, used, self.plan.fixed), self.plan.fixed, x.shape[1])
+
+    def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
+        """Extend both from the variables used to all d of them."""
+        h_of_all = np.full((log_density.size, d), self.grid[0])
+        h_of_all[:, self.plan.variables] = h
+        return log_density + self.plan.outside, h_of_all
+
+
+def class_log_densities(
+    densities: Sequence[ClassDensity],
+    x: Floats,
+    update: Update,
+    computation: Computation,
+    *,
+    bandwidths: bool = False,
+) -> tuple[Floats, Floats]:
+    """Log densities of every query in every class, and the bandwidths that gave them.
+
+    Returns arrays (n_queries, n_classes) and, if bandwidths are asked for, (n_queries, n_classes,
+    n_features), else an empty one.
+    """
+    n_queries, d = x.shape
+    log_density = np.empty((n_queries, len(densities)))
+    h = np.empty((n_queries if bandwidths else 0, len(densities), d))
+
+    def estimate(y: int, chunk: slice) -> None:
+        log_density[chunk, y], chosen = densities[y].estimate(x[chunk], update)
+        if bandwidths:
+            h[chunk, y] = chosen
+
+    local = any(density.plan.fixed is None for density in densities)
+    for_each_class(
+        estimate,
+        [n_queries] * len(densities),
+        [density.rows.tiles.size for density in densities],
+        [update if density.plan.fixed is None else "fixed" for density in densities],
+        "Rodeo" if local else "Kernel sums",
+        computation,
+    )
+    return log_density, h
+
+
+def leave_one_out_densities(
+    classes: Sequence[ClassRows],
+    x: Floats,
+    own: Sequence[Integers],
+    h: Floats,
+    computation: Computation,
+    *,
+    separate: bool,
+) -> Floats:
+    """Log densities of training rows under many choices of bandwidths, each row leaving itself out.
+
+    Parameters
+    ----------
+    classes : the rows of each class.
+    x : (n_points, n_features) the rows to evaluate, scaled.
+    own : for each class (n_points,) the position of the row to leave out of it, or -1.
+    h : (n_choices, n_classes, n_features) bandwidths, infinite where a variable takes no part.
+    computation : threads and progress.
+    separate : whether variables are taken as independent within classes.
+
+    Returns
+    -------
+    log_density : (n_choices, n_points, n_classes)
+    """
+    log_density = np.empty((len(h), len(x), len(classes)))
+    density = separate_density if separate else kernel_density
+
+    def estimate(y: int, chunk: slice) -> None:
+        log_density[:, chunk, y] = density(classes[y], x[chunk], h[:, y], own[y][chunk])
+
+    for_each_class(
+        estimate,
+        [len(x)] * len(classes),
+        [rows.tiles.size for rows in classes],
+        ["many"] * len(classes),
+        "Candidates",
+        computation,
+    )
+    return log_density

@@ -1,0 +1,228 @@
+r"""The fitted model: all that a fit has learnt of classes, in one object, and how it is learnt.
+
+The classes' densities, raised to the power 1 / T and weighed by the priors, give the posterior; a share
+:math:`\varepsilon` (the lapse) of it is given to the prior instead,
+
+.. math::
+
+    P(y \mid x) = (1 - \varepsilon) \frac{\pi_y \hat p_y(x)^{1/T}}{\sum_{y'} \pi_{y'} \hat p_{y'}(x)^{1/T}}
+        + \varepsilon \pi_y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax, stdtrit
+
+from corral._core.density import ClassDensity, DensityPlan, class_log_densities
+from corral._core.relevance import MAX_POINTS, SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
+from corral._core.rows import ClassRows, LabelledRows, TrainingRows
+from corral._core.scale import Scale, learn_scale
+from corral._core.settings import (
+    Bandwidth,
+    Bools,
+    Computation,
+    Features,
+    Floats,
+    ModelSettings,
+    RodeoSettings,
+    Rule,
+)
+
+# The share of classes in which noise may be taken for a relevant variable by rule="shadow".
+_SHADOW_LEVEL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBandwidths:
+    """What algorithm 2 learns of the classes, in one kind of units.
+
+    Attributes
+    ----------
+    initial : (n_classes,) bandwidths that all variables of a class start from.
+    means : (n_classes, n_features) mean leave-one-out bandwidths.
+    zscores : (n_classes, n_features) the same, standardised over the variables of a class.
+    shadow_scores : (n_classes, n_features) or None if not asked for.
+    widths : (n_features,) range of each variable in all rows, 1 where it is constant.
+    varies : (n_features,) which variables are not constant.
+    """
+
+    initial: Floats
+    means: Floats
+    zscores: Floats
+    shadow_scores: Floats | None
+    widths: Floats
+    varies: Bools
+
+    @classmethod
+    def collect(
+        cls, initial: Floats, means: Floats, shadow: Floats | None, spread: Floats
+    ) -> ClassBandwidths:
+        """Put together mean bandwidths and the ranges (n_features,) of the variables."""
+        return cls(
+            initial,
+            means,
+            np.array([zscores(h) for h in means]),
+            shadow,
+            np.where(spread > 0.0, spread, 1.0),
+            spread > 0.0,
+        )
+
+    @classmethod
+    def learn(
+        cls,
+        rows: Sequence[ClassRows],
+        spread: Floats,
+        settings: RodeoSettings,
+        random: np.random.RandomState,
+        computation: Computation,
+        *,
+        shadows: bool,
+        n_points: int = MAX_POINTS,
+    ) -> ClassBandwidths:
+        """Learn from the rows of each class; bandwidths are averaged over `n_points` of a larger one."""
+        means = mean_bandwidths(rows, settings, random, computation, n_points)
+        shadow = shadow_scores(rows, settings, random, computation) if shadows else None
+        initial = np.array([settings.initial_bandwidth(of_class.measure.n) for of_class in rows])
+        return cls.collect(initial, means, shadow, spread)
+
+    def relevant(self, rule: Rule, cutpoint: float) -> Bools:
+        """Tell which variables (n_classes, n_features) describe each class."""
+        if rule == "zscore":
+            relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
+        else:
+            assert self.shadow_scores is not None
+            # Student's t, since the standard error is estimated from so many differences.
+            d = self.widths.size
+            relevant = self.shadow_scores <= stdtrit((SHADOW_ROUNDS - 1) * d, _SHADOW_LEVEL / d)
+        varying: Bools = relevant & self.varies  # what never varies tells no class from another
+        return varying
+
+    def plans(self, bandwidth: Bandwidth, features: Features, relevant: Bools) -> list[DensityPlan]:
+        """Plan the density of each class; a class without relevant variables keeps them all."""
+        plans = []
+        for a, h0 in enumerate(self.initial):
+            used = relevant[a] if features == "selected" and relevant[a].any() else np.ones_like(self.varies)
+            variables = np.flatnonzero(used)
+            fixed = {
+                "local": None,
+                "class": self.means[a, variables],
+                "initial": np.full(variables.size, h0),
+            }[bandwidth]
+            outside = -float(np.log(self.widths[~used]).sum())
+            plans.append(DensityPlan(variables, fixed, outside, features == "separate"))
+        return plans
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """All that a fit has learnt; everything else about a fitted classifier is read from here.
+
+    Attributes
+    ----------
+    training : the rows as they were given.
+    data : the rows that count, with labels, counts, and positions among those given.
+    settings : what was asked for.
+    prior : (n_classes,) probability of each class before a sample is seen.
+    scale : units of the densities.
+    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
+        variables.
+    densities : one per class.
+    bandwidths : what algorithm 2 has learnt.
+    relevant : (n_classes, n_features) which variables describe each class.
+    """
+
+    training: TrainingRows
+    data: LabelledRows
+    settings: ModelSettings
+    prior: Floats
+    scale: Scale
+    variable_scale: Scale
+    densities: list[ClassDensity]
+    bandwidths: ClassBandwidths
+    relevant: Bools
+
+    def estimate(
+        self, X: Floats, computation: Computation, *, bandwidths: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
+        scaled = self.scale.transform(X)
+        update = self.settings.rodeo.update
+        return class_log_densities(self.densities, scaled, update, computation, bandwidths=bandwidths)
+
+    def joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times tempered density, from log densities."""
+        return joint_log_probability(log_density, self.prior, self.settings.temperature)
+
+    def posterior(self, log_density: Floats) -> Floats:
+        """Logarithm of the posterior, from log densities."""
+        return log_probability(self.joint(log_density), self.prior, self.settings.lapse)
+
+
+def learn_model(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    settings: ModelSettings,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> FittedModel:
+    """Learn units, bandwidths, relevant variables and densities of all classes."""
+    mixed = settings.scale == "whiten"
+    # Relevance is that of the original variables, also where the densities are of mixtures of them.
+    units = variable_units = learn_scale(data.X, data.weights, "range" if mixed else settings.scale)
+    shadows = settings.rule == "shadow"
+    rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=shadows)
+    relevant = bandwidths.relevant(settings.rule, settings.cutpoint)
+    plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
+    if mixed:
+        units = learn_scale(data.X, data.weights, "whiten", data.codes)
+        rows, of_mixed = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=False)
+        plans = of_mixed.plans(settings.bandwidth, settings.features, relevant)
+    densities = [
+        ClassDensity.build(of_class, settings.rodeo.grid(of_class.measure.n), plan)
+        for of_class, plan in zip(rows, plans, strict=True)
+    ]
+    return FittedModel(
+        training, data, settings, prior, units, variable_units, densities, bandwidths, relevant
+    )
+
+
+def _learn_bandwidths(
+    data: LabelledRows,
+    units: Scale,
+    settings: RodeoSettings,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    shadows: bool,
+) -> tuple[list[ClassRows], ClassBandwidths]:
+    scaled = units.transform(data.X)
+    rows = data.arrange(scaled)
+    spread = np.ptp(scaled, axis=0)
+    return rows, ClassBandwidths.learn(rows, spread, settings, random, computation, shadows=shadows)
+
+
+def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
+    """Logarithm of prior times density^(1 / temperature)."""
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    joint: Floats = log_density / temperature + log_prior
+    # Only classes without rows may be left with a positive prior: then nothing is known but it.
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+
+def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
+    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+
+    Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
+    their last digit.
+    """
+    log_proba: Floats = log_softmax(joint, axis=1)
+    if lapse > 0.0:
+        with np.errstate(divide="ignore"):
+            log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + np.log(prior))
+    return log_proba

@@ -1,0 +1,103 @@
+"""The Rodeo at one query with a record of every sweep: to be looked at, not to be fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from corral._core.blocks import Descent, nearest, sweep
+from corral._core.density import ClassDensity
+from corral._core.rows import ClassRows
+from corral._core.settings import Bools, Floats, Integers, Update
+
+
+@dataclass(frozen=True, eq=False)
+class RodeoPath:
+    """How the Rodeo came to the bandwidths of one sample in one class, as returned by `bandwidth_path`.
+
+    Attributes
+    ----------
+    bandwidths : (n_sweeps + 1, n_features) the initial ones, then those after each sweep, scaled units.
+    ratios : (n_sweeps, n_features) |Z_j| / lambda_j, infinite where all rows agree; 0 where not tested.
+    tested : (n_sweeps, n_features) which variables took part in a sweep: those that had not stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corral import RodeoDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(0.5, 0.1, 200), rng.uniform(size=200)])
+    >>> path = RodeoDensity(scale=None, beta=0.5).fit(X).bandwidth_path([[0.5, 0.5]])
+    >>> path.bandwidths.round(2)  # both shrink at first, the first variable further
+    array([[0.6 , 0.6 ],
+           [0.3 , 0.3 ],
+           [0.15, 0.15],
+           [0.07, 0.15],
+           [0.07, 0.15]])
+    >>> path.ratios.round(1)
+    array([[35.3, 11. ],
+           [ 9.4,  1.7],
+           [ 2.6,  0. ],
+           [ 0.9,  0. ]])
+    """
+
+    bandwidths: Floats
+    ratios: Floats
+    tested: Bools
+
+    @property
+    def n_tests(self) -> Integers:
+        """(n_features,) how many sweeps each variable took part in."""
+        n: Integers = self.tested.sum(axis=0)
+        return n
+
+    @property
+    def at_floor(self) -> Bools:
+        """(n_features,) which variables stopped at the smallest bandwidth, not by their last test."""
+        last = np.take_along_axis(self.ratios, np.maximum(self.n_tests - 1, 0)[np.newaxis], axis=0)
+        at_floor: Bools = last[0] > 1.0
+        return at_floor
+
+
+def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
+    """Run algorithm 1 at one query (n_features,) and record every sweep."""
+    h, ratios, tested = [np.full(x.size, grid[0])], [], []
+    if not rows.n_rows:  # one sweep, in which nothing can be told
+        return RodeoPath(np.array(h * 2), np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
+    queries = x[np.newaxis]
+    descent = Descent(queries, nearest(rows, queries).row, grid, rows.measure.left(np.zeros(1)), update)
+    last = x.size  # where the sweep has come to
+    while descent.going.size:
+        question = descent.question()
+        sums = sweep(rows, question)
+        ratio, asked = descent.ratios(sums)[0], question.asked[0]
+        descent.answer(sums)
+        if update == "simultaneous" or asked.argmax() <= last or not ratios:
+            ratios.append(np.zeros(x.size))
+            tested.append(np.zeros(x.size, dtype=np.bool_))
+            h.append(h[-1])
+        last = int(asked.argmax())
+        ratios[-1] += ratio
+        tested[-1] |= asked
+        h[-1] = grid[descent.steps[0]]
+    return RodeoPath(np.array(h), np.array(ratios), np.array(tested))
+
+
+def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:
+    """Run the Rodeo at one query (n_features,), whether or not the density takes its bandwidths from it.
+
+    Variables that the density leaves out are not tested and keep the initial bandwidth.
+    """
+    variables = density.plan.variables
+    used = rodeo_path(density.rows, density.grid, x[variables], update)
+    n_sweeps = len(used.ratios)
+    path = RodeoPath(
+        np.full((n_sweeps + 1, x.size), density.grid[0]),
+        np.zeros((n_sweeps, x.size)),
+        np.zeros((n_sweeps, x.size), dtype=np.bool_),
+    )
+    path.bandwidths[:, variables] = used.bandwidths
+    path.ratios[:, variables] = used.ratios
+    path.tested[:, variables] = used.tested
+    return path

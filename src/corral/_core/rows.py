@@ -1,0 +1,269 @@
+"""Training rows: sorted by class, weighed, and cut into tiles as the kernels read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._core import kernels
+from corral._core.copies import effective_number, number_copies
+from corral._core.settings import SMALLEST_COUNT, Floats, Integers
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class TrainingRows(NamedTuple):
+    """Training rows as they were given.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features)
+    y : (n_rows,) labels.
+    weights : (n_rows,) or None if all rows matter alike.
+    """
+
+    X: Floats
+    y: NDArray[Any]
+    weights: Floats | None
+
+    def extended(self, more: TrainingRows) -> TrainingRows:
+        """Put further rows behind these."""
+        weights = None
+        if self.weights is not None or more.weights is not None:
+            weights = np.concatenate(
+                [np.ones(len(rows.X)) if rows.weights is None else rows.weights for rows in (self, more)]
+            )
+        return TrainingRows(np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y]), weights)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Training rows that count, with numbers for their classes; copies in a class are one row.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features)
+    codes : (n_rows,) class numbers.
+    weights : (n_rows,) how much each row matters, or None if all matter alike.
+    labels : (n_classes,) classes in order, some perhaps without rows.
+    counts : (n_classes,) rows, weights counted.
+    numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
+    units : (n_rows,) numbers that copies with other labels share: they are left out together.
+    n_copies : how many of the rows that were given are copies of others.
+    """
+
+    X: Floats
+    codes: Integers
+    weights: Floats | None
+    labels: NDArray[Any]
+    counts: Floats
+    numbers: Integers
+    units: Integers
+    n_copies: int
+
+    @classmethod
+    def sort(
+        cls, training: TrainingRows, expected: NDArray[Any] | None = None, *, merge: bool = True
+    ) -> LabelledRows:
+        """Drop rows without weight and number the classes, those of the rows and those expected.
+
+        Copies are merged, unless `merge` is False: then all rows are kept as they are.
+        """
+        X, y, weights = training
+        numbers = np.arange(len(X))
+        if weights is not None:
+            numbers = np.flatnonzero(weights)
+            X, y, weights = X[numbers], y[numbers], weights[numbers]
+        labels = np.unique(y) if expected is None else np.union1d(expected, y)
+        codes = np.searchsorted(labels, y)
+        counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
+        units = number_copies(X) if merge else None
+        if units is None:
+            return cls(X, codes, weights, labels, counts, numbers, np.arange(len(X)), 0)
+        n_copies = units.size - int(units.max()) - 1
+        _, first, which = np.unique(np.stack([units, codes]), axis=1, return_index=True, return_inverse=True)
+        merged = np.bincount(which.reshape(-1), weights).astype(np.float64)
+        weights = None if (merged == merged[0]).all() else merged
+        return cls(X[first], codes[first], weights, labels, counts, numbers[first], units[first], n_copies)
+
+    def take(self, positions: Integers) -> LabelledRows:
+        """Keep some of the rows, and all classes."""
+        weights = None if self.weights is None else self.weights[positions]
+        counts = np.bincount(self.codes[positions], weights, minlength=self.labels.size).astype(np.float64)
+        return replace(
+            self,
+            X=self.X[positions],
+            codes=self.codes[positions],
+            weights=weights,
+            counts=counts,
+            numbers=self.numbers[positions],
+            units=self.units[positions],
+        )
+
+    @property
+    def n(self) -> float:
+        """How many rows of equal weight they are worth."""
+        return float(len(self.X)) if self.weights is None else effective_number(self.weights)
+
+    def members(self) -> list[Integers]:
+        """List the positions of the rows of each class."""
+        return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
+
+    def weights_of(self, positions: Integers) -> Floats | None:
+        """Weights of some of the rows, or None if all rows matter alike."""
+        return None if self.weights is None else self.weights[positions]
+
+    def arrange(self, scaled: Floats) -> list[ClassRows]:
+        """Cut the rows of each class, scaled, into tiles."""
+        return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
+
+
+def squared_factor(n: Floats) -> Floats:
+    """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
+    L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
+    return L
+
+
+def critical_ratio(n: Floats) -> Floats:
+    """Return what (sum Z_ji)^2 / sum Z_ji^2 must exceed for a bandwidth to shrink."""
+    enough = np.maximum(n, 1.0 + 1e-9)
+    L = squared_factor(enough)
+    # One row has no variance, so nothing can be told from noise.
+    return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 1e300)
+
+
+class Left(NamedTuple):
+    """What is left of a class at some queries, each of which may leave one row out: (n_queries,) arrays.
+
+    Attributes
+    ----------
+    total : sum of the weights.
+    n : effective number of rows.
+    """
+
+    total: Floats
+    n: Floats
+
+    @property
+    def critical(self) -> Floats:
+        """What (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
+        ratio: Floats = critical_ratio(self.n) * (self.total / np.maximum(self.n, TINY))
+        return ratio
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How much the rows of a class weigh together, when the heaviest row weighs 1.
+
+    Attributes
+    ----------
+    largest : the largest weight as given, by which weights are divided.
+    alike : whether all rows have that weight.
+    total, squares : sums of the weights and of their squares, after that.
+    rest, rest_squares : the same without the heaviest row: a difference could lose all digits.
+    n : the number of rows that they are worth in formulas.
+    """
+
+    largest: float
+    alike: bool
+    total: float
+    squares: float
+    rest: float
+    rest_squares: float
+    n: float
+
+    @classmethod
+    def of(cls, n_rows: int, weights: Floats | None) -> Measure:
+        """Measure the rows of a class."""
+        largest = 1.0 if weights is None else float(weights.max(initial=0.0))
+        if weights is None or (weights == largest).all():
+            n, rest = float(n_rows), max(n_rows - 1.0, 0.0)
+            return cls(largest, True, n, n, rest, rest, n)
+        others = np.delete(weights, weights.argmax()) / largest
+        return cls.of_sums(largest, float(others.sum()), float((others * others).sum()))
+
+    @classmethod
+    def of_sums(cls, largest: float, rest: float, rest_squares: float) -> Measure:
+        """Measure rows of different weights by sums over all but the heaviest one."""
+        total, squares = 1.0 + rest, 1.0 + rest_squares
+        return cls(largest, False, total, squares, rest, rest_squares, total * total / squares)
+
+    def left(self, weight: Floats) -> Left:
+        """What is left when rows of these weights are left out."""
+        heaviest = weight == 1.0
+        total = np.where(heaviest, self.rest, self.total - weight)
+        squares = np.where(heaviest, self.rest_squares, self.squares - weight * weight)
+        n = np.where(weight > 0.0, total * total / np.maximum(squares, TINY), self.n)
+        return Left(total, n)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The rows of one class as the kernels read them.
+
+    Attributes
+    ----------
+    tiles : (n_tiles, n_features, tile) scaled rows.
+    n_rows : number of rows; the tiles hold copies of the first one behind the last.
+    weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
+    measure : of the whole class, which these rows may be a part of.
+    """
+
+    tiles: Floats
+    n_rows: int
+    weights: Floats | None
+    measure: Measure
+
+    @classmethod
+    def arrange(cls, X: Floats, weights: Floats | None, measure: Measure | None = None) -> ClassRows:
+        """Cut scaled rows into tiles; where they are a part of a class, `measure` is that of all of it."""
+        n_rows, d = X.shape
+        if measure is None:
+            measure = Measure.of(n_rows, weights)
+        if weights is not None:
+            weights = None if measure.alike else weights / measure.largest
+        n_tiles = max(1, -(-n_rows // kernels.TILE))
+        size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
+        tiles = np.zeros((n_tiles, d, size))
+        for t in range(n_tiles):
+            tile = X[t * size : (t + 1) * size]
+            tiles[t, :, : len(tile)] = tile.T
+            if n_rows:
+                tiles[t, :, len(tile) :] = X[:1].T
+        return cls(tiles, n_rows, weights, measure)
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables."""
+        return int(self.tiles.shape[1])
+
+    def select(self, variables: Integers) -> ClassRows:
+        """Keep some of the variables."""
+        return replace(self, tiles=np.ascontiguousarray(self.tiles[:, variables]))
+
+    def take(self, positions: Integers) -> Floats:
+        """Return some of the scaled rows, (n_positions, n_features)."""
+        size = self.tiles.shape[2]
+        return self.tiles[positions // size, :, positions % size]
+
+    def all(self) -> Floats:
+        """Return all scaled rows, (n_rows, n_features)."""
+        return self.take(np.arange(self.n_rows))
+
+    def weight(self, positions: Integers) -> Floats:
+        """Return the weights of some of the rows; 0 for row -1, which is none."""
+        if self.weights is None or not self.n_rows:
+            return np.where(positions >= 0, 1.0, 0.0)
+        return np.where(positions >= 0, self.weights[positions], 0.0)
+
+    def root(self) -> Floats | None:
+        """Square roots of the weights, in tiles."""
+        if self.weights is None:
+            return None
+        n_tiles, _, size = self.tiles.shape
+        root = np.zeros(n_tiles * size)
+        root[: self.n_rows] = np.sqrt(self.weights)
+        return root.reshape(n_tiles, size)

@@ -1,0 +1,403 @@
+"""What classifiers by class densities share: rows at once or in parts, and all predictions from one model."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corral._core.model import FittedModel, learn_model
+from corral._core.path import RodeoPath, density_path
+from corral._core.rows import TrainingRows
+from corral._core.settings import Bools, Computation, Floats, Integers
+from corral._estimators.collections import by_rows
+from corral._estimators.explanation import Explanation
+from corral._estimators.validation import (
+    check_integer,
+    check_one_row,
+    check_sample_weight,
+    feature_names,
+)
+
+
+class EmptySelectionWarning(UserWarning):
+    """No variable was found to describe a class."""
+
+
+class CopiedRowsWarning(UserWarning):
+    """More than one training row in a hundred is a copy of another."""
+
+
+@contextmanager
+def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def warn_of_copies(n_copies: int, n_rows: int) -> None:
+    """Warn, three calls above, where copies are too many to be an accident."""
+    if n_copies > 0.01 * n_rows:
+        warnings.warn(copies_sentence(n_copies, n_rows), CopiedRowsWarning, stacklevel=4)
+
+
+def copies_sentence(n_copies: int, n_rows: int) -> str:
+    """Say how many rows are copies, and what follows."""
+    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
+    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+
+
+class DensityClassifier(ClassifierMixin, BaseEstimator):
+    """What classifiers by class densities share.
+
+    They learn rows at once or in parts, keep what they have learnt in `model_`, and derive all predictions
+    from its log densities.
+    """
+
+    model_: FittedModel
+    n_jobs: int | None
+    verbose: int
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Store the rows of each class and find the variables that describe it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor; weight 0 equals removal.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            return self._learn(self._check_rows(X, y, sample_weight, reset=True), expected=None)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
+
+        The rows are all kept, so this saves no memory or time over `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training rows.
+        y : array-like of shape (n_samples,)
+            Their classes, new ones allowed.
+        classes : array-like of shape (n_classes,), default=None
+            All classes to expect. A class without rows so far has density zero.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, compared with all rows so far.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            first = not hasattr(self, "model_")
+            rows = self._check_rows(X, y, sample_weight, reset=first)
+            expected = None if first else self.classes_
+            if classes is not None:
+                named = np.unique(classes)
+                unknown = np.setdiff1d(rows.y, named)
+                if unknown.size:
+                    raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
+                expected = named if expected is None else np.union1d(expected, named)
+            return self._learn(rows if first else self.model_.training.extended(rows), expected=expected)
+
+    @by_rows()
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Most probable class of each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        log_proba = self.predict_log_proba(X)
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        return labels
+
+    @by_rows("classes")
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class for each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    @by_rows("classes")
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        return self.model_.posterior(self.log_density(X))
+
+    @by_rows("classes")
+    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of prior times density^(1 / `temperature`) of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_joint : ndarray of shape (n_samples, n_classes)
+        """
+        return self.model_.joint(self.log_density(X))
+
+    @by_rows("classes")
+    def log_density(self, X: ArrayLike) -> Floats:
+        """Logarithm of each class's density, in scaled units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples, n_classes)
+        """
+        log_density, _ = self._estimate(X)
+        return log_density
+
+    @by_rows("classes", "features")
+    def local_bandwidths(self, X: ArrayLike) -> Floats:
+        """Bandwidths at each row of `X` in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_classes, n_features)
+            In scaled units, so that variables compare: those the Rodeo chooses at the row, or
+            `bandwidths_` with ``bandwidth="class"``. With ``features="selected"`` a variable that is
+            not relevant keeps the initial bandwidth.
+        """
+        _, h = self._estimate(X, bandwidths=True)
+        return h
+
+    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
+
+        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With other bandwidths the model
+        does not use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
+        a new one, even if it is one of the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample.
+        label : label
+            One of `classes_`.
+
+        Returns
+        -------
+        path : RodeoPath
+            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        """
+        x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
+        labels = self.classes_.tolist()
+        if np.ndim(label) or label not in labels:
+            raise ValueError(f"label must be one of classes_, got {label!r}.")
+        density = self.model_.densities[labels.index(label)]
+        return density_path(density, x, self.model_.settings.rodeo.update)
+
+    def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
+        """Why each row of `X` gets its label and not another one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples to explain.
+        against : label or array-like of shape (n_samples,), default=None
+            The class to compare with the predicted one; by default the second most probable.
+        n_rows : int, default=5
+            How many of the training rows that support the label are listed.
+
+        Returns
+        -------
+        explanation : Explanation
+            Per sample and variable the bandwidths and the evidence for the label; per sample the
+            training rows with the largest share of the label's density, numbered by their position
+            in the `X` given to `fit`.
+        """
+        queries = self._check_samples(X)
+        return Explanation.of(
+            self.model_,
+            queries,
+            partial(self._rivals, against),
+            feature_names=feature_names(self),
+            n_listed=check_integer("n_rows", n_rows),
+            computation=self._computation(),
+        )
+
+    def selection_frequency(
+        self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
+    ) -> Floats:
+        """How often each variable is relevant when the training rows are halved at random.
+
+        Parameters
+        ----------
+        n_resamples : int, default=20
+            Number of halves, each drawn without replacement within each class.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        frequency : ndarray of shape (n_classes, n_features)
+            Share of the halves in which the variable was selected: near 1 or 0 where the selection is
+            stable.
+        """
+        check_is_fitted(self)
+        n = check_integer("n_resamples", n_resamples)
+        random = check_random_state(random_state)
+        model, frequency = self.model_, np.zeros(self.relevant_.shape)
+        settings = replace(model.settings, features="all")
+        for _ in range(n):
+            halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in model.data.members()]
+            half = model.data.take(np.sort(np.concatenate(halves)))
+            seeded = np.random.RandomState(random.randint(2**31 - 1))
+            fitted = learn_model(model.training, half, model.prior, settings, seeded, self._computation())
+            frequency += fitted.relevant / n
+        return frequency
+
+    # What has been learnt is in model_, and read from there under scikit-learn's names.
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels."""
+        return self.model_.data.labels
+
+    @property
+    def class_count_(self) -> Floats:
+        """Number of training rows of each class, weights counted."""
+        return self.model_.data.counts
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Probability of each class before a sample is seen."""
+        return self.model_.prior
+
+    @property
+    def n_copies_(self) -> int:
+        """Number of training rows that are copies of others."""
+        return self.model_.data.n_copies
+
+    @property
+    def initial_bandwidth_(self) -> Floats:
+        """Bandwidth that every variable of a class starts from."""
+        return self.model_.bandwidths.initial
+
+    @property
+    def bandwidths_(self) -> Floats:
+        """Mean bandwidth at the class's own rows, each row leaving itself out."""
+        return self.model_.bandwidths.means
+
+    @property
+    def zscores_(self) -> Floats:
+        """Mean bandwidths standardised over the variables of a class."""
+        return self.model_.bandwidths.zscores
+
+    @property
+    def shadow_scores_(self) -> Floats:
+        """Mean bandwidth less that of the shadow, in standard errors."""
+        scores = self.model_.bandwidths.shadow_scores
+        if scores is None:
+            raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
+        return scores
+
+    @property
+    def relevant_(self) -> Bools:
+        """Which variables describe each class."""
+        return self.model_.relevant
+
+    @abstractmethod
+    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
+        """Fit validated rows and set `model_`; classes may be expected that have no rows."""
+
+    def _check_rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> TrainingRows:
+        """Validate training rows."""
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
+        check_classification_targets(labels)
+        return TrainingRows(rows, labels, check_sample_weight(sample_weight, len(rows)))
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted classifier."""
+        check_is_fitted(self)
+        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return samples
+
+    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
+        samples = self._check_samples(X)
+        return self.model_.estimate(samples, self._computation(), bandwidths=bandwidths)
+
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)
+
+    def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
+        """Number the classes to compare the predicted ones with."""
+        label = log_proba.argmax(axis=1)
+        if against is None:
+            others = log_proba.copy()
+            others[np.arange(len(label)), label] = -np.inf
+            second: Integers = others.argmax(axis=1)
+            # Where every other class has density zero, any of them is second.
+            second[second == label] = (label[second == label] == 0).astype(np.int64)
+            return second
+        given = np.asarray(against)
+        if given.shape not in ((), label.shape):
+            raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
+        named = np.broadcast_to(given, label.shape)
+        unknown = np.setdiff1d(named, self.classes_)
+        if unknown.size:
+            raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
+        return np.searchsorted(self.classes_, named)

@@ -1,0 +1,277 @@
+"""RodeoClassifier: algorithms 1 to 3."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from corral._core.model import learn_model
+from corral._core.rows import TrainingRows
+from corral._core.settings import ModelSettings
+from corral._estimators.base import DensityClassifier, EmptySelectionWarning, warn_of_copies
+from corral._estimators.validation import (
+    check_choice,
+    check_n_jobs,
+    check_number,
+    check_priors,
+    check_rodeo,
+    sort_rows,
+)
+
+
+class RodeoClassifier(DensityClassifier):
+    r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
+
+    For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths
+    :math:`h^y_1, \dots, h^y_d` (algorithm 1 of [1]_; see `RodeoDensity`), and the class densities
+
+    .. math::
+
+        \hat p_y(x) = \frac 1 {n_y} \sum_{i=1}^{n_y} \prod_{j=1}^d \frac 1 {h^y_j}
+            \varphi\Big(\frac{x_j - x^y_{ij}}{h^y_j}\Big)
+
+    are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
+    3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
+    (algorithm 2); `rule` says how much it must shrink.
+
+    Parameters
+    ----------
+    bandwidth : {"local", "class", "initial"}, default="local"
+        "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
+        mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
+        kernel sum, much faster, and more accurate where classes overlap in few variables. "initial"
+        keeps the bandwidth that the Rodeo starts from: a plain kernel density estimate.
+    features : {"all", "selected", "separate"}, default="all"
+        "selected" estimates the density of each class over its relevant variables alone and takes the
+        others as uniform over their range in the training rows, so that classes with different
+        variables compare fairly. A class without relevant variables keeps them all. "separate" takes
+        all variables as independent within a class, so that its density is a product of
+        one-dimensional ones, as in naive Bayes; not with ``bandwidth="local"``.
+    update : {"simultaneous", "sequential"}, default="simultaneous"
+        Whether bandwidths change after each sweep over the variables, so that the order of columns
+        does not matter, or inside it, as algorithm 1 is printed.
+    scale : {"range", "standard", "rank", "whiten"} or None, default="range"
+        Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
+        column's range, its standard deviation, its rank (the share of training rows below, counting
+        ties half), or its own units. "whiten" mixes the standardised variables so that they are
+        uncorrelated within classes, on average over these, for densities of all variables
+        (``features="all"``). Relevance is still that of the original variables, in range units, and so
+        is the evidence of `explain`; only the bandwidths of `local_bandwidths` are of the mixed ones.
+    beta : float, default=0.9
+        Factor by which a bandwidth shrinks, between 0 and 1.
+    c0 : float, default=1.0
+        Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
+    rule : {"zscore", "shadow"}, default="zscore"
+        Which variables are relevant for a class. "zscore" (the paper's): those whose mean bandwidth,
+        standardised over the variables of the class, is at most `cutpoint`. "shadow" needs no cut
+        point: those whose mean bandwidth is smaller than that of a *shadow*, a column drawn from the
+        values of the variable in all classes, by so many standard errors that among the variables of a
+        class noise is selected with probability 0.01 at most. See Notes.
+    cutpoint : float, default=-1.0
+        Largest z-score of a relevant variable; read by ``rule="zscore"`` only.
+    priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
+        Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
+        (theorem 1), or given ones in the order of `classes_`.
+    temperature : float, default=1.0
+        Densities are raised to the power of its inverse before they are compared. Above 1 it makes
+        probabilities less certain, as many variables ask for when they are not independent.
+    lapse : float, default=0.0
+        Share of every probability that is given to the priors instead, for what the training rows
+        cannot rule out.
+    min_bandwidth : "auto" or float, default="auto"
+        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
+        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
+        floor the loop would not end. "auto" is :math:`h_0 / n_y`: the theory requires
+        :math:`n_y h \to \infty`, and below that a window holds less than about one row of a variable
+        spread over its range. Bandwidths of continuous variables stop well above it.
+    n_jobs : int, default=None
+        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        If positive, show a progress bar on the standard error stream.
+    random_state : int, RandomState or None, default=None
+        Draws the shadows, and chooses the rows over which bandwidths are averaged in a class of more
+        than 1000 (for ``rule="shadow"``, of more than 200 for each shadow).
+
+    Attributes
+    ----------
+    model_ : FittedModel
+        All that `fit` has learnt, from which the attributes below are read.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    class_count_ : ndarray of shape (n_classes,)
+        Number of training rows of each class, weights counted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probability of each class before a sample is seen.
+    n_copies_ : int
+        Number of training rows that are copies of others; see Notes.
+    initial_bandwidth_ : ndarray of shape (n_classes,)
+        Bandwidth that every variable starts from.
+    bandwidths_ : ndarray of shape (n_classes, n_features)
+        Mean bandwidth at the class's own rows, each row leaving itself out.
+    zscores_ : ndarray of shape (n_classes, n_features)
+        Mean bandwidths standardised over the variables of a class.
+    shadow_scores_ : ndarray of shape (n_classes, n_features)
+        With ``rule="shadow"``: mean bandwidth less that of the shadow, in standard errors.
+    relevant_ : ndarray of shape (n_classes, n_features), bool
+        Which variables describe each class; never one that is constant in all training rows. If there
+        are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
+        for by ``features="selected"`` or ``rule="shadow"``.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoDensity : The density of one sample of rows.
+    RodeoSelector : The relevant variables as a step of a pipeline.
+
+    Notes
+    -----
+    In all that is learnt a row leaves itself out whole, with all its weight. Weights say how much rows
+    matter: a common factor of all of them changes nothing, since :math:`n_y` in bandwidths and thresholds is
+    Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
+    shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
+    are left out together, whatever their labels. Rows may also agree because all columns take few
+    values; these are separate observations. They are told apart by the rows that agree in all columns
+    but one: where :math:`N_j` pairs of rows agree in all but column j, and a share :math:`p_j` of all
+    pairs agrees in j, chance explains about :math:`N_j p_j / (1 - p_j)` pairs of equal rows. If that is less
+    than half of them, in the median over the columns, equal rows are copies. In a single column they
+    are copies if each value stands in four rows at most, on average.
+
+    What relevance means depends on the units and on the rule. By z-scores in range or standard units a
+    relevant variable is one in which the class is *concentrated*, more than in its other variables;
+    that may be so in every class alike. In rank units a column that is distributed in the class as in
+    all classes together is uniform, so a relevant variable is one that *differs from the background*.
+    Shadows are such background columns, so ``rule="shadow"`` means the latter in all units: the class is
+    more concentrated in the variable than the training rows as a whole. Either rule needs bandwidths
+    that shrink. In standard or raw units they may not (the initial bandwidth is then of the size of
+    the distances between rows), which leaves a plain kernel density estimate and no relevant variables;
+    `bandwidths_` beside `initial_bandwidth_` shows it.
+
+    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
+    chunks and index.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
+    Examples
+    --------
+    >>> from corral import RodeoClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
+    >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
+    >>> classifier = RodeoClassifier().fit(X, y)
+    >>> classifier.score(X_test, y_test) > 0.98
+    True
+    >>> print(classifier.explain(X_test[:1]))
+    sample 0: 4 (0.84) rather than 5 (0.16)
+      evidence: x0 +1.64, x6 +0.10, x2 +0.07, x7 -0.07
+      closest:  row 41 (10%), row 157 (6%), row 172 (4%)
+
+    Two meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["left", "right"], 200)
+    >>> X = rng.uniform(size=(400, 8))
+    >>> sharp = rng.uniform(size=400) < 0.9
+    >>> X[sharp, 0] = rng.normal(0.5, 0.02, sharp.sum())
+    >>> X[:, 1] = rng.normal(np.where(y == "left", 0.35, 0.65), 0.1)
+    >>> def relevant(**parameters):
+    ...     found = RodeoClassifier(**parameters).fit(X, y).relevant_
+    ...     return [np.flatnonzero(of_class).tolist() for of_class in found]
+    >>> relevant()  # in which variables is each class concentrated?
+    [[0, 1], [0, 1]]
+    >>> relevant(scale="rank")  # in which does it differ from the background?
+    [[1], [1]]
+    >>> relevant(rule="shadow", random_state=0)
+    [[1], [1]]
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Literal["local", "class", "initial"] = "local",
+        features: Literal["all", "selected", "separate"] = "all",
+        update: Literal["simultaneous", "sequential"] = "simultaneous",
+        scale: Literal["range", "standard", "rank", "whiten"] | None = "range",
+        beta: float = 0.9,
+        c0: float = 1.0,
+        rule: Literal["zscore", "shadow"] = "zscore",
+        cutpoint: float = -1.0,
+        priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
+        temperature: float = 1.0,
+        lapse: float = 0.0,
+        min_bandwidth: float | Literal["auto"] = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.features = features
+        self.update = update
+        self.scale = scale
+        self.beta = beta
+        self.c0 = c0
+        self.rule = rule
+        self.cutpoint = cutpoint
+        self.priors = priors
+        self.temperature = temperature
+        self.lapse = lapse
+        self.min_bandwidth = min_bandwidth
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def model_settings(self) -> ModelSettings:
+        """Check all parameters but the priors, and return those that a model depends on."""
+        check_choice("bandwidth", self.bandwidth, ("local", "class", "initial"))
+        check_choice("features", self.features, ("all", "selected", "separate"))
+        if self.features == "separate" and self.bandwidth == "local":
+            raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
+        check_choice("rule", self.rule, ("zscore", "shadow"))
+        check_choice("scale", self.scale, ("range", "standard", "rank", "whiten", None))
+        if self.scale == "whiten" and self.features != "all":
+            raise ValueError(
+                f"scale='whiten' mixes variables and needs features='all', got {self.features!r}."
+            )
+        check_n_jobs(self.n_jobs)
+        return ModelSettings(
+            rodeo=check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth),
+            scale=self.scale,
+            bandwidth=self.bandwidth,
+            features=self.features,
+            rule=self.rule,
+            cutpoint=check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True),
+            temperature=check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True),
+            lapse=check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True),
+        )
+
+    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
+        settings = self.model_settings()
+        data = sort_rows(training, expected)
+        prior = check_priors(self.priors, data.counts)
+        random = check_random_state(self.random_state)
+        self.model_ = learn_model(training, data, prior, settings, random, self._computation())
+        self._warn_of_empty_selections()
+        warn_of_copies(data.n_copies, len(training.X))
+        return self
+
+    def _warn_of_empty_selections(self) -> None:
+        """Warn, three calls above, of classes without relevant variables where such were asked for."""
+        without = self.classes_[(self.class_count_ > 0.0) & ~self.relevant_.any(axis=1)]
+        if without.size and (self.features == "selected" or self.rule == "shadow"):
+            warnings.warn(
+                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
+                f"scale={self.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
+                EmptySelectionWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,139 @@
+"""Explanation: what `explain` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._core.evidence import explain_samples
+from corral._core.model import FittedModel
+from corral._core.settings import Computation, Floats, Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why samples got their labels, as returned by `RodeoClassifier.explain`.
+
+    The evidence of a variable is log p_a(x_j | others) - log p_b(x_j | others) for the label a and its
+    rival b, in natural logarithms: how much the variable speaks for the label when all others are
+    known. It does not add up to the log ratio of the densities, except where variables are independent
+    within the classes.
+
+    Attributes
+    ----------
+    label, rival : (n_samples,) predicted class and the one compared with it.
+    probability : (n_samples, 2) of label and rival.
+    feature_names : list of str
+    values : (n_samples, n_features) the samples.
+    bandwidths : (n_samples, 2, n_features) in label and rival, scaled units.
+    evidence : (n_samples, n_features) for the label over the rival.
+    rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
+        fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
+    shares : (n_samples, n_listed) their shares of the label's density.
+    """
+
+    label: NDArray[Any]
+    rival: NDArray[Any]
+    probability: Floats
+    feature_names: list[str]
+    values: Floats
+    bandwidths: Floats
+    evidence: Floats
+    rows: Integers
+    shares: Floats
+
+    @classmethod
+    def of(
+        cls,
+        model: FittedModel,
+        X: Floats,
+        rivals: Callable[[Floats], Integers],
+        *,
+        feature_names: list[str],
+        n_listed: int,
+        computation: Computation,
+    ) -> Explanation:
+        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities."""
+        log_density, h = model.estimate(X, computation, bandwidths=True)
+        log_proba = model.posterior(log_density)
+        label, rival = log_proba.argmax(axis=1), rivals(log_proba)
+        evidence, shares = explain_samples(model, X, h, label, rival)
+        training_rows = [model.data.numbers[at] for at in model.data.members()]
+        n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
+        rows, largest = np.full((len(X), n_listed), -1), np.zeros((len(X), n_listed))
+        for i, share in enumerate(shares):
+            strongest = np.argsort(-share, kind="stable")[:n_listed]
+            rows[i, : strongest.size] = training_rows[label[i]][strongest]
+            largest[i, : strongest.size] = share[strongest]
+        pair = np.stack([label, rival], axis=1)
+        return cls(
+            label=model.data.labels[label],
+            rival=model.data.labels[rival],
+            probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
+            feature_names=feature_names,
+            values=X,
+            bandwidths=np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
+            evidence=evidence,
+            rows=rows,
+            shares=largest,
+        )
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per sample and variable (needs pandas)."""
+        import pandas as pd
+
+        n, d = self.values.shape
+        return pd.DataFrame(
+            {
+                "sample": np.repeat(np.arange(n), d),
+                "label": np.repeat(self.label, d),
+                "rival": np.repeat(self.rival, d),
+                "variable": self.feature_names * n,
+                "value": self.values.ravel(),
+                "bandwidth": self.bandwidths[:, 0].ravel(),
+                "bandwidth_rival": self.bandwidths[:, 1].ravel(),
+                "evidence": self.evidence.ravel(),
+            }
+        )
+
+    def support_to_frame(self) -> pd.DataFrame:
+        """One line per sample and supporting training row (needs pandas)."""
+        import pandas as pd
+
+        listed = self.rows >= 0
+        sample = np.broadcast_to(np.arange(len(self))[:, np.newaxis], listed.shape)
+        return pd.DataFrame(
+            {"sample": sample[listed], "training_row": self.rows[listed], "share": self.shares[listed]}
+        )
+
+    def __repr__(self) -> str:
+        shown = min(len(self), 5)
+        lines = [self._describe(i) for i in range(shown)]
+        if shown < len(self):
+            lines.append(f"... and {len(self) - shown} more samples")
+        return "\n".join(lines)
+
+    def _describe(self, i: int) -> str:
+        strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
+        evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+        support = ", ".join(
+            f"row {row} ({share:.0%})"
+            for row, share in zip(self.rows[i][:3], self.shares[i][:3], strict=True)
+            if row >= 0
+        )
+        return (
+            f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
+            f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
+            f"  evidence: {evidence}\n"
+            f"  closest:  {support}"
+        )
