@@ -112,7 +112,9 @@ def main() -> None:
     different = {name: distance for name, distance in different.items() if distance != 0.0}
     for name, distance in sorted(different.items(), key=lambda item: -item[1]):
         print(f"{distance:.3g}  {name}")
-    print(f"{len(found)} arrays, {len(different)} differ, {len(known.keys() ^ found.keys())} on one side only")
+    print(
+        f"{len(found)} arrays, {len(different)} differ, {len(known.keys() ^ found.keys())} on one side only"
+    )
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

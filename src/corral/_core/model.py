@@ -11,10 +11,13 @@ The classes' densities, raised to the power 1 / T and weighed by the priors, giv
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax, stdtrit
 
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
@@ -118,40 +121,37 @@ class ClassBandwidths:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedModel:
-    """All that a fit has learnt; everything else about a fitted classifier is read from here.
+class ClassModel(ABC):
+    """What a fit has learnt of the classes, wherever their rows lie.
 
     Attributes
     ----------
-    training : the rows as they were given.
-    data : the rows that count, with labels, counts, and positions among those given.
     settings : what was asked for.
+    labels : (n_classes,) classes in order.
+    counts : (n_classes,) training rows of each class, weights counted.
     prior : (n_classes,) probability of each class before a sample is seen.
     scale : units of the densities.
-    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
-        variables.
     densities : one per class.
     bandwidths : what algorithm 2 has learnt.
     relevant : (n_classes, n_features) which variables describe each class.
+    n_copies : how many training rows are copies of others.
     """
 
-    training: TrainingRows
-    data: LabelledRows
     settings: ModelSettings
+    labels: NDArray[Any]
+    counts: Floats
     prior: Floats
     scale: Scale
-    variable_scale: Scale
-    densities: list[ClassDensity]
+    densities: Sequence[Any]
     bandwidths: ClassBandwidths
     relevant: Bools
+    n_copies: int
 
+    @abstractmethod
     def estimate(
         self, X: Floats, computation: Computation, *, bandwidths: bool = False
     ) -> tuple[Floats, Floats]:
         """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
-        scaled = self.scale.transform(X)
-        update = self.settings.rodeo.update
-        return class_log_densities(self.densities, scaled, update, computation, bandwidths=bandwidths)
 
     def joint(self, log_density: Floats) -> Floats:
         """Logarithm of prior times tempered density, from log densities."""
@@ -160,6 +160,33 @@ class FittedModel:
     def posterior(self, log_density: Floats) -> Floats:
         """Logarithm of the posterior, from log densities."""
         return log_probability(self.joint(log_density), self.prior, self.settings.lapse)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel(ClassModel):
+    """All that a fit has learnt, with the rows at hand; a fitted classifier is read from here.
+
+    Attributes
+    ----------
+    densities : one per class.
+    training : the rows as they were given.
+    data : the rows that count, sorted by class, with their positions among those given.
+    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
+        variables.
+    """
+
+    densities: Sequence[ClassDensity]
+    training: TrainingRows
+    data: LabelledRows
+    variable_scale: Scale
+
+    def estimate(
+        self, X: Floats, computation: Computation, *, bandwidths: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
+        scaled = self.scale.transform(X)
+        update = self.settings.rodeo.update
+        return class_log_densities(self.densities, scaled, update, computation, bandwidths=bandwidths)
 
 
 def learn_model(
@@ -187,7 +214,18 @@ def learn_model(
         for of_class, plan in zip(rows, plans, strict=True)
     ]
     return FittedModel(
-        training, data, settings, prior, units, variable_units, densities, bandwidths, relevant
+        settings=settings,
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        scale=units,
+        densities=densities,
+        bandwidths=bandwidths,
+        relevant=relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        variable_scale=variable_units,
     )
 
 

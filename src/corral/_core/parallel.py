@@ -47,7 +47,7 @@ def for_each_class(
 
     def run(y: int, chunk: slice) -> int:
         estimate(y, chunk)
-        return chunk.stop - chunk.start
+        return int(chunk.stop - chunk.start)
 
     tasks = []
     for y, (n, size, kind) in enumerate(zip(n_queries, sizes, work, strict=True)):

@@ -62,7 +62,9 @@ class RodeoPath:
 
 def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
     """Run algorithm 1 at one query (n_features,) and record every sweep."""
-    h, ratios, tested = [np.full(x.size, grid[0])], [], []
+    h = [np.full(x.size, grid[0])]
+    ratios: list[Floats] = []
+    tested: list[Bools] = []
     if not rows.n_rows:  # one sweep, in which nothing can be told
         return RodeoPath(np.array(h * 2), np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
     queries = x[np.newaxis]

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._core.model import FittedModel, learn_model
+from corral._core.model import ClassModel, FittedModel, learn_model
 from corral._core.path import RodeoPath, density_path
 from corral._core.rows import TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
@@ -51,6 +51,19 @@ def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+def warn_of_empty_selections(model: ClassModel) -> None:
+    """Warn, three calls above, of classes without relevant variables where such were asked for."""
+    settings = model.settings
+    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)]
+    if without.size and (settings.features == "selected" or settings.rule == "shadow"):
+        warnings.warn(
+            f"no variable was found to describe the classes {without.tolist()} by rule={settings.rule!r} in "
+            f"scale={settings.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
+            EmptySelectionWarning,
+            stacklevel=4,
+        )
+
+
 def warn_of_copies(n_copies: int, n_rows: int) -> None:
     """Warn, three calls above, where copies are too many to be an accident."""
     if n_copies > 0.01 * n_rows:
@@ -63,73 +76,12 @@ def copies_sentence(n_copies: int, n_rows: int) -> str:
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
-class DensityClassifier(ClassifierMixin, BaseEstimator):
-    """What classifiers by class densities share.
+class ModelPredictions(ClassifierMixin, BaseEstimator):
+    """Predictions and attributes of classifiers that keep what they have learnt in `model_`."""
 
-    They learn rows at once or in parts, keep what they have learnt in `model_`, and derive all predictions
-    from its log densities.
-    """
-
-    model_: FittedModel
+    model_: ClassModel
     n_jobs: int | None
     verbose: int
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Store the rows of each class and find the variables that describe it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
-
-        Returns
-        -------
-        self : estimator
-        """
-        with unchanged_by_errors(self):
-            return self._learn(self._check_rows(X, y, sample_weight, reset=True), expected=None)
-
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
-
-        The rows are all kept, so this saves no memory or time over `fit`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Further training rows.
-        y : array-like of shape (n_samples,)
-            Their classes, new ones allowed.
-        classes : array-like of shape (n_classes,), default=None
-            All classes to expect. A class without rows so far has density zero.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, compared with all rows so far.
-
-        Returns
-        -------
-        self : estimator
-        """
-        with unchanged_by_errors(self):
-            first = not hasattr(self, "model_")
-            rows = self._check_rows(X, y, sample_weight, reset=first)
-            expected = None if first else self.classes_
-            if classes is not None:
-                named = np.unique(classes)
-                unknown = np.setdiff1d(rows.y, named)
-                if unknown.size:
-                    raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
-                expected = named if expected is None else np.union1d(expected, named)
-            return self._learn(rows if first else self.model_.training.extended(rows), expected=expected)
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -223,6 +175,132 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         _, h = self._estimate(X, bandwidths=True)
         return h
 
+    # What has been learnt is in model_, and read from there under scikit-learn's names.
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels."""
+        return self.model_.labels
+
+    @property
+    def class_count_(self) -> Floats:
+        """Number of training rows of each class, weights counted."""
+        return self.model_.counts
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Probability of each class before a sample is seen."""
+        return self.model_.prior
+
+    @property
+    def n_copies_(self) -> int:
+        """Number of training rows that are copies of others."""
+        return self.model_.n_copies
+
+    @property
+    def initial_bandwidth_(self) -> Floats:
+        """Bandwidth that every variable of a class starts from."""
+        return self.model_.bandwidths.initial
+
+    @property
+    def bandwidths_(self) -> Floats:
+        """Mean bandwidth at the class's own rows, each row leaving itself out."""
+        return self.model_.bandwidths.means
+
+    @property
+    def zscores_(self) -> Floats:
+        """Mean bandwidths standardised over the variables of a class."""
+        return self.model_.bandwidths.zscores
+
+    @property
+    def shadow_scores_(self) -> Floats:
+        """Mean bandwidth less that of the shadow, in standard errors."""
+        scores = self.model_.bandwidths.shadow_scores
+        if scores is None:
+            raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
+        return scores
+
+    @property
+    def relevant_(self) -> Bools:
+        """Which variables describe each class."""
+        return self.model_.relevant
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted classifier."""
+        check_is_fitted(self)
+        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return samples
+
+    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
+        samples = self._check_samples(X)
+        return self.model_.estimate(samples, self._computation(), bandwidths=bandwidths)
+
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)
+
+
+class DensityClassifier(ModelPredictions):
+    """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
+
+    model_: FittedModel
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Store the rows of each class and find the variables that describe it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor; weight 0 equals removal.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            return self._learn(self._check_rows(X, y, sample_weight, reset=True), expected=None)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
+
+        The rows are all kept, so this saves no memory or time over `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training rows.
+        y : array-like of shape (n_samples,)
+            Their classes, new ones allowed.
+        classes : array-like of shape (n_classes,), default=None
+            All classes to expect. A class without rows so far has density zero.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, compared with all rows so far.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            first = not hasattr(self, "model_")
+            rows = self._check_rows(X, y, sample_weight, reset=first)
+            expected = None if first else self.classes_
+            if classes is not None:
+                named = np.unique(classes)
+                unknown = np.setdiff1d(rows.y, named)
+                if unknown.size:
+                    raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
+                expected = named if expected is None else np.union1d(expected, named)
+            return self._learn(rows if first else self.model_.training.extended(rows), expected=expected)
+
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
         """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
 
@@ -308,56 +386,6 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
             frequency += fitted.relevant / n
         return frequency
 
-    # What has been learnt is in model_, and read from there under scikit-learn's names.
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class labels."""
-        return self.model_.data.labels
-
-    @property
-    def class_count_(self) -> Floats:
-        """Number of training rows of each class, weights counted."""
-        return self.model_.data.counts
-
-    @property
-    def class_prior_(self) -> Floats:
-        """Probability of each class before a sample is seen."""
-        return self.model_.prior
-
-    @property
-    def n_copies_(self) -> int:
-        """Number of training rows that are copies of others."""
-        return self.model_.data.n_copies
-
-    @property
-    def initial_bandwidth_(self) -> Floats:
-        """Bandwidth that every variable of a class starts from."""
-        return self.model_.bandwidths.initial
-
-    @property
-    def bandwidths_(self) -> Floats:
-        """Mean bandwidth at the class's own rows, each row leaving itself out."""
-        return self.model_.bandwidths.means
-
-    @property
-    def zscores_(self) -> Floats:
-        """Mean bandwidths standardised over the variables of a class."""
-        return self.model_.bandwidths.zscores
-
-    @property
-    def shadow_scores_(self) -> Floats:
-        """Mean bandwidth less that of the shadow, in standard errors."""
-        scores = self.model_.bandwidths.shadow_scores
-        if scores is None:
-            raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
-        return scores
-
-    @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class."""
-        return self.model_.relevant
-
     @abstractmethod
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
         """Fit validated rows and set `model_`; classes may be expected that have no rows."""
@@ -369,19 +397,6 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
         return TrainingRows(rows, labels, check_sample_weight(sample_weight, len(rows)))
-
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted classifier."""
-        check_is_fitted(self)
-        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return samples
-
-    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        samples = self._check_samples(X)
-        return self.model_.estimate(samples, self._computation(), bandwidths=bandwidths)
-
-    def _computation(self) -> Computation:
-        return Computation(self.n_jobs, self.verbose)
 
     def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
         """Number the classes to compare the predicted ones with."""

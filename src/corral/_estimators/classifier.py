@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import check_random_state
 from corral._core.model import learn_model
 from corral._core.rows import TrainingRows
 from corral._core.settings import ModelSettings
-from corral._estimators.base import DensityClassifier, EmptySelectionWarning, warn_of_copies
+from corral._estimators.base import DensityClassifier, warn_of_copies, warn_of_empty_selections
 from corral._estimators.validation import (
     check_choice,
     check_n_jobs,
@@ -261,17 +260,6 @@ class RodeoClassifier(DensityClassifier):
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
-        self._warn_of_empty_selections()
+        warn_of_empty_selections(self.model_)
         warn_of_copies(data.n_copies, len(training.X))
         return self
-
-    def _warn_of_empty_selections(self) -> None:
-        """Warn, three calls above, of classes without relevant variables where such were asked for."""
-        without = self.classes_[(self.class_count_ > 0.0) & ~self.relevant_.any(axis=1)]
-        if without.size and (self.features == "selected" or self.rule == "shadow"):
-            warnings.warn(
-                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
-                f"scale={self.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
-                EmptySelectionWarning,
-                stacklevel=4,
-            )

@@ -74,8 +74,8 @@ class Explanation:
             largest[i, : strongest.size] = share[strongest]
         pair = np.stack([label, rival], axis=1)
         return cls(
-            label=model.data.labels[label],
-            rival=model.data.labels[rival],
+            label=model.labels[label],
+            rival=model.labels[rival],
             probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
             feature_names=feature_names,
             values=X,

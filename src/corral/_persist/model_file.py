@@ -458,12 +458,12 @@ def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
     ]
     return {
         "X": X,
-        "codes": np.searchsorted(model.data.labels, y),
+        "codes": np.searchsorted(model.labels, y),
         "weights": weights,
         "scale": _pack_scale(model.scale),
         "widths": model.bandwidths.widths,
         "densities": densities,
-        "classes_": model.data.labels,
+        "classes_": model.labels,
         "class_prior_": model.prior,
         "initial_bandwidth_": model.bandwidths.initial,
         "bandwidths_": model.bandwidths.means,
@@ -486,10 +486,13 @@ def _restore_classifier(estimator: RodeoClassifier, state: _State, d: int) -> No
         raise ValueError("class_prior_ does not sum to 1")
     scale = _restore_scale(state.part("scale"), d)
     estimator.model_ = FittedModel(
+        settings=settings,
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        n_copies=data.n_copies,
         training=training,
         data=data,
-        settings=settings,
-        prior=prior,
         scale=scale,
         variable_scale=scale if scale.mixing is None else learn_scale(data.X, data.weights, "range"),
         densities=_restore_densities(state, data, scale),

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._classes import Classes, LabelledRows
-from corral._core.scale import Scale, largest_values, learn_scale, range_units, standard_units
-from corral._estimators.base import unchanged_by_errors
+from corral._core.relevance import MAX_POINTS
+from corral._core.settings import ModelSettings
+from corral._estimators.base import ModelPredictions, unchanged_by_errors, warn_of_empty_selections
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.validation import check_choice, check_integer, check_priors
-from corral._rodeo import MAX_POINTS, ClassRows, Floats, Integers, Measure, progress, some_rows, zscores
-from corral.dask._reductions import (
-    Blocks,
-    Queries,
-    compute,
-    current_client,
-    descend,
-    estimates,
-    keep,
-    tree,
-    within_cluster,
-)
-from corral.dask._rows import (
-    Overview,
-    Pieces,
-    arranged,
-    as_collection,
-    class_blocks,
-    merge_weights,
-    overview,
-    part,
-    partitions,
-    power_sums,
-    summary,
-    weight_sums,
-)
-
-# What the queries that share a reduction may take, well below the 10 MB of a graph from which on dask warns;
-# but never fewer queries than the least. A sweep sends 25 bytes for each variable and class, else it is 8.
-_BYTES, _LEAST = 1 << 22, 64
+from corral.dask._model import ClusterModel
+from corral.dask._reductions import compute, current_client
+from corral.dask._rows import as_collection, overview, partitions, summary
 
 
-def _on_one_machine(self: Any) -> bool:
-    """Whether a method that needs all rows in one place is there: it is in `to_local()`."""
-    return False
-
-
-class DaskRodeoClassifier(RodeoClassifier):
+class DaskRodeoClassifier(ModelPredictions):
     """`RodeoClassifier` with its training rows on the workers of a Dask cluster, or on disk.
 
     Bandwidths are the same and log densities agree to 1e-10: all that the Rodeo asks of rows are sums, which
@@ -90,6 +56,8 @@ class DaskRodeoClassifier(RodeoClassifier):
 
     Attributes
     ----------
+    model_ : ClusterModel
+        All that `fit` has learnt, and where the rows are.
     client_ : distributed.Client or None
         The cluster that keeps the rows; None for threads of this process.
     n_copies_ : int
@@ -154,32 +122,27 @@ class DaskRodeoClassifier(RodeoClassifier):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(
-            bandwidth=bandwidth,
-            features=features,
-            update=update,
-            scale=scale,
-            beta=beta,
-            c0=c0,
-            rule=rule,
-            cutpoint=cutpoint,
-            priors=priors,
-            temperature=temperature,
-            lapse=lapse,
-            min_bandwidth=min_bandwidth,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
         self.client = client
         self.block_rows = block_rows
         self.n_points = n_points
         self.persist = persist
+        self.bandwidth = bandwidth
+        self.features = features
+        self.update = update
+        self.scale = scale
+        self.beta = beta
+        self.c0 = c0
+        self.rule = rule
+        self.cutpoint = cutpoint
+        self.priors = priors
+        self.temperature = temperature
+        self.lapse = lapse
+        self.min_bandwidth = min_bandwidth
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
 
-    partial_fit = available_if(_on_one_machine)(RodeoClassifier.partial_fit)
-    bandwidth_path = available_if(_on_one_machine)(RodeoClassifier.bandwidth_path)
-    explain = available_if(_on_one_machine)(RodeoClassifier.explain)
-    selection_frequency = available_if(_on_one_machine)(RodeoClassifier.selection_frequency)
+    model_: ClusterModel
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Put the rows of each class into blocks and find the variables that describe it.
@@ -198,166 +161,43 @@ class DaskRodeoClassifier(RodeoClassifier):
         self : estimator
         """
         with unchanged_by_errors(self):
+            settings = self.model_settings()
             self.client_ = current_client(self.client)
-            self._learn_partitions(X, y, sample_weight)
+            X = as_collection(X, self.block_rows)
+            names = getattr(X, "columns", None)
+            empty = (
+                np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
+            )
+            validate_data(self, empty, ensure_min_samples=0)
+            sources = partitions(X, y, sample_weight)
+            of_all = overview(compute([summary(source) for source in sources], self.client_))
+            self.model_ = ClusterModel.learn(
+                sources,
+                of_all,
+                check_priors(self.priors, of_all.totals),
+                settings,
+                check_random_state(self.random_state),
+                self._computation(),
+                client=self.client_,
+                block_rows=self.block_rows,
+                n_points=self.n_points,
+                persist=self.persist,
+            )
+            warn_of_empty_selections(self.model_)
         return self
 
     def to_local(self) -> RodeoClassifier:
-        """The ordinary estimator with the same bandwidths and variables; brings all rows to this process."""
+        """Return the ordinary estimator with the same bandwidths and variables; brings all rows here."""
         check_is_fitted(self)
-        if not hasattr(self, "_sources"):
-            raise RuntimeError("a copy does not know the source of the rows: call to_local of the original.")
-        parts = compute([part(source) for source in self._sources], self.client_)
-        parts = [rows for rows in parts if len(rows.X)]
-        X, y = np.concatenate([rows.X for rows in parts]), np.concatenate([rows.y for rows in parts])
-        weights = None if parts[0].weights is None else np.concatenate([rows.weights for rows in parts])
-        common = RodeoClassifier().get_params()
-        local = RodeoClassifier(**{name: getattr(self, name) for name in common})
+        local = self._local()
+        local.model_ = self.model_.to_local()
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))
-        settings, _ = self._check_parameters()
-        data = LabelledRows.sort(X, y, weights, None, merge=False)
-        scaled = self._scale.transform(data.X)
-        rows = [
-            ClassRows.arrange(
-                scaled[which], None if data.weights is None else data.weights[which], **settings
-            )
-            for which in data.members()
-        ]
-        learnt = replace(self._learnt, rows=rows)
-        local._training = X, y, weights
-        local.n_copies_ = 0
-        local._members = [data.numbers[which] for which in data.members()]
-        local._keep(data.labels, data.counts, self.class_prior_, learnt, self.relevant_, learnt)
         return local
 
-    def _learn_partitions(self, X: Any, y: Any, sample_weight: Any) -> None:
-        settings, cutpoint = self._check_parameters()
-        X = as_collection(X, self.block_rows)
-        names = getattr(X, "columns", None)
-        empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
-        validate_data(self, empty, ensure_min_samples=0)
-        sources = partitions(X, y, sample_weight)
-        of_all = overview(compute([summary(source) for source in sources], self.client_))
-        prior = check_priors(self.priors, of_all.totals)
-
-        raw = class_blocks(sources, of_all, self.block_rows)
-        units = self._learn_units(raw, of_all)
-        measures = self._measures(raw, of_all.n_rows.sum(axis=0), weighted=sources[0].weighted)
-        tasks: Sequence[list[Any]] = [
-            [arranged(units, measure, settings, *pieces) for pieces in of_class]
-            for of_class, measure in zip(raw, measures, strict=True)
-        ]
-        if self.persist:
-            tasks = keep(tasks, self.client_)
-        rows = []
-        for blocks, measure in zip(tasks, measures, strict=True):
-            grid = ClassRows.arrange(np.empty((0, units.center.size)), None, measure=measure, **settings).h
-            rows.append(Blocks(blocks, self.block_rows, measure, grid))
-
-        means = self._mean_bandwidths(rows, of_all.n_rows.sum(axis=0))
-        # Units keep the order of numbers, so the bounds of scaled columns are the scaled bounds.
-        spread = np.ptp(units.transform(np.stack([of_all.low, of_all.high])), axis=0)
-        learnt = Classes(
-            units,
-            cast(list[ClassRows], rows),
-            np.where(spread > 0.0, spread, 1.0),
-            spread > 0.0,
-            means,
-            np.array([zscores(h) for h in means]),
-            None,
-        )
-        self._sources, self._learnt = sources, learnt
-        self.n_copies_ = 0
-        self._keep(of_all.labels, of_all.totals, prior, learnt, learnt.relevant(self.rule, cutpoint), learnt)
-        self._warn_of_empty_selections()
-
-    def _measures(self, raw: list[list[Pieces]], sizes: Integers, *, weighted: bool) -> list[Measure]:
-        """What `Measure.of` finds for rows at hand; sums over blocks, since these are always the same."""
-        if not weighted:
-            return [Measure.of(int(n), None) for n in sizes]
-        tasks = [tree([weight_sums(*pieces) for pieces in of_class], merge_weights) for of_class in raw]
-        return [sums.measure() for sums in compute(tasks, self.client_)]
-
-    def _learn_units(self, raw: list[list[Pieces]], of_all: Overview) -> Scale:
-        """What `learn_scale` learns from rows at hand."""
-        low, high = of_all.low, of_all.high
-        if self.scale == "range":
-            return range_units(low, high)
-        if self.scale is None:
-            return learn_scale(np.empty((0, low.size)), None, None)
-        largest = largest_values(low, high)
-
-        def mean(center: Floats, power: int) -> Floats:
-            sums = [power_sums(largest, center, power, *pieces) for of_class in raw for pieces in of_class]
-            of_rows: Floats = compute([tree(sums, sum)], self.client_)[0] / of_all.totals.sum()
-            return of_rows
-
-        center = mean(np.zeros_like(low), 1)
-        return standard_units(low, high, center, mean(center, 2))
-
-    def _mean_bandwidths(self, rows: list[Blocks], sizes: Integers) -> Floats:
-        """What `mean_bandwidths` computes for rows at hand, at the same points."""
-        random = check_random_state(self.random_state)
-        points = [some_rows(int(size), self.n_points, random) for size in sizes]
-        asked = [of_class.ask(_rows_at, own=at) for of_class, at in zip(rows, points, strict=True)]
-        found = [
-            [np.concatenate(arrays) for arrays in zip(*of_class, strict=True)]
-            for of_class in compute(asked, self.client_)
-        ]
-        local: list[list[Floats]] = [[] for _ in rows]
-        d = found[0][0].shape[1]
-        with progress(sum(at.size for at in points), "Leave-one-out", self.verbose) as advance:
-            for which in _batches(max(at.size for at in points), 25 * len(rows) * d):
-                some = [k for k, at in enumerate(points) if at[which].size]
-                start = []
-                for k in some:
-                    x, weight = found[k]
-                    start.append(
-                        Queries(rows[k], x[which], rows[k].measure.left(weight[which]), points[k][which])
-                    )
-                for k, (_, steps) in zip(some, descend(start, self.update, self.client_), strict=True):
-                    local[k].append(rows[k].h[steps])
-                    advance(len(steps))
-        return np.array(
-            [
-                np.average(np.concatenate(h), axis=0, weights=weight)
-                for h, (_, weight) in zip(local, found, strict=True)
-            ]
-        )
-
-    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        scaled = self._scale.transform(queries)
-        n_classes, d = self.bandwidths_.shape
-        log_density = np.empty((len(scaled), n_classes))
-        h = np.empty((len(scaled) if bandwidths else 0, n_classes, d))
-        with (
-            within_cluster(self.client_) as client,
-            progress(
-                len(scaled), "Rodeo" if self.bandwidth == "local" else "Kernel sums", self.verbose
-            ) as advance,
-        ):
-            for which in _batches(len(scaled), self._payload()):
-                found = estimates(self._densities, scaled[which], self.update, client)
-                for a, (log_density_of_class, h_of_class) in enumerate(found):
-                    log_density[which, a] = log_density_of_class
-                    if bandwidths:
-                        h[which, a] = h_of_class
-                advance(len(scaled[which]))
-        return log_density, h
-
-    def _payload(self) -> int:
-        """Bytes that a query sends in one reduction."""
-        if self.bandwidth != "local":
-            return 8 * int(self.n_features_in_)
-        rows: list[Any] = [density.rows for density in self._densities]
-        several = any(len(of_class.blocks) > 1 for of_class in rows)
-        return (25 if several else 8) * self.bandwidths_.size
-
-    def _check_parameters(self) -> tuple[dict[str, Any], float]:
+    def model_settings(self) -> ModelSettings:
+        """Check all parameters but the priors, and return those that a model depends on."""
         check_integer("block_rows", self.block_rows)
         check_integer("n_points", self.n_points)
         check_choice("persist", self.persist, (True, False))
@@ -366,9 +206,14 @@ class DaskRodeoClassifier(RodeoClassifier):
                 f"scale={self.scale!r} needs all rows in one place; on a cluster it must be 'range', "
                 "'standard' or None."
             )
-        if self.rule == "shadow":
+        settings = self._local().model_settings()
+        if settings.rule == "shadow":
             raise ValueError("rule='shadow' needs all rows in one place; on a cluster it must be 'zscore'.")
-        return super()._check_parameters()
+        return settings
+
+    def _local(self) -> RodeoClassifier:
+        """Make an unfitted RodeoClassifier with the same parameters."""
+        return RodeoClassifier(**{name: getattr(self, name) for name in RodeoClassifier().get_params()})
 
     def __sklearn_clone__(self) -> Self:
         # A client cannot be copied: the copy shares it.
@@ -381,17 +226,6 @@ class DaskRodeoClassifier(RodeoClassifier):
     def __getstate__(self) -> dict[str, Any]:
         # A copy on a worker has the client of this worker, and no use for the source of the rows.
         state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_sources", None)
+        if "model_" in state:
+            state["model_"] = replace(state["model_"], client=None, sources=None)
         return {**state, "client": None, "client_": None}
-
-
-def _batches(n: int, payload: int) -> list[slice]:
-    """Cut queries, each of which sends so many bytes, into batches."""
-    size = max(_LEAST, _BYTES // payload)
-    return [slice(first, first + size) for first in range(0, n, size)]
-
-
-def _rows_at(rows: ClassRows, own: Integers) -> tuple[Floats, Floats]:
-    """Scaled rows of a block and how often each counts; -1 is a row of another block."""
-    inside = own[own >= 0]
-    return rows.take(inside), rows.weight(inside)

@@ -16,17 +16,10 @@ from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 from corral._core.blocks import Descent, merge_nearest, merge_sums, nearest, sweep
-from corral._rodeo import (
-    ClassDensity,
-    ClassRows,
-    Floats,
-    Integers,
-    Left,
-    Measure,
-    Update,
-    kernel_density,
-    rodeo,
-)
+from corral._core.density import ClassDensity, kernel_density
+from corral._core.rodeo import rodeo
+from corral._core.rows import ClassRows, Left, Measure
+from corral._core.settings import Floats, Integers, Update
 
 # Answers that one task merges.
 _FAN_IN = 16
@@ -43,14 +36,13 @@ class Blocks:
     ----------
     blocks : tasks that make a ClassRows each, with the measure and the bandwidths of the class.
     block_rows : rows in each of them but the last.
-    measure, h : as in ClassRows, of the whole class.
+    measure : as in ClassRows, of the whole class.
     variables : which columns take part, or None for all.
     """
 
     blocks: list[Delayed]
     block_rows: int
     measure: Measure
-    h: Floats
     variables: Integers | None = None
 
     def select(self, variables: Integers) -> Blocks:
@@ -72,6 +64,7 @@ class Queries(NamedTuple):
     """Where the Rodeo of one class starts: points, what they leave of it, and rows to leave out."""
 
     rows: Blocks
+    grid: Floats
     x: Floats
     left: Left
     own: Integers | None = None
@@ -85,15 +78,15 @@ def estimates(
     Given bandwidths take one reduction for all classes together, local ones one more than there are sweeps.
     """
     found: list[Any] = []
-    if densities[0].fixed is None:
+    if densities[0].plan.fixed is None:
         start = [_queries(density, x) for density in densities]
         for queries, (log_density, steps) in zip(start, descend(start, update, client), strict=True):
-            found.append((log_density, queries.rows.h[steps]))
+            found.append((log_density, queries.grid[steps]))
     else:
         shared = _shared(x)
         merged = [_fixed(density, shared) for density in densities]
         for density, log_density in zip(densities, compute(merged, client), strict=True):
-            found.append((log_density.sum(axis=0), density.fixed))
+            found.append((log_density.sum(axis=0), density.plan.fixed))
     return [
         density.completed(log_density, h, x.shape[1])
         for density, (log_density, h) in zip(densities, found, strict=True)
@@ -102,12 +95,12 @@ def estimates(
 
 def _queries(density: Any, x: Floats) -> Queries:
     left = density.rows.measure.left(np.zeros(len(x)))
-    return Queries(density.rows, x[:, density.variables], left)
+    return Queries(density.rows, density.grid, x[:, density.plan.variables], left)
 
 
 def _fixed(density: Any, x: Delayed) -> Delayed:
     """Log densities with given bandwidths."""
-    arguments = x, density.variables, density.fixed, density.separate
+    arguments = x, density.plan.variables, density.plan.fixed, density.plan.separate
     return tree(density.rows.ask(_log_densities, *arguments), _add_densities)
 
 
@@ -125,7 +118,7 @@ def descend(start: Sequence[Queries], update: Update, client: Any) -> list[tuple
     ]
     found = compute(tasks, client)
     descents = {
-        k: Descent(queries.x, found[k].row, queries.rows.h, queries.left, update)
+        k: Descent(queries.x, found[k].row, queries.grid, queries.left, update)
         for k, queries in enumerate(start)
         if len(queries.rows.blocks) > 1
     }
@@ -214,7 +207,7 @@ def _whole(queries: Queries, update: Update) -> Delayed:
     parts = []
     for which in slices:
         own = None if queries.own is None else queries.own[which]
-        parts += queries.rows.ask(rodeo, queries.x[which], update, own=own)
+        parts += queries.rows.ask(rodeo, queries.grid, queries.x[which], update, own=own)
     return _merged(_concatenate, *parts)
 
 

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from corral._core.rows import ClassRows, Measure
 from corral._core.scale import Scale
+from corral._core.settings import Floats, Integers
 from corral._estimators.collections import is_collection
-from corral._estimators.validation import check_classes, check_weights
-from corral._rodeo import ClassRows, Floats, Integers, Measure
+from corral._estimators.validation import check_two_classes, check_weights
 
 Pieces = list[Delayed]
 
@@ -61,7 +62,7 @@ class Summary(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The same of all partitions.
+    """Summary of all partitions together.
 
     Attributes
     ----------
@@ -178,7 +179,8 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     filled = [(p, of_part) for p, of_part in enumerate(summaries) if of_part.labels.size]
     if not filled:
         raise ValueError("X and y must hold rows with a positive weight, got none.")
-    labels, _ = check_classes(np.concatenate([of_part.labels for _, of_part in filled]))
+    labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
+    check_two_classes(labels)
     check_classification_targets(labels)
     n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
     for p, of_part in filled:
@@ -276,7 +278,7 @@ def merge_weights(parts: Sequence[WeightSums]) -> WeightSums:
 
 
 @delayed
-def arranged(scale: Scale, measure: Measure, settings: dict[str, Any], *pieces: Part) -> ClassRows:
+def arranged(scale: Scale, measure: Measure, *pieces: Part) -> ClassRows:
     """The rows of a block in scaled units, as the kernels read them; `measure` is that of the class."""
     X, weights = _gather(pieces)
-    return ClassRows.arrange(scale.transform(X), weights, measure=measure, **settings)
+    return ClassRows.arrange(scale.transform(X), weights, measure)

@@ -170,7 +170,7 @@ def _relevance(estimator: Any, variables: Integers) -> dict[str, Any]:
 def _class_pages(estimator: Any, variables: Integers) -> dict[str, Any]:
     """Densities of single variables and typical rows of each class."""
     model: FittedModel = estimator.model_
-    n_classes = model.data.labels.size
+    n_classes = model.labels.size
     scaled = model.variable_scale.transform(model.data.X)
     max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), _MOST_NAMED)
     drawn = np.sort(_best_first(estimator, variables)[:max_drawn])
