@@ -173,7 +173,7 @@ def _bandwidths(model: RodeoClassifier, trial: Trial) -> dict[str, Any]:
 
 def _standardise(means: np.ndarray) -> np.ndarray:
     """Z-scores over the variables of each class, as in `zscores_`; zero where all bandwidths are alike."""
-    spread = means.std(axis=1, keepdims=True)
+    spread = means.std(axis=1, ddof=1, keepdims=True)
     alike = spread <= 1e-12
     return np.where(alike, 0.0, (means - means.mean(axis=1, keepdims=True)) / np.where(alike, 1.0, spread))
 

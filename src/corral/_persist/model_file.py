@@ -433,7 +433,7 @@ def _restore_scale(state: _State, d: int) -> Scale:
 
 
 def _restore_rows(scaled: Floats, weights: Floats | None, state: _State) -> tuple[ClassRows, Floats]:
-    """Arrange rows; the grid of bandwidths is the one in the file, since parameters may have been set since."""
+    """Arrange rows. The grid of bandwidths is the one in the file: parameters may have been set since."""
     rows = ClassRows.arrange(scaled, weights)
     if state.format == 1 and weights is not None:  # weights were numbers of copies
         rows = replace(rows, measure=replace(rows.measure, n=float(weights.sum())))

@@ -157,7 +157,7 @@ class ClusterModel(ClassModel):
     def _payload(self) -> int:
         """Bytes that a query sends in one reduction."""
         if self.settings.bandwidth != "local":
-            return 8 * self.relevant.shape[1]
+            return 8 * int(self.relevant.shape[1])
         several = any(len(density.rows.blocks) > 1 for density in self.densities)
         return (25 if several else 8) * int(self.relevant.size)
 
