@@ -30,9 +30,10 @@ demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten gr
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples
 	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
 
-lint: $(VENV)/.has-lint ## check style and format
+lint: $(VENV)/.has-lint ## check style, format and the order of imports
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
+	$(VENV)/bin/lint-imports
 
 types: $(VENV)/.has-dev ## check types, of what the package imports as well
 	$(PY) -m mypy

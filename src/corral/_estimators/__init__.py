@@ -1,0 +1,1 @@
+"""Scikit-learn's manners: estimators validate and delegate to the core."""

@@ -1,0 +1,1 @@
+"""Model files, and files that appear whole or not at all."""
