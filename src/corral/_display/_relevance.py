@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corral._display._drawing import SMALL, Floats, name_room, name_variables, pyplot, require, short_name
-from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import feature_names
 
 
@@ -84,10 +83,9 @@ class RelevanceDisplay:
         """
         check_is_fitted(estimator)
         require(cls, estimator, "zscores_")
-        selector = isinstance(estimator, RodeoSelector)
         display = cls(
             zscores=estimator.zscores_,
-            relevant=estimator.masks_ if selector else estimator.relevant_,
+            relevant=estimator.relevant_,
             classes=estimator.classes_,
             feature_names=feature_names(estimator),
         )
