@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from corral._core.copies import effective_number
+from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.validation import (
@@ -28,7 +27,6 @@ from corral._estimators.validation import (
     check_integer,
     check_n_jobs,
     check_numbers,
-    check_sample_weight,
     check_two_classes,
 )
 
@@ -37,8 +35,6 @@ _SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
 _ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
 # Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
 _ROUNDING = 1e-10
-# A weight below this share of the largest changes nothing that can be told apart.
-_LEAST_WEIGHT = 1e-100
 
 
 class LSPClassifier(ClassifierMixin, BaseEstimator):
@@ -71,19 +67,13 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         number of variables.
     alphas : array-like, default=tuple(np.logspace(-2, 0, 9))
         Regularisers :math:`\lambda` to choose from.
-    centers : {"class", "all"}, default="class"
-        Where the functions of a class are centred: at its own training rows, or at those of all
-        classes (the general form of section 2.1 of [2]_, whose cost grows with the cube of the number
-        of classes).
     max_centers : int, default=500
         How many rows of each class are centres at most; in larger classes they are drawn at random. All
         rows take part in the least squares. Up to there time grows with the cube of the number of rows,
         from there on in proportion to it.
-    cv : int, cross-validation splitter, iterable of splits or "loo", default=5
-        How width and regulariser are chosen, always by the share of rows classified right. A number of
-        folds, a splitter and an iterable mean what they do in scikit-learn; a row held out is no centre.
-        "loo" leaves out one row at a time with its centre, in closed form, which is faster. Not
-        read if there is one width and one regulariser.
+    cv : int, cross-validation splitter or iterable of splits, default=5
+        How width and regulariser are chosen, as in scikit-learn and always by the share of rows classified
+        right; a row held out is no centre. Not read if there is one width and one regulariser.
     scale : {"range", "standard", "rank"} or None, default=None
         Units of the distances, learnt on the training rows as in `RodeoClassifier`. None keeps those of the
         columns and comes closest to the paper's figures; "standard" is what the reference
@@ -99,7 +89,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_count_ : ndarray of shape (n_classes,)
-        Number of training rows of each class, weights counted.
+        Number of training rows of each class.
     best_params_ : dict
         The width and the regulariser chosen, ``"sigma"`` and ``"alpha"``.
     best_index_ : int
@@ -109,11 +99,11 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     cv_results_ : dict of arrays
         As in `sklearn.model_selection.GridSearchCV`: ``"params"``, ``"param_sigma"``,
         ``"param_alpha"``, ``"mean_test_score"``, ``"std_test_score"``, ``"rank_test_score"`` and for
-        each split ``"split0_test_score"`` and so on. Leave-one-out counts as one split.
+        each split ``"split0_test_score"`` and so on.
     centers_ : ndarray of shape (n_centers, n_features)
         The centres, in scaled units.
     dual_coef_ : ndarray of shape (n_centers, n_classes)
-        The coefficients :math:`\alpha`; with ``centers="class"``, zero at the centres of other classes.
+        The coefficients :math:`\alpha`, zero at the centres of other classes.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -150,7 +140,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(100, groups=(1, 4, 5), random_state=0)
     >>> X_test, y_test = make_shifted_groups(100, groups=(1, 4, 5), random_state=1)
-    >>> classifier = LSPClassifier(cv="loo").fit(X, y)
+    >>> classifier = LSPClassifier().fit(X, y)
     >>> classifier.best_params_
     {'sigma': 0.2, 'alpha': 0.01}
     >>> classifier.score(X_test, y_test) > 0.85
@@ -162,7 +152,6 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         *,
         sigmas: ArrayLike = _SIGMAS,
         alphas: ArrayLike = _ALPHAS,
-        centers: Literal["class", "all"] = "class",
         max_centers: int = 500,
         cv: Any = 5,
         scale: Literal["range", "standard", "rank"] | None = None,
@@ -171,14 +160,13 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.sigmas = sigmas
         self.alphas = alphas
-        self.centers = centers
         self.max_centers = max_centers
         self.cv = cv
         self.scale = scale
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a width and a regulariser and solve for the coefficients.
 
         Parameters
@@ -187,10 +175,6 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             Training rows.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor, in the least squares, as a centre and in
-            selection; weight 0 equals removal. Folds, and centres in large classes, are chosen among
-            rows, however much they matter. Rows given twice are not looked for.
 
         Returns
         -------
@@ -198,57 +182,44 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         """
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        weights = check_sample_weight(sample_weight, len(rows))
         sigmas, alphas, max_centers = self.check_parameters()
-        kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
-        classes, codes = np.unique(labels[kept], return_inverse=True)
+        classes, codes = np.unique(labels, return_inverse=True)
         check_two_classes(classes)
-        counts = _counts(None if weights is None else weights[kept], kept.size)
-        scale = learn_scale(rows[kept], None if weights is None else counts, self.scale)
+        scale = learn_scale(rows, None, self.scale)
         random = check_random_state(self.random_state)
         members = [np.flatnonzero(codes == a) for a in range(classes.size)]
-        chosen = [
-            m if m.size <= max_centers else np.sort(random.choice(m, max_centers, replace=False))
-            for m in members
-        ]
-        problem = _LeastSquares.arrange(
-            scale.transform(rows[kept]), codes, counts, chosen, shared=self.centers == "all"
-        )
+        chosen = [some_rows(m.size, max_centers, random) for m in members]
+        centers = [m[at] for m, at in zip(members, chosen, strict=True)]
+        problem = _LeastSquares.arrange(scale.transform(rows), codes, centers)
 
-        results = None
-        best = 0
+        results, best = None, 0
         # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
         # each other where cores are busy, and change the last bits.
         with threadpool_limits(1, user_api="blas"):
             if sigmas.size * alphas.size > 1:
-                splits = _splits(self.cv, rows, labels, kept)
+                splits = _splits(self.cv, rows, labels)
                 of_sigmas = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                     delayed(problem.scores)(sigma, alphas, splits) for sigma in sigmas
                 )
                 results = _tabulate(sigmas, alphas, np.concatenate(of_sigmas))
                 best = int(results["rank_test_score"].argmin())
             sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
-            centers, dual_coef = problem.solve(sigma, alpha)
+            self.centers_, self.dual_coef_ = problem.solve(sigma, alpha)
 
-        self.centers_ = centers
-        self.dual_coef_ = dual_coef
         self.best_params_ = {"sigma": sigma, "alpha": alpha}
+        for of_selection in ("cv_results_", "best_index_", "best_score_"):
+            self.__dict__.pop(of_selection, None)  # of an earlier fit
         if results is not None:
             self.cv_results_ = results
             self.best_index_ = best
             self.best_score_ = float(results["mean_test_score"][best])
-        else:
-            for of_selection in ("cv_results_", "best_index_", "best_score_"):
-                self.__dict__.pop(of_selection, None)  # of an earlier fit
         self.classes_ = classes
-        of_class = None if weights is None else weights[kept]
-        self.class_count_ = np.bincount(codes, of_class).astype(np.float64, copy=False)
+        self.class_count_ = np.bincount(codes).astype(np.float64)
         self.scale_ = scale
         return self
 
     def check_parameters(self) -> tuple[Floats, Floats, int]:
         """Refuse bad parameters; return widths, regularisers and the number of centres."""
-        check_choice("centers", self.centers, ("class", "all"))
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
         check_n_jobs(self.n_jobs)
         return (
@@ -319,38 +290,16 @@ class _Split(NamedTuple):
     test: Integers
 
 
-def _splits(cv: Any, X: Floats, y: NDArray[Any], kept: Integers) -> list[_Split] | None:
-    """Splits of the rows that are kept; None for leave-one-out."""
-    if isinstance(cv, str):
-        check_choice("cv", cv, ("loo",))
-        return None
-    splitter = check_cv(cv, y[kept], classifier=True)
-    position = np.arange(kept.size)
-    if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
-        pairs = splitter.split(X[kept], y[kept])
-    else:  # given splits number all rows, those of weight zero included
-        pairs = splitter.split()
-        position = np.full(len(X), -1)
-        position[kept] = np.arange(kept.size)
+def _splits(cv: Any, X: Floats, y: NDArray[Any]) -> list[_Split]:
+    """Split rows as scikit-learn would."""
     splits = []
-    for number, pair in enumerate(pairs):
-        train, test = (position[part] for part in pair)
-        mask = np.zeros(kept.size, dtype=np.bool_)
-        mask[train[train >= 0]] = True
-        test = test[test >= 0]
-        if not (mask.any() and test.size):
+    for number, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
+        mask = np.zeros(len(y), dtype=np.bool_)
+        mask[train] = True
+        if not (mask.any() and len(test)):
             raise ValueError(f"cv must leave rows to train and to test, but its split {number} does not.")
         splits.append(_Split(mask, test))
     return splits
-
-
-def _counts(weights: Floats | None, n: int) -> Floats:
-    """Weights whose sum is Kish's effective number of rows, so that a common factor of them is gone."""
-    if weights is None:
-        return np.ones(n)
-    shares = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
-    counts: Floats = shares * (effective_number(shares) / shares.sum())
-    return counts
 
 
 def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
@@ -373,146 +322,88 @@ def _gaussian(squares: Floats, sigma: float, d: int) -> Floats:
 
 
 class _Basis(NamedTuple):
-    """The functions that some classes are fitted with.
+    """The functions that a class is fitted with.
 
     Attributes
     ----------
     centers : positions of the centres among the rows.
-    classes : the classes, as a slice.
     squares : (n_samples, n_centers) squared distances.
-    targets : (n_samples, n of these classes) which rows belong to each of them.
+    targets : (n_samples,) 1 for rows of the class, 0 for others.
     """
 
     centers: Integers
-    classes: slice
     squares: Floats
     targets: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class _LeastSquares:
-    r"""The fit on arrays.
-
-    A row that counts k times is k centres. Their coefficients are equal, so they are one centre with the
-    function :math:`\psi = \sqrt k K`, whose coefficient has the penalty of all k.
+    """The fit on arrays.
 
     Attributes
     ----------
     rows : (n_samples, n_features) in scaled units.
     codes : (n_samples,) number of each row's class.
-    counts : (n_samples,) how often each row counts.
-    bases : one for each class, or one for all.
+    bases : one for each class.
     """
 
     rows: Floats
     codes: Integers
-    counts: Floats
     bases: Sequence[_Basis]
 
     @classmethod
-    def arrange(
-        cls, rows: Floats, codes: Integers, counts: Floats, centers: Sequence[Integers], *, shared: bool
-    ) -> Self:
-        """Compute distances to the centres of each class, which all classes may share."""
-        groups = [(c, slice(a, a + 1)) for a, c in enumerate(centers)]
-        if shared:
-            groups = [(np.concatenate(centers), slice(0, len(centers)))]
-        targets = (codes[:, np.newaxis] == np.arange(len(centers))).astype(np.float64)
+    def arrange(cls, rows: Floats, codes: Integers, centers: Sequence[Integers]) -> Self:
+        """Compute distances to the centres of each class."""
         bases = [
-            _Basis(c, classes, cdist(rows, rows[c], "sqeuclidean"), targets[:, classes])
-            for c, classes in groups
+            _Basis(c, cdist(rows, rows[c], "sqeuclidean"), (codes == a).astype(np.float64))
+            for a, c in enumerate(centers)
         ]
-        return cls(rows, codes, counts, bases)
+        return cls(rows, codes, bases)
 
     def solve(self, sigma: float, alpha: float) -> tuple[Floats, Floats]:
-        """Centres and coefficients."""
-        n_classes = self.bases[-1].classes.stop
-        blocks = []
-        for basis in self.bases:
-            spectrum, h = self._normal_equations(basis, self._functions(basis, sigma))
-            beta = spectrum.solve(h, np.array([alpha]))[:, 0]
-            block = np.zeros((basis.centers.size, n_classes))
-            block[:, basis.classes] = np.sqrt(self.counts[basis.centers])[:, np.newaxis] * beta
-            blocks.append(block)
-        centers = np.concatenate([basis.centers for basis in self.bases])
-        return self.rows[centers], np.concatenate(blocks)
+        """Return all centres, and the coefficients (n_centers, n_classes) of all classes."""
+        centers = np.concatenate([self.rows[basis.centers] for basis in self.bases])
+        dual_coef = np.zeros((len(centers), len(self.bases)))
+        first = 0
+        for a, basis in enumerate(self.bases):
+            psi = self._functions(basis, sigma)
+            H, h = psi.T @ psi / len(psi), psi.T @ basis.targets / len(psi)
+            last = first + basis.centers.size
+            dual_coef[first:last, a] = _Spectrum.of(H).solve(h, np.array([alpha]))[:, 0]
+            first = last
+        return centers, dual_coef
 
-    def scores(self, sigma: float, alphas: Floats, splits: Sequence[_Split] | None) -> Floats:
-        """Share of the rows held out that are classified right, (n_alphas, n_splits)."""
-        if splits is None:
-            tests = [np.arange(len(self.rows))]
-            of_bases = [[self._left_out(basis, sigma, alphas)] for basis in self.bases]
-        else:
-            tests = [split.test for split in splits]
-            of_bases = [self._held_out(basis, sigma, alphas, splits) for basis in self.bases]
+    def scores(self, sigma: float, alphas: Floats, splits: Sequence[_Split]) -> Floats:
+        """Share of held-out rows classified right, (n_alphas, n_splits)."""
+        held_out = [self._held_out(basis, sigma, alphas, splits) for basis in self.bases]
         right = []
-        for test, *outputs in zip(tests, *of_bases, strict=True):
-            margin = _margin(np.concatenate(outputs, axis=2), self.codes[test])
-            right.append(np.average(margin > _ROUNDING, axis=0, weights=self.counts[test]))
+        for k, (_, test) in enumerate(splits):
+            outputs = np.stack([of_class[k] for of_class in held_out], axis=2)
+            right.append(np.mean(_margin(outputs, self.codes[test]) > _ROUNDING, axis=0))
         return np.stack(right, axis=1)
 
     def _held_out(
         self, basis: _Basis, sigma: float, alphas: Floats, splits: Sequence[_Split]
     ) -> list[Floats]:
-        """Per split the outputs at the rows held out, (n_test, n_alphas, n_classes of the basis).
-
-        Only rows to train with are centres.
-        """
+        """Per split the outputs at the rows held out, (n_test, n_alphas); rows held out are no centres."""
         psi = self._functions(basis, sigma)
-        shares = self.counts / self.counts.sum()
-        weighted = np.sqrt(shares)[:, np.newaxis] * psi
-        H_all = weighted.T @ weighted
+        H_all = psi.T @ psi
         found = []
         for train, test in splits:
-            share = shares[train].sum()
-            few = share < 0.5
-            part = weighted[train if few else ~train]
+            few = train.mean() < 0.5
+            part = psi[train if few else ~train]
             # Mostly few rows are held out, so that it is cheaper to take them away.
             H = part.T @ part if few else H_all - part.T @ part
-            h = psi.T @ ((train * shares)[:, np.newaxis] * basis.targets)
+            h = psi.T @ (train * basis.targets)
             used = train[basis.centers]
-            beta = _Spectrum.of(H[np.ix_(used, used)] / share).solve(h[used] / share, alphas)
-            found.append(np.tensordot(psi[np.ix_(test, used)], beta, axes=1))
+            n = train.sum()
+            beta = _Spectrum.of(H[np.ix_(used, used)] / n).solve(h[used] / n, alphas)
+            found.append(psi[np.ix_(test, used)] @ beta)
         return found
 
-    def _left_out(self, basis: _Basis, sigma: float, alphas: Floats) -> Floats:
-        """Outputs at each row, fitted without it, (n_samples, n_alphas, n_classes of the basis).
-
-        The row is taken out of the least squares, and its centre out of the basis. Either changes
-        P = (H + lambda I)^-1 by rank one. H stays a mean over n rows, of which one is now zero, so that
-        lambda weighs as much as for all rows.
-        """
-        psi, c = self._functions(basis, sigma), basis.centers
-        spectrum, h = self._normal_equations(basis, psi)
-        s, V = spectrum
-        inverse = 1.0 / (s[:, np.newaxis] + alphas)
-        U = psi @ V
-        share = (self.counts / self.counts.sum())[:, np.newaxis, np.newaxis]
-        beta = spectrum.solve(h, alphas)
-        # Without the row: its residual grows by 1 / (1 - share psi'P psi).
-        grows = 1.0 / np.maximum(1.0 - share * (U**2 @ inverse)[..., np.newaxis], np.finfo(np.float64).eps)
-        targets = basis.targets[:, np.newaxis]
-        residual = grows * (np.tensordot(psi, beta, axes=1) - targets)
-        outputs: Floats = targets + residual
-        # Without its centre, where it is one: e is the unit vector of the centre's coefficient.
-        psi_P_e = ((U[c] * V) @ inverse)[..., np.newaxis]
-        e_P_e = (V**2 @ inverse)[..., np.newaxis]
-        coefficient = beta + share[c] * psi_P_e * residual[c]
-        pivot = e_P_e + share[c] * grows[c] * psi_P_e**2
-        outputs[c] -= grows[c] * psi_P_e * coefficient / pivot
-        return outputs
-
     def _functions(self, basis: _Basis, sigma: float) -> Floats:
-        """The functions of a basis at all rows, (n_samples, n_centers)."""
-        values = _gaussian(basis.squares, sigma, self.rows.shape[1])
-        values *= np.sqrt(self.counts[basis.centers])
-        return values
-
-    def _normal_equations(self, basis: _Basis, psi: Floats) -> tuple[_Spectrum, Floats]:
-        """H = mean of psi psi', decomposed, and h = mean of psi times target."""
-        root = np.sqrt(self.counts / self.counts.sum())[:, np.newaxis]
-        weighted = root * psi
-        return _Spectrum.of(weighted.T @ weighted), weighted.T @ (root * basis.targets)
+        """Return the functions of a basis at all rows, (n_samples, n_centers)."""
+        return _gaussian(basis.squares, sigma, self.rows.shape[1])
 
 
 def _margin(outputs: Floats, codes: Integers) -> Floats:
@@ -536,6 +427,6 @@ class _Spectrum(NamedTuple):
         return cls(np.maximum(s, 0.0), V)
 
     def solve(self, h: Floats, alphas: Floats) -> Floats:
-        """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas, n_classes)."""
-        shifted = self.s[:, np.newaxis, np.newaxis] + alphas[:, np.newaxis]
-        return np.tensordot(self.V, (self.V.T @ h)[:, np.newaxis] / shifted, axes=1)
+        """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas)."""
+        shifted = self.s[:, np.newaxis] + alphas
+        return self.V @ ((self.V.T @ h)[:, np.newaxis] / shifted)

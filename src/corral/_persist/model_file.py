@@ -38,6 +38,9 @@ from corral._persist.files import check_readable, replacing
 # of copies, so that n is their sum, and equal rows are not merged.
 FORMAT = 2
 
+# Parameters that earlier versions had; they mattered to fitting alone.
+_FORMER = {"LSPClassifier": ("centers",)}
+
 # How a model is computed belongs to the machine it runs on, not to the model.
 _NOT_KEPT = ("n_jobs", "verbose")
 
@@ -392,7 +395,8 @@ def _kept_params(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def _construct(kind: type[BaseEstimator], params: Any) -> Any:
-    """An unfitted estimator; a parameter that the file does not name has its default."""
+    """Make an unfitted estimator; a parameter that the file does not name has its default."""
+    params = {name: value for name, value in params.items() if name not in _FORMER.get(kind.__name__, ())}
     unknown = params.keys() - _kept_params(kind()).keys()
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r}")
