@@ -33,6 +33,7 @@ ORDER = (
     "_lspc",
     "_sample_size",
     "_files",
+    "_kept",
     "_model_file",
     "_tables",
     "_rows",
@@ -41,6 +42,7 @@ ORDER = (
     "_display",
     "report",
     "_console",
+    "_outputs",
     "_options",
     "cli",
 )

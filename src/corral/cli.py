@@ -110,7 +110,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f'{error.name} is not installed: pip install "corral[cli]".'
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file'}: {error.strerror}."
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, _UsageError):
         context = getattr(error, "ctx", None)
         said = str(getattr(error, "format_message", error.__str__)()).removesuffix(".")
@@ -692,6 +692,8 @@ def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(explanation: Any, path: Path) -> None:
+    from io import BytesIO
+
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
@@ -700,9 +702,11 @@ def _draw(explanation: Any, path: Path) -> None:
 
     mpl.use("agg")  # no window is ever opened
     figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_
-    with replacing(path) as part:
-        figure.savefig(part, format=path.suffix[1:].lower(), bbox_inches="tight")
+    drawn = BytesIO()  # not the file, of whose errors matplotlib makes others
+    figure.savefig(drawn, format=path.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
+    with replacing(path) as part:
+        part.write_bytes(drawn.getvalue())
 
 
 def _threads(jobs: int) -> AbstractContextManager[Any]:
