@@ -376,10 +376,10 @@ def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_pat
     text = frame.to_csv(index=False).splitlines()
     text[-1] = "1.0,oops,1.0,1.0,ant,0089"
     (tmp_path / "t.csv").write_text("\n".join(text), encoding="utf-8")
-    (tmp_path / "o.csv").write_text("old")
+    (tmp_path / "o.csv").write_text("label,p_old")
     said = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     assert said.endswith("column '[bold]width' is not numeric: row 89 holds 'oops'.")
-    assert (tmp_path / "o.csv").read_text() == "old"
+    assert (tmp_path / "o.csv").read_text() == "label,p_old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
 
 
@@ -393,7 +393,7 @@ def stand_ins(monkeypatch):
 
     def write_report(path, estimator, X, y=None, **options):
         asked.append((path, estimator, X, y, options))
-        path.write_text("<html>")
+        path.write_text('<meta name="generator" content="corral">')
         return path
 
     class Display:

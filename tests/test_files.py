@@ -1,5 +1,6 @@
 """Tests of files that are written: whole, by several at once, and over nothing that somebody else wrote."""
 
+import json
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ from corral.datasets import make_shifted_groups
 
 resource = pytest.importorskip("resource", reason="needs links, locks, modes and limits of Unix")
 
+EARLIER = Path(__file__).parent / "models_0_1_0"
 NAMES = ["length", "width", "height"]
 FIT = ("fit", "t.csv", "--target", "species", "--id", "id", "--estimator", "rodeo")
 PREDICT = ("predict", "m.corral", "t.csv", "--out", "o.csv")
@@ -433,3 +435,134 @@ def test_an_answer_that_cannot_be_written(folder):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert "the standard output: No space left on device." in done.stderr.splitlines()[0]
+
+
+# What is replaced, and what is not
+
+NOT_OF_ITS_KIND = "is there and is not {}: remove it, or write to another file."
+KINDS = {
+    "corral": "a model of corral",
+    "html": "a report of corral",
+    "csv": "a table of predictions",
+    "tsv": "a table of predictions",
+    "parquet": "a table of predictions",
+    "png": "a plot",
+    "svg": "a plot",
+    "pdf": "a plot",
+}
+
+
+def foreign(frame, file):
+    """Files of other people that happen to have the name."""
+    suffix = Path(file).suffix[1:]
+    if suffix == "parquet":
+        frame.to_parquet(file)
+    elif suffix in ("csv", "tsv"):
+        frame.to_csv(file, index=False, sep="," if suffix == "csv" else "\t")
+    elif suffix == "html":
+        Path(file).write_text("<!DOCTYPE html>\n<html><head><title>My page</title></head></html>\n")
+    else:
+        Path(file).write_text("My notes on corral, a PNG, a PDF and an SVG.")
+
+
+@pytest.mark.parametrize("arguments", WRITING.values(), ids=WRITING)
+def test_a_file_of_another_kind_is_not_replaced(arguments, folder, frame):
+    file = written_by(arguments)
+    foreign(frame, file)
+    kind = KINDS[Path(file).suffix[1:]]
+    assert refused(*arguments) == f"{file} {NOT_OF_ITS_KIND.format(kind)}"
+
+
+@pytest.mark.parametrize("arguments", WRITING.values(), ids=WRITING)
+def test_a_file_of_the_same_kind_is_replaced_with_a_note(arguments, folder):
+    file = Path(written_by(arguments))
+    note = f"{file} is there and will be replaced."
+    file.touch()
+    assert note not in run(*arguments).stderr  # there was nothing in it
+    number = file.stat().st_ino
+    assert {"note": note} in map(json.loads, run(*arguments, "--json").stderr.splitlines())
+    assert file.stat().st_ino != number
+    assert run(*arguments, "--quiet").stderr == ""
+
+
+def test_another_table_is_no_place_for_a_model_or_report(folder, frame):
+    frame.to_csv("data2.csv", index=False)
+    expected = f"data2.csv {NOT_OF_ITS_KIND}"
+    assert refused(*FIT, "--model", "data2.csv") == expected.format("a model of corral")
+    assert refused(*FIT, "--report", "data2.csv") == expected.format("a report of corral")
+    assert refused(*FIT, "--model", "n.corral", "--report", "data2.csv").startswith("data2.csv is there")
+    Path("link.corral").symlink_to("data2.csv")
+    assert refused(*FIT, "--model", "link.corral").startswith("link.corral is there and is not a model")
+
+
+def test_files_of_one_kind_are_no_files_of_another(folder):
+    for arguments in WRITING.values():
+        run(*arguments, "--quiet")
+    for file in ("n.html", "n.csv", "n.png", "n.svg", "n.pdf", "n.parquet"):
+        assert "is not a model of corral" in refused(*FIT, "--model", file)
+    for file in ("n.corral", "n.csv", "n.png", "n.svg", "n.pdf", "n.parquet"):
+        assert "is not a report of corral" in refused(*FIT, "--report", file)
+    Path("n.csv").rename("n.svg")
+    assert "is not a plot" in refused(*WRITING["svg"])
+
+
+def test_safetensors_of_other_programs_are_not_replaced(folder):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": np.zeros(3)}, "n.corral", {"format": "pt"})
+    assert "is not a model of corral" in refused(*WRITING["a model"])
+
+
+@pytest.mark.parametrize("name", ["label", "p_ant", "label,p_ant"])
+def test_predictions_are_known_by_any_names_that_they_can_have(name, folder, frame):
+    ids = name.split(",")
+    frame.assign(**dict.fromkeys(ids, frame["id"])).to_csv("t.csv", index=False)
+    options = [option for each in ids for option in ("--id", each)]
+    for _ in range(2):
+        run(*PREDICT, *options, "--id", "species")
+    assert pd.read_csv("o.csv").columns.tolist()[: len(ids) + 2] == [*ids, "species", "predicted_label"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "label",
+        "label,p_ant,species",
+        "p_ant,label",
+        "my_label,p_ant",
+        "species,predicted_label,p_ant",
+        "xlabel,p_",
+    ],
+)
+def test_tables_that_only_look_like_predictions(header, folder):
+    Path("o.csv").write_text(header + "\n" + header + "\n")
+    assert refused(*PREDICT) == f"o.csv {NOT_OF_ITS_KIND.format('a table of predictions')}"
+
+
+def test_files_of_version_0_1_0_are_known(folder):
+    Path("n.corral").write_bytes((EARLIER / "search.corral").read_bytes())
+    Path("n.html").write_bytes((EARLIER / "report_head.html").read_bytes())
+    notes = run(*FIT, "--model", "n.corral", "--report", "n.html").stderr
+    assert "note: n.corral is there and will be replaced.\n" in notes
+    assert "note: n.html is there and will be replaced.\n" in notes
+    assert isinstance(load_model("n.corral"), RodeoClassifier)
+
+
+def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
+    # The search takes its time.
+    monkeypatch.setattr(
+        "corral._search.RodeoClassifierCV", lambda **options: RodeoClassifier(bandwidth="class")
+    )
+    monkeypatch.chdir(tmp_path)
+    run("demo")
+    files = sorted(path.name for path in Path("corral-demo").iterdir())
+    replaced = [line for line in run("demo").stderr.splitlines() if line.endswith("will be replaced.")]
+    assert sorted(replaced) == [f"note: corral-demo/{name} is there and will be replaced." for name in files]
+    for name in files:
+        old = Path("corral-demo", name).read_bytes()
+        foreign(frame, f"corral-demo/{name}")
+        before = contents(".")
+        said = run("demo", code=2).stderr
+        assert f"corral-demo/{name} is there and is not" in said
+        assert contents(".") == before
+        Path("corral-demo", name).write_bytes(old)

@@ -147,6 +147,16 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {name: value for name, value in header.items() if name != "state"}
 
 
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a model, of whatever version."""
+    safetensors = _import_safetensors()
+    try:
+        with safetensors.safe_open(path, framework="numpy") as opened:
+            return "corral" in (opened.metadata() or {})
+    except (safetensors.SafetensorError, AttributeError, TypeError):
+        return False
+
+
 # Reading
 
 
