@@ -13,7 +13,7 @@ from scipy.stats import norm, spearmanr
 
 from benchmarks._measure import Figure, Options
 from corral import RodeoClassifier, SampleSizes, estimate_sample_sizes
-from corral._sample_size import extrapolate
+from corral._planning import extrapolate
 from corral.datasets import make_shifted_groups
 
 Samples = tuple[np.ndarray, np.ndarray]

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from corral._rodeo import ClassRows, rodeo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral._blocks import Descent, merge_nearest, merge_sums, nearest, sweep
-from corral._rodeo import ClassRows, rodeo
+from corral._core.blocks import Descent, merge_nearest, merge_sums, nearest, sweep
 
 SETTINGS = {"beta": 0.8, "c0": 1.0, "min_bandwidth": None}
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from corral._classes import Classes, LabelledRows
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral._classes import Classes, LabelledRows
-from corral._scale import learn_scale
+from corral._core.scale import learn_scale
 
 SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
 COMPUTATION = {"update": "simultaneous", "n_jobs": 1, "verbose": 0}

@@ -2,6 +2,7 @@
 
 import math
 
+import corral._rodeo
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,8 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-import corral._kernels
-import corral._rodeo
+import corral._core.kernels
 import naive
 from corral import RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
@@ -975,7 +975,7 @@ def test_threads_and_chunks_change_no_bit_of_large_classes(update, monkeypatch):
     monkeypatch.setattr(corral._rodeo, "MAX_POINTS", 30)
     one = RodeoClassifier(update=update, random_state=0).fit(X, y)
     size = one._densities[0].rows.tiles.size
-    assert size > corral._kernels._LARGE
+    assert size > corral._core.kernels._LARGE
     for n_jobs, at_once in ((1, 1), (2, 3), (2, 6), (2, 1000)):
         monkeypatch.setattr(corral._rodeo, "_CHUNK", at_once * size)
         other = RodeoClassifier(update=update, random_state=0, n_jobs=n_jobs).fit(X, y)

@@ -31,9 +31,9 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._evaluate import calibration_error
-from corral._tables import CHUNK, read_table, table_columns
+from corral._evaluation import calibration_error
 from corral.cli import app
+from corral.cli.tables import CHUNK, read_table, table_columns
 from corral.datasets import make_shifted_groups
 
 NAMES = ["length", "[bold]width", "<img src=x>", "höhe"]
@@ -271,7 +271,7 @@ def test_advice_where_no_variable_is_relevant(frame, tmp_path):
 def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
     """Searches have their own; where an estimator has none, there is one over the fits."""
     assert fit(folder, "t.csv", "--estimator", "rodeo").stderr == ""  # nobody watches a pipe
-    monkeypatch.setattr("corral._console.Output.bars", 1)
+    monkeypatch.setattr("corral.cli.console.Output.bars", 1)
     shown = fit(folder, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral").stderr
     assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
     assert "Leave-one-out" in shown
@@ -285,7 +285,7 @@ def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
-    monkeypatch.setattr("corral._tables.CHUNK", 30)
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 30)
     told = []
     read_table(folder / name, NAMES, told=told.append)
     assert len(told) == 3
@@ -299,7 +299,7 @@ def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
 @pytest.mark.parametrize("table", ["t.csv", "t.tsv", "t.parquet"])
 @pytest.mark.parametrize("out", ["o.csv", "o.tsv", "o.parquet"])
 def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("corral._tables.CHUNK", 7)
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
     result = run("predict", folder / "m.corral", folder / table, "--id", "id", "--out", tmp_path / out)
     assert f"{len(frame)} rows" in result.stdout
     if out == "o.parquet":
@@ -341,7 +341,7 @@ def test_a_variable_does_not_name_rows(folder, tmp_path):
 
 KILLED = """
 import os, signal, sys
-from corral._files import replacing
+from corral._persist.files import replacing
 with replacing(sys.argv[1]) as part:
     part.write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -372,14 +372,14 @@ def test_a_kill_leaves_the_old_file(tmp_path):
 
 
 def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("corral._tables.CHUNK", 10)
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 10)
     text = frame.to_csv(index=False).splitlines()
     text[-1] = "1.0,oops,1.0,1.0,ant,0089"
     (tmp_path / "t.csv").write_text("\n".join(text), encoding="utf-8")
-    (tmp_path / "o.csv").write_text("old")
+    (tmp_path / "o.csv").write_text("label,p_old")
     said = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     assert said.endswith("column '[bold]width' is not numeric: row 89 holds 'oops'.")
-    assert (tmp_path / "o.csv").read_text() == "old"
+    assert (tmp_path / "o.csv").read_text() == "label,p_old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
 
 
@@ -393,7 +393,7 @@ def stand_ins(monkeypatch):
 
     def write_report(path, estimator, X, y=None, **options):
         asked.append((path, estimator, X, y, options))
-        path.write_text("<html>")
+        path.write_text('<meta name="generator" content="corral">')
         return path
 
     class Display:
@@ -519,7 +519,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
             bandwidth="class", features="selected", priors=priors, random_state=random_state
         )
 
-    monkeypatch.setattr("corral._search.RodeoClassifierCV", chosen)
+    monkeypatch.setattr("corral._estimators.search.RodeoClassifierCV", chosen)
     shown = run("demo", "--folder", tmp_path / "d").stdout
     assert "x0, x1, x2, x3, x4, x5 " in shown
     assert "of these labels are right" in shown
@@ -637,7 +637,7 @@ def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):
 
 def test_labels_look_the_same_in_all_chunks(frame, tmp_path, monkeypatch):
     """Numbers in the first chunk and a word in the last are all words, with the zeros that they had."""
-    monkeypatch.setattr("corral._tables.CHUNK", 50)
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 50)
     labels = [*["01", "2"] * 44, "x", "x"]
     frame.assign(species=labels).to_csv(tmp_path / "t.csv", index=False)
     result = fit(tmp_path, "t.csv", "--estimator", "rodeo", "--json")
@@ -677,7 +677,7 @@ def test_out_of_memory_and_full_disks(folder, monkeypatch):
         def read_header(path):
             raise error
 
-        monkeypatch.setattr("corral._model_file.read_header", read_header)
+        monkeypatch.setattr("corral._persist.model_file.read_header", read_header)
         return refused("info", folder / "m.corral")
 
     assert fail(MemoryError()) == "there is not enough memory."

@@ -4,14 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logsumexp
-from sklearn.neighbors import KernelDensity
-
-import naive
-from corral import _kernels
 from corral._rodeo import (
     ClassDensity,
     ClassRows,
@@ -20,6 +12,14 @@ from corral._rodeo import (
     leave_one_out_densities,
     separate_density,
 )
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.neighbors import KernelDensity
+
+import naive
+from corral import _kernels
 
 SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
 

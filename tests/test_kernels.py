@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corral._rodeo import ClassRows, rodeo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit, types
@@ -14,7 +15,6 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
 from corral import _kernels, _rodeo
-from corral._rodeo import ClassRows, rodeo
 
 EXACT_ERROR = 4e-16
 LIMIT = _kernels._STRONGEST

@@ -33,6 +33,7 @@ ORDER = (
     "_lspc",
     "_sample_size",
     "_files",
+    "_kept",
     "_model_file",
     "_tables",
     "_rows",
@@ -41,6 +42,7 @@ ORDER = (
     "_display",
     "report",
     "_console",
+    "_outputs",
     "_options",
     "cli",
 )
@@ -98,7 +100,7 @@ def violations(source: str, file: str) -> list[str]:
     for line, (top, *rest) in imports(tree, package):
         path = ".".join([top, *rest])
         if top in COMPILERS and layer != "_kernels":
-            found.append(f"line {line}: {path}: only corral._kernels imports {top}")
+            found.append(f"line {line}: {path}: only corral._core.kernels imports {top}")
         if top == "sklearn" and any(part.startswith("_") for part in rest):
             found.append(f"line {line}: {path} is private to scikit-learn")
         if top == "corral" and layer in ORDER:
@@ -127,7 +129,7 @@ def test_module_keeps_to_its_layer(file: str) -> None:
     ("file", "source"),
     [
         ("_rodeo.py", "from corral import _kernels"),
-        ("_rodeo.py", "from corral._kernels import sweep"),
+        ("_rodeo.py", "from corral._core.kernels import sweep"),
         ("_rodeo.py", "from ._kernels import sweep"),
         ("_kernels.py", "import numba\nfrom llvmlite import ir"),
         ("_density.py", "import corral._rodeo as rodeo\nfrom . import _scale"),
@@ -145,20 +147,20 @@ def test_accepts(file: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("file", "source", "complaint"),
     [
-        ("_kernels.py", "from corral import _rodeo", "corral._kernels stands above corral._rodeo"),
-        ("_kernels.py", "from corral._rodeo import sweep", "corral._kernels stands above corral._rodeo"),
-        ("_kernels.py", "import corral._rodeo", "corral._kernels stands above corral._rodeo"),
-        ("_kernels.py", "from ._rodeo import sweep", "corral._kernels stands above corral._rodeo"),
-        ("_kernels.py", "from . import _rodeo", "corral._kernels stands above corral._rodeo"),
-        ("_explain.py", "def f():\n    from .datasets import g", "line 2: corral._explain stands above"),
+        ("_kernels.py", "from corral import _rodeo", "corral._core.kernels stands above corral._rodeo"),
+        ("_kernels.py", "from corral._rodeo import sweep", "corral._core.kernels stands above corral._rodeo"),
+        ("_kernels.py", "import corral._rodeo", "corral._core.kernels stands above corral._rodeo"),
+        ("_kernels.py", "from ._rodeo import sweep", "corral._core.kernels stands above corral._rodeo"),
+        ("_kernels.py", "from . import _rodeo", "corral._core.kernels stands above corral._rodeo"),
+        ("_explain.py", "def f():\n    from .datasets import g", "line 2: corral._estimators.explanation stands above"),
         ("_display.py", "if TYPE_CHECKING:\n    from .report import Page", "corral._display stands above"),
         ("report/_page.py", "from ..cli import main", "corral.report stands above corral.cli"),
         ("cli.py", "import corral", "line 1: corral: import from the module that defines"),
         ("cli.py", "from corral import RodeoClassifier", "import from the module that defines"),
         ("cli.py", "from . import RodeoClassifier", "import from the module that defines"),
-        ("_rodeo.py", "import numba.typed", "only corral._kernels imports numba"),
-        ("_rodeo.py", "from llvmlite import ir", "only corral._kernels imports llvmlite"),
-        ("__init__.py", "from numba import njit", "only corral._kernels imports numba"),
+        ("_rodeo.py", "import numba.typed", "only corral._core.kernels imports numba"),
+        ("_rodeo.py", "from llvmlite import ir", "only corral._core.kernels imports llvmlite"),
+        ("__init__.py", "from numba import njit", "only corral._core.kernels imports numba"),
         ("_density.py", "import sklearn._config", "sklearn._config is private"),
         ("_density.py", "from sklearn.utils._tags import get_tags", "utils._tags.get_tags is private"),
         ("_density.py", "from sklearn.utils import _tags", "sklearn.utils._tags is private"),
@@ -185,7 +187,7 @@ def test_the_stub_lists_what_it_imports() -> None:
 def test_public_names_are_loaded_when_asked_for() -> None:
     code = (
         "import sys, corral; assert 'numpy' not in sys.modules; "
-        "from corral import *; assert RodeoClassifier.__module__ == 'corral._classifier'; "
+        "from corral import *; assert RodeoClassifier.__module__ == 'corral._estimators.classifier'; "
         "assert set(corral.__all__) <= set(dir(corral)); corral.nothing"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

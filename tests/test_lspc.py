@@ -15,10 +15,10 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import corral._lspc
+import corral._estimators.lspc
 import naive
 from corral import LSPClassifier
-from corral._lspc import _LeastSquares, _tabulate
+from corral._estimators.lspc import _LeastSquares, _tabulate
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
@@ -302,7 +302,7 @@ def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch):
         return wrapper
 
     monkeypatch.setattr(np.linalg, "eigh", counted("eigh", np.linalg.eigh))
-    monkeypatch.setattr(corral._lspc, "cdist", counted("cdist", corral._lspc.cdist))
+    monkeypatch.setattr(corral._estimators.lspc, "cdist", counted("cdist", corral._estimators.lspc.cdist))
     for cv, centers, each in ((4, "class", 12), (4, "all", 4), ("loo", "class", 3), ("loo", "all", 1)):
         bases = 1 if centers == "all" else 3
         for alphas in ([0.1], ALPHAS):

@@ -23,7 +23,7 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._model_file import FORMAT, _checksum, read_header
+from corral._persist.model_file import FORMAT, _checksum, read_header
 from corral.datasets import make_shifted_groups
 from forgery import put_together, take_apart
 

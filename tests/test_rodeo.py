@@ -21,12 +21,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-
-import naive
-from corral import _kernels, _rodeo
-from corral._path import density_path, rodeo_path
 from corral._rodeo import (
     ClassDensity,
     ClassRows,
@@ -34,6 +28,12 @@ from corral._rodeo import (
     leave_one_out_bandwidths,
     rodeo,
 )
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import naive
+from corral import _kernels, _rodeo
+from corral._core.path import density_path, rodeo_path
 
 UPDATES = ("simultaneous", "sequential")
 

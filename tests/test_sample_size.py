@@ -15,7 +15,7 @@ from scipy.stats import norm, spearmanr
 
 import naive
 from corral import RodeoClassifier, SampleSizeDisplay, SampleSizes, estimate_sample_sizes
-from corral._sample_size import Step, arrange, extrapolate, l1_bound
+from corral._planning import Step, arrange, extrapolate, l1_bound
 from corral.datasets import make_shifted_groups
 
 matplotlib.use("agg")

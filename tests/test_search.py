@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, _search
-from corral._scale import learn_scale
+from corral._core.scale import learn_scale
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.

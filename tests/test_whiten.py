@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.covariance import oas
 
 from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector, _search, estimate_sample_sizes
-from corral._scale import learn_scale
+from corral._core.scale import learn_scale
 
 
 def correlated(n=60, d=3, seed=0):

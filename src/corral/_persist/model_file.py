@@ -60,8 +60,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept.
     path : str or path
-        The file; one that is there is replaced when the new one is complete. Any name will do; the
-        commands of `corral` write ``.corral``.
+        The file; one that is there is replaced when the new one is complete, which has its mode; a link
+        stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
 
     See Also
     --------
@@ -151,6 +151,16 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
     return {name: value for name, value in header.items() if name != "state"}
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a model, of whatever version."""
+    safetensors = _import_safetensors()
+    try:
+        with safetensors.safe_open(path, framework="numpy") as opened:
+            return "corral" in (opened.metadata() or {})
+    except (safetensors.SafetensorError, AttributeError, TypeError):
+        return False
 
 
 # Reading

@@ -110,7 +110,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f'{error.name} is not installed: pip install "corral[cli]".'
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file'}: {error.strerror}."
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, _UsageError):
         context = getattr(error, "ctx", None)
         said = str(getattr(error, "format_message", error.__str__)()).removesuffix(".")
@@ -130,6 +130,8 @@ app = typer.Typer(
     "\b\nExit codes:\n  0    done\n"
     "  2    the command line, a table or a model is not right; no file is left half written\n"
     "  130  stopped by Ctrl-C\n\n"
+    "A file that is there is replaced, with a note, by one of its kind: a model by a model, predictions by "
+    "predictions. Any other is left alone, and the command refused.\n\n"
     "With --json, errors and notes are JSON as well, one object per line on the standard error stream.",
 )
 
@@ -213,9 +215,11 @@ def fit(
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, describe, description, score_table
+    from corral.cli.outputs import MODEL, REPORT, check_kinds
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
+    check_kinds((model, MODEL), (report, REPORT))
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
     with out.share(f"Read {table.name}") as told:
         X, y = training_rows(table, target, asked, told)
@@ -304,10 +308,12 @@ def predict(
 
     from corral.cli.columns import IF_MISSING
     from corral.cli.console import Output
+    from corral.cli.outputs import PREDICTIONS, check_kinds
     from corral.cli.tables import as_numbers, missing_rows, read_chunks, resuming_table
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
+    check_kinds((to, PREDICTIONS))
     fitted, names = _load_classifier(model)
     kept = list(dict.fromkeys(ids or ()))
     for name in kept:
@@ -386,10 +392,12 @@ def explain(
     """
     from corral.cli.columns import class_called, read_row
     from corral.cli.console import Output, explanation_data, explanation_words
+    from corral.cli.outputs import PLOT, check_kinds
 
     check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
+    check_kinds((plot, PLOT))
     fitted, names = _load_classifier(model, explains=True)
     sample = read_row(table, names, row)
     found = fitted.explain(sample, against=class_called(against, fitted.classes_), n_rows=n_rows)
@@ -441,6 +449,7 @@ def report(
     from corral._evaluation import unseen_predictions
     from corral.cli.columns import Asked, new_rows
     from corral.cli.console import Output
+    from corral.cli.outputs import REPORT, check_kinds
     from corral.report import write_report
 
     out = Output(as_json, quiet)
@@ -448,6 +457,7 @@ def report(
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
+    check_kinds((page, REPORT))
     fitted, names = _load_classifier(model)
     asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
     with out.share(f"Read {table.name}") as told:
@@ -583,18 +593,23 @@ def demo(
     import numpy as np
     import pandas as pd
 
+    from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, table_of
     from corral.cli.tables import write_table
     from corral.datasets import make_ten_groups
 
     folder.mkdir(parents=True, exist_ok=True)
+    files = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
+    groups, new, model, labels, plot, page = paths = [folder / file for file in files]
     names = [f"x{j}" for j in range(30)]
+    groups_table = table_of("a table of the demo", lambda columns: columns == [*names, "group", "id"])
+    kinds = (groups_table, groups_table, MODEL, PREDICTIONS, PLOT, REPORT)
+    check_kinds(*zip(paths, kinds, strict=True))
+
     tables: dict[str, pd.DataFrame] = {}
     for name, n_per_class in (("groups", 100), ("new", 10)):
         X, y = make_ten_groups(n_per_class, random_state=len(tables))
         tables[name] = pd.DataFrame(X, columns=names).assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
         write_table(folder / f"{name}.csv", tables[name])
-    files = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
-    groups, new, model, labels, plot, page = (folder / file for file in files)
 
     typer.secho(f"$ corral fit {groups} --target group --id id --model {model} --report {page}", bold=True)
     fit(groups, "group", model, page, ids=["id"], jobs=jobs)
@@ -695,6 +710,8 @@ def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(explanation: Any, path: Path) -> None:
+    from io import BytesIO
+
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
@@ -703,9 +720,11 @@ def _draw(explanation: Any, path: Path) -> None:
 
     mpl.use("agg")  # no window is ever opened
     figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_
-    with replacing(path) as part:
-        figure.savefig(part, format=path.suffix[1:].lower(), bbox_inches="tight")
+    drawn = BytesIO()  # not the file, of whose errors matplotlib makes others
+    figure.savefig(drawn, format=path.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
+    with replacing(path) as part:
+        part.write_bytes(drawn.getvalue())
 
 
 def _threads(jobs: int) -> AbstractContextManager[Any]:

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 
 from corral._estimators.validation import feature_names
+from corral._persist.files import naming
 from corral.cli.columns import MOST_NAMED, listed
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ class Output:
         self, data: Mapping[str, Any], brief: Sequence[RenderableType], full: Sequence[RenderableType]
     ) -> None:
         """Print what a command has found."""
-        if self.as_json:
-            typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
-            return
-        # Names are printed as they are: [brackets] in them are no markup.
-        console = Console(markup=False, highlight=False, soft_wrap=True)
-        for part in brief if self.quiet else full:
-            console.print(part)
+        with naming("the standard output"):
+            if self.as_json:
+                typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
+                return
+            # Names are printed as they are: [brackets] in them are no markup.
+            console = Console(markup=False, highlight=False, soft_wrap=True)
+            for part in brief if self.quiet else full:
+                console.print(part)
 
     @property
     def bars(self) -> int:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._persist.files import check_readable, only_run, read_sealed, replacing, write_sealed
+from corral._persist.files import check_readable, replacing
+from corral._persist.kept import KeptParts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,39 +233,25 @@ def resuming_table(
     job : all that the rows depend on, as JSON knows it. What is kept of any other job is removed.
     """
     _is_parquet(path)  # or refused, before any work
-    name = sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:32]
-    folder = path.with_name(f".{path.name}.parts")
-    folder.mkdir(exist_ok=True)
-    lock, whole = folder / "lock", folder / path.name
+    parts = KeptParts.of(path, json.dumps(job, sort_keys=True))
     added, found = False, False
 
-    with only_run(lock, f"another run is writing {path}: wait for its end, or write to another file."):
-        for old in folder.iterdir():
-            if old != lock and not old.name.startswith(name):
-                old.unlink()
-        try:
-            with _joining(whole) as join:
+    with parts.kept(), _joining(path) as join:
 
-                def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-                    nonlocal added, found
-                    first, last = chunk.index[0], chunk.index[-1]
-                    part = folder / f"{name}-{first}-{last}"
-                    content = read_sealed(part)
-                    if content is None and found:
-                        warnings.warn(f"going on from row {first}, where a run was stopped.", stacklevel=2)
-                    found = content is not None
-                    if content is None:
-                        content = _packed(make(chunk), path, first=not added)
-                        write_sealed(part, content)
-                    join(content)
-                    added = True
+        def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+            nonlocal added, found
+            first, last = chunk.index[0], chunk.index[-1]
+            content = parts.read(first, last)
+            if content is None and found:
+                warnings.warn(f"going on from row {first}, where a run was stopped.", stacklevel=2)
+            found = content is not None
+            if content is None:
+                content = _packed(make(chunk), path, first=not added)
+                parts.write(first, last, content)
+            join(content)
+            added = True
 
-                yield add
-            whole.replace(path)
-        except ValueError:  # no run of this job can come to its end; after any other error one may
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
+        yield add
 
 
 def _packed(rows: pd.DataFrame, path: Path, *, first: bool) -> bytes:
@@ -283,8 +268,9 @@ def _packed(rows: pd.DataFrame, path: Path, *, first: bool) -> bytes:
 def _joining(path: Path) -> Iterator[Callable[[bytes], object]]:
     """Gives what adds packed rows to a new table, which takes its place when all went well."""
     with replacing(path) as part, ExitStack() as open_files:
+        file = open_files.enter_context(part.open("wb"))
         if not _is_parquet(path):
-            yield open_files.enter_context(part.open("wb")).write
+            yield file.write
             return
 
         import pyarrow as pa
@@ -296,7 +282,7 @@ def _joining(path: Path) -> Iterator[Callable[[bytes], object]]:
             nonlocal writer
             table = pq.ParquetFile(pa.BufferReader(content)).read()
             if writer is None:
-                writer = open_files.enter_context(pq.ParquetWriter(part, table.schema))
+                writer = open_files.enter_context(pq.ParquetWriter(file, table.schema))
             writer.write_table(table.cast(writer.schema))
 
         yield add

@@ -1,0 +1,94 @@
+"""What may be replaced by a command: a file of the kind that it writes, or an empty one, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from corral._persist.files import check_replaceable
+
+# In the head of every report. Those of version 0.1.0 have no such line, but allow one script alone to run.
+_REPORT_MARKS = (
+    b'<meta name="generator" content="corral">',
+    b"script-src 'sha256-LCgwtOYbxe6G8yzXk2UZP3JXRC8+5HureH1exLQgojY='",
+)
+_PLOT_MARKS = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
+
+# Bytes at the beginning of a file that are looked at.
+_HEAD = 2_000
+
+
+class Kind(NamedTuple):
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : as in "this is a model of corral".
+    recognises : tells whether a file is one.
+    """
+
+    name: str
+    recognises: Callable[[Path], bool]
+
+
+def check_kinds(*outputs: tuple[Path | None, Kind]) -> None:
+    """Refuse to replace a file of another kind; say of any other that it will be replaced."""
+    given = [(check_replaceable(path), kind) for path, kind in outputs if path is not None]
+    old = [(path, kind) for path, kind in given if path.exists() and path.stat().st_size]
+    for path, kind in old:
+        if not kind.recognises(path):
+            raise ValueError(f"{path} is there and is not {kind.name}: remove it, or write to another file.")
+    for path, _ in old:
+        warnings.warn(f"{path} is there and will be replaced.", stacklevel=2)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _is_model(path: Path) -> bool:
+    from corral._persist.model_file import is_model
+
+    return is_model(path)
+
+
+def _is_report(path: Path) -> bool:
+    head = _head(path)
+    return any(mark in head for mark in _REPORT_MARKS)
+
+
+def _is_plot(path: Path) -> bool:
+    mark = _PLOT_MARKS.get(path.suffix.lower())
+    return mark is not None and mark in _head(path)
+
+
+def table_of(name: str, has_names: Callable[[Sequence[str]], bool]) -> Kind:
+    """The kind of tables whose columns have certain names."""
+
+    def recognises(path: Path) -> bool:
+        from corral.cli.tables import table_columns
+
+        try:
+            return has_names(table_columns(path))
+        except (OSError, ValueError):
+            return False
+
+    return Kind(name, recognises)
+
+
+def _are_predictions(columns: Sequence[str]) -> bool:
+    """Whether the last columns are a label and probabilities, under the names that `corral predict` gives."""
+    labels = ((i, re.fullmatch(r"((?:predicted_)*)label", name)) for i, name in enumerate(columns[:-1]))
+    return any(
+        label and all(name.startswith(f"{label[1]}p_") for name in columns[i + 1 :]) for i, label in labels
+    )
+
+
+MODEL = Kind("a model of corral", _is_model)
+REPORT = Kind("a report of corral", _is_report)
+PLOT = Kind("a plot", _is_plot)
+PREDICTIONS = table_of("a table of predictions", _are_predictions)
