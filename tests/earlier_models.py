@@ -40,7 +40,7 @@ ESTIMATORS = {
         scales=["whiten", None], c0s=np.array([1.0]), rules=("zscore",), random_state=0
     ),
     "lspc": LSPClassifier(sigmas=[0.5, 1.0], alphas=(0.1, 1.0), cv=3, random_state=0),
-    "lspc_rank": LSPClassifier(scale="rank", centers="all", sigmas=(1.0,), alphas=(0.1,), random_state=0),
+    "lspc_rank": LSPClassifier(scale="rank", sigmas=(1.0,), alphas=(0.1,), random_state=0),
     "selector": RodeoSelector(cutpoint=-0.5),
     "density": RodeoDensity(),
     "density_none": RodeoDensity(scale=None, update="sequential", min_bandwidth=0.1),
