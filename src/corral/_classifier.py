@@ -105,23 +105,24 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        first = not hasattr(self, "_training")
-        rows, labels, weights = self._check_rows(X, y, sample_weight, reset=first)
-        if not first:
-            old_rows, old_labels, old_weights = self._training
-            if weights is not None or old_weights is not None:
-                old = np.ones(len(old_rows)) if old_weights is None else old_weights
-                new = np.ones(len(rows)) if weights is None else weights
-                weights = np.concatenate([old, new])
-            rows, labels = np.concatenate([old_rows, rows]), np.concatenate([old_labels, labels])
-        known = None if first else self.classes_
-        if classes is not None:
-            expected = np.unique(classes)
-            unknown = np.setdiff1d(labels, expected)
-            if unknown.size:
-                raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
-            known = expected if known is None else np.union1d(known, expected)
-        return self._learn(rows, labels, weights, classes=known)
+        with unchanged_by_errors(self):
+            first = not hasattr(self, "_training")
+            rows, labels, weights = self._check_rows(X, y, sample_weight, reset=first)
+            if not first:
+                old_rows, old_labels, old_weights = self._training
+                if weights is not None or old_weights is not None:
+                    old = np.ones(len(old_rows)) if old_weights is None else old_weights
+                    new = np.ones(len(rows)) if weights is None else weights
+                    weights = np.concatenate([old, new])
+                rows, labels = np.concatenate([old_rows, rows]), np.concatenate([old_labels, labels])
+            known = None if first else self.classes_
+            if classes is not None:
+                expected = np.unique(classes)
+                unknown = np.setdiff1d(labels, expected)
+                if unknown.size:
+                    raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
+                known = expected if known is None else np.union1d(known, expected)
+            return self._learn(rows, labels, weights, classes=known)
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
