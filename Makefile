@@ -6,6 +6,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 PY := $(VENV)/bin/python
+PARALLEL := -n logical --maxprocesses 4 --dist loadfile
 
 # The real data sets are read from the folder CORRAL_DATA names.
 ifeq ($(origin CORRAL_DATA),undefined)
@@ -18,7 +19,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types bench reproduce clean
+.PHONY: help demo test fuzz lint types bench reproduce clean
 
 help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
@@ -28,7 +29,10 @@ demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten gr
 	$(VENV)/bin/corral demo $(ARGS)
 
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples
-	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
+	$(PY) -m pytest $(PARALLEL) $(ARGS)
+
+fuzz: $(VENV)/.has-test ## try new random examples of every property, and 10,000 damaged files of each kind
+	CORRAL_FUZZ=$${CORRAL_FUZZ:-10000} $(PY) -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile fuzz $(ARGS)
 
 lint: $(VENV)/.has-lint ## check style, format and the order of imports
 	$(PY) -m ruff check

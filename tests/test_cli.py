@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -272,15 +273,29 @@ def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
     """Searches have their own; where an estimator has none, there is one over the fits."""
     assert fit(folder, "t.csv", "--estimator", "rodeo").stderr == ""  # nobody watches a pipe
     monkeypatch.setattr("corral.cli.console.Output.bars", 1)
+    # As on a terminal, the only place where rich draws moving bars.
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
     shown = fit(folder, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral").stderr
     assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
     assert "Leave-one-out" in shown
     assert "RodeoClassifier with all rows\n" in shown
-    assert "GaussianNB" not in fit(folder, "t.csv", "--estimator", "lspc", "--cv", 2).stdout
+    shown = fit(folder, "t.csv", "--estimator", "lspc", "--cv", 2).stderr
+    assert "\rLSPClassifier with all rows " in plain(shown)
+    assert "rows\n" not in shown
     result = run("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv", "--json")
     assert json.loads(result.stdout)["rows"] == 90
-    arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--tolerance", 1)
-    assert json.loads(run(*arguments, "--json").stdout)["converged"] in (True, False)
+    assert "\rPredict " in plain(result.stderr)
+    arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--json", "--tolerance")
+    for tolerance, converged in ((1, True), (0.2, False)):
+        result = run(*arguments, tolerance)
+        assert json.loads(result.stdout)["converged"] is converged
+        assert "\rAdd rows step by step " in plain(result.stderr)
+
+
+def plain(shown):
+    """What a terminal was sent without colours and movements of the cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])

@@ -677,13 +677,13 @@ def test_download_not_found(server, tmp_path):
 
 
 def test_download_unreachable(server, tmp_path, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    monkeypatch.setattr(datasets, "UCI_URL", f"http://127.0.0.1:{port}/")
-    with pytest.raises(
-        OSError, match=r"Could not download http://127.*/optdigits\.tra \(ConnectionError\)\.$"
-    ):
-        load_optdigits()
+    with socket.socket() as deaf:  # it has a port, which nobody else can get, but does not listen
+        deaf.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(datasets, "UCI_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/")
+        with pytest.raises(
+            OSError, match=r"Could not download http://127.*/optdigits\.tra \(ConnectionError\)\.$"
+        ):
+            load_optdigits()
     assert cached(tmp_path) == ["corral"]
 
 

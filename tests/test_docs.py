@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
+import distributed
+import numpy as np
+import pandas as pd
 import pytest
 
 import corral
+from corral.datasets import make_shifted_groups
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -17,14 +22,52 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_examples_run(page, tmp_path, monkeypatch):
+def examples(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run_examples(page: Path) -> None:
+    """Run a page from top to bottom in the current folder, as a program of the reader's."""
     plt = pytest.importorskip("matplotlib.pyplot", reason="some examples draw")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-        exec(compile(code, name_of(page), "exec"), names)  # one page is read from top to bottom
+    names: dict[str, object] = {"__name__": "__main__"}
+    for code in examples(page):
+        exec(compile(code, name_of(page), "exec"), names)
     plt.close("all")
+
+
+def words(text: str) -> set[str]:
+    """Whole names: that of RodeoPathDisplay does not hold that of RodeoPath."""
+    return set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_of_python_is_an_example(page):
+    assert len(examples(page)) == len(re.findall(r"```\s*py", page.read_text(), re.IGNORECASE))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page) and page.name != "scaling.md"], ids=name_of
+)
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_examples(page)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask's to_parquet, with pandas 3.1
+def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
+    """With workers in threads of this process; those of tests/test_dask.py are processes."""
+    in_threads = partial(distributed.LocalCluster, processes=False, dashboard_address="127.0.0.1:0")
+    monkeypatch.setattr(distributed, "LocalCluster", in_threads)
+    monkeypatch.chdir(tmp_path)
+    X, y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
+    rows, new = pd.DataFrame(X).add_prefix("v"), pd.DataFrame(X[::7] + 0.01).add_prefix("v")
+    for folder, table in (("rows", rows.assign(label=y)), ("new", new)):
+        Path(folder).mkdir()
+        table.to_parquet(f"{folder}/0.parquet")
+    run_examples(ROOT / "docs" / "scaling.md")
+    labels = pd.read_parquet("labels")["label"]
+    local = corral.RodeoClassifier(bandwidth="class").fit(rows, y)
+    np.testing.assert_array_equal(labels, local.predict(new))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -35,5 +78,9 @@ def test_links_lead_somewhere(page):
 
 
 def test_every_public_name_is_in_the_guide():
-    text = "".join(page.read_text() for page in PAGES)
-    assert [name for name in corral.__all__ if not name.startswith("__") and name not in text] == []
+    public = {name for name in corral.__all__ if not name.startswith("__")}
+    assert public - words("".join(page.read_text() for page in PAGES)) == set()
+
+
+def test_a_name_within_another_is_not_that_name():
+    assert words("`RodeoPathDisplay` draws a_path.") == {"RodeoPathDisplay", "draws", "a_path"}

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -237,34 +236,42 @@ def test_every_line_is_on_the_disk_before_the_next(tmp_path, monkeypatch):
     assert synced == [1, 2, 3]
 
 
-def command(folder, *more):
-    line = ["-m", "experiments", "run", "shifted_groups", "--trials", "3", "--methods", "gaussian_nb,bayes"]
-    return [sys.executable, *line, "--results", str(folder), *more]
+# The command, which is killed with the processes that it has started when ten lines are on the disk.
+KILLED = """
+import os, runpy, signal
+
+fsync, lines = os.fsync, 0
+
+def counted(file):
+    global lines
+    fsync(file)
+    lines += 1
+    if lines == 10:
+        os.killpg(0, signal.SIGKILL)
+
+os.fsync = counted
+runpy.run_module("experiments", run_name="__main__", alter_sys=True)
+"""
 
 
 def test_a_killed_run_resumes_to_the_same_table(tmp_path):
     halves, whole = tmp_path / "halves", tmp_path / "whole"
-    file = halves / "shifted_groups.jsonl"
-    process = subprocess.Popen(
-        command(halves, "--jobs", "2"), cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True
+    arguments = ["run", "shifted_groups", "--trials", "3", "--methods", "gaussian_nb,bayes", "--jobs", "2"]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments, "--results", halves],
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        check=False,
     )
-    until = time.monotonic() + 60
-    while not file.exists() or file.read_bytes().count(b"\n") < 10:
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    total = 26 * 3 * 2
-    before = len(Results(halves, "shifted_groups").read(0))
-    assert 10 <= before < total
-    with file.open("a") as cut:
+    assert killed.returncode == -signal.SIGKILL
+    assert len(Results(halves, "shifted_groups").read(0)) == 10
+    with (halves / "shifted_groups.jsonl").open("a") as cut:
         cut.write('{"cell": "1 2", "tri')
-
-    subprocess.run(command(halves), cwd=ROOT, check=True, capture_output=True)
-    run(EXPERIMENTS["shifted_groups"], whole, trials=3, methods=("gaussian_nb", "bayes"))
+    for folder in (halves, whole):
+        run(EXPERIMENTS["shifted_groups"], folder, trials=3, methods=("gaussian_nb", "bayes"))
     resumed = table(halves, "shifted_groups")
-    assert len(resumed) == total  # nothing twice
+    assert len(resumed) == 26 * 3 * 2  # nothing twice
     pd.testing.assert_frame_equal(resumed, table(whole, "shifted_groups"))
 
 

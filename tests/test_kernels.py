@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
-from corral import _kernels, _rodeo
+from corral import _kernels
+from corral._rodeo import ClassRows, rodeo
 
 EXACT_ERROR = 4e-16
 LIMIT = _kernels._STRONGEST
@@ -127,26 +130,31 @@ def test_work_space_is_linear(rows: int, columns: int) -> None:
     assert numbers <= n_batch * (2 * padded + 6 * columns + 10) + 4 * _kernels.TILE
 
 
-@pytest.mark.parametrize("update", KERNELS)
-def test_kernels_allocate_nothing(update: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = KERNELS[update]
-    allocations = []
+@njit
+def allocating(n: int) -> float:
+    return np.ones(n).sum()
 
-    def watched(*arguments: Any) -> None:
-        before = rtsys.get_allocation_stats().alloc  # with "_nrt" numba would count every argument, too
-        kernel(*arguments)
-        allocations.append(rtsys.get_allocation_stats().alloc - before)
 
-    monkeypatch.setitem(_rodeo._KERNELS, update, watched)
+@contextmanager
+def allocations() -> Iterator[Callable[[], int]]:
+    """How often compiled code has asked for memory since the beginning."""
     _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats().alloc
     try:
+        yield lambda: rtsys.get_allocation_stats().alloc - before
+    finally:
+        _nrt_python.memsys_disable_stats()
+
+
+@pytest.mark.parametrize("update", KERNELS)
+def test_kernels_allocate_nothing(update: str) -> None:
+    with allocations() as so_far:  # with "_nrt" numba would count every argument, too
         for rows in classes():
             rodeo(rows, rows.take(np.arange(20)), update)
             rodeo(rows, rows.take(np.arange(20)), update, np.arange(20))
-    finally:
-        _nrt_python.memsys_disable_stats()
-    assert allocations
-    assert not any(allocations)
+        assert so_far() == 0
+        allocating(9)
+        assert so_far() > 0  # so that the line above can fail
 
 
 @pytest.mark.parametrize("update", KERNELS)
