@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
+from corral import _kernels
 from corral._scale import learn_scale
 from corral._validation import (
     check_choice,
@@ -303,7 +304,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
-            of_classes: Floats = _gaussian(squares, sigma, self.n_features_in_) @ self.dual_coef_
+            functions = _gaussian(squares, sigma, self.n_features_in_)
+            of_classes: Floats = _kernels.product_by_rows(functions, self.dual_coef_)
             return of_classes
 
         scaled = self._scale.transform(queries)

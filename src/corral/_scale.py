@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from corral import _kernels
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Kind = Literal["range", "standard", "rank", "whiten"] | None
@@ -48,7 +50,10 @@ class Scale:
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
             scaled /= self.half_width
         np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
-        return scaled if self.mixing is None else scaled @ self.mixing
+        if self.mixing is None:
+            return scaled
+        mixed: Floats = _kernels.product_by_rows(scaled, self.mixing)
+        return mixed
 
     def restore(self, scaled: Floats) -> Floats:
         """Bring rows back into raw units (neither from ranks, which do not determine them, nor unmixed)."""

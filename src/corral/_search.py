@@ -475,7 +475,11 @@ class Trial:
             best, k = divmod(int(np.argmin(objectives)), _TEMPERATURES.size)
             hits[inside] = candidates[best].hits[k, inside]
             losses[inside] = candidates[best].losses[k, inside]
-        return float(hits @ self.weights), float(losses @ self.weights)
+        return self.share(hits), float(losses @ self.weights)
+
+    def share(self, hits: NDArray[Any]) -> float:
+        """Weighted share of the points that were hit, at most 1: the weights sum to it but for rounding."""
+        return min(float(hits @ self.weights), 1.0)
 
     def _losses(self, log_density: Floats, temperature: float) -> tuple[Floats, NDArray[np.bool_]]:
         """Minus the log probability of the right class, and whether it is the most probable one.
@@ -533,7 +537,7 @@ def _table(candidates: Sequence[Candidate], trial: Trial) -> dict[str, Any]:
             [candidate.losses[k] @ trial.weights for candidate, k in zip(candidates, best, strict=True)]
         ),
         "accuracy": np.array(
-            [candidate.hits[k] @ trial.weights for candidate, k in zip(candidates, best, strict=True)]
+            [trial.share(candidate.hits[k]) for candidate, k in zip(candidates, best, strict=True)]
         ),
         "temperature": _TEMPERATURES[best],
         "rank": np.argsort(np.argsort(objective, kind="stable"), kind="stable") + 1,
