@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import corral._kernels
 import corral._rodeo
 import naive
-from corral import RodeoClassifier, RodeoDensity
+from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
@@ -675,11 +675,26 @@ def test_a_refused_batch_leaves_the_model_as_it_was(groups):
     assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
 
 
-def test_a_refused_first_batch_leaves_nothing_behind(groups):
+@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+def test_a_refused_first_batch_leaves_nothing_behind(groups, kind):
+    X, y, _, _ = groups
+    table = pd.DataFrame(X).add_prefix("x")
+    model = kind()
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="y must hold at least two classes"):
+        model.partial_fit(table[y == 1], y[y == 1])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.partial_fit(table, y, sample_weight=-np.ones(len(y)))
+    assert vars(model) == before
+    with pytest.raises(NotFittedError):
+        model.predict(table)
+
+
+def test_a_refused_first_batch_does_not_count_columns(groups):
     X, y, queries, _ = groups
     model = RodeoClassifier()
     with pytest.raises(ValueError, match="y must hold at least two classes"):
-        model.partial_fit(X[y == 1], y[y == 1])
+        model.partial_fit(X[y == 1, :2], y[y == 1])
     assert_same_model(model.partial_fit(X, y), RodeoClassifier().fit(X, y), queries)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,25 +32,34 @@ from corral._validation import (
     check_rodeo,
     check_sample_weight,
     feature_names,
+    unchanged_by_errors,
 )
 
 Floats = NDArray[np.float64]
+
+
+# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
+_LOOKED_PAST = ("corral", "joblib", "sklearn")
 
 
 class EmptySelectionWarning(UserWarning):
     """No variable was found to describe a class."""
 
 
-@contextmanager
-def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def warn_of_empty_selections(fitted: RodeoClassifier, advice: str) -> None:
+    """Warn, at the line of the user, of classes without relevant variables where such were asked for."""
+    without = fitted.classes_[(fitted.class_count_ > 0.0) & ~fitted.relevant_.any(axis=1)]
+    if not without.size or (fitted.features != "selected" and fitted.rule != "shadow"):
+        return
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"no variable was found to describe the classes {without.tolist()} by rule={fitted.rule!r} in "
+        f"scale={fitted.scale!r}{advice}.",
+        EmptySelectionWarning,
+        stacklevel=level,
+    )
 
 
 class DensityClassifier(ClassifierMixin, BaseEstimator):
@@ -77,7 +85,9 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         self : estimator
         """
         with unchanged_by_errors(self):
-            return self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+            self._learn(*self._check_rows(X, y, sample_weight, reset=True), classes=None)
+            self._warn_of_empty_selections()
+        return self
 
     def partial_fit(
         self,
@@ -105,8 +115,20 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : estimator
         """
-        first = not hasattr(self, "_training")
-        rows, labels, weights = self._check_rows(X, y, sample_weight, reset=first)
+        with unchanged_by_errors(self):
+            self._learn_more(*self._check_rows(X, y, sample_weight, reset=self._is_new()), classes=classes)
+            self._warn_of_empty_selections()
+        return self
+
+    def _is_new(self) -> bool:
+        """Whether no rows have been learnt so far."""
+        return not hasattr(self, "_training")
+
+    def _learn_more(
+        self, rows: Floats, labels: NDArray[Any], weights: Floats | None, *, classes: ArrayLike | None
+    ) -> None:
+        """Fit validated rows together with those learnt before."""
+        first = self._is_new()
         if not first:
             old_rows, old_labels, old_weights = self._training
             if weights is not None or old_weights is not None:
@@ -121,7 +143,7 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
             if unknown.size:
                 raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
             known = expected if known is None else np.union1d(known, expected)
-        return self._learn(rows, labels, weights, classes=known)
+        self._learn(rows, labels, weights, classes=known)
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -167,6 +189,10 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         self, X: Floats, y: NDArray[Any], weights: Floats | None, *, classes: NDArray[Any] | None
     ) -> Self:
         """Fit validated rows and keep them as `_training`; `classes` may name some without rows."""
+
+    @abstractmethod
+    def _warn_of_empty_selections(self) -> None:
+        """Warn of classes without relevant variables."""
 
     @abstractmethod
     def predict_log_proba(self, X: ArrayLike) -> Floats:
@@ -352,6 +378,9 @@ class RodeoClassifier(DensityClassifier):
     >>> relevant(rule="shadow", random_state=0)
     [[1], [1]]
     """
+
+    # Those in which bandwidths shrink most.
+    _shrinking_units: ClassVar[tuple[str, ...]] = ("range", "rank")
 
     def __init__(
         self,
@@ -600,7 +629,6 @@ class RodeoClassifier(DensityClassifier):
         self._training = X, y, weights  # nothing is kept of a call that fails before here
         self._members = [data.numbers[which] for which in data.members()]
         self._keep(data.labels, data.counts, prior, learnt, relevant, estimated)
-        self._warn_of_empty_selections()
         return self
 
     def _keep(
@@ -629,15 +657,11 @@ class RodeoClassifier(DensityClassifier):
         self._densities = estimated.densities(self.bandwidth, self.features, relevant)
 
     def _warn_of_empty_selections(self) -> None:
-        """Warn, three calls above, of classes without relevant variables where such were asked for."""
-        without = self.classes_[(self.class_count_ > 0.0) & ~self.relevant_.any(axis=1)]
-        if without.size and (self.features == "selected" or self.rule == "shadow"):
-            warnings.warn(
-                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r} in "
-                f"scale={self.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
-                EmptySelectionWarning,
-                stacklevel=4,
-            )
+        used = "range" if self.scale == "whiten" else self.scale  # in which relevance was found
+        others = " or ".join(repr(units) for units in self._shrinking_units if units != used)
+        warn_of_empty_selections(
+            self, f"; where bandwidths hardly shrink, try scale={others}" if others else ""
+        )
 
     def _rivals(self, against: ArrayLike | None, log_proba: Floats, label: Integers) -> Integers:
         """Numbers of the classes to compare the predicted ones with."""

@@ -29,6 +29,7 @@ from corral._validation import (
     check_n_jobs,
     check_numbers,
     check_sample_weight,
+    unchanged_by_errors,
 )
 
 Floats = NDArray[np.float64]
@@ -198,6 +199,10 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : LSPClassifier
         """
+        with unchanged_by_errors(self):
+            return self._learn(X, y, sample_weight)
+
+    def _learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         weights = check_sample_weight(sample_weight, len(rows))

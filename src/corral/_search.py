@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from corral._classes import Classes, LabelledRows
-from corral._classifier import DensityClassifier, RodeoClassifier
+from corral._classifier import DensityClassifier, RodeoClassifier, warn_of_empty_selections
 from corral._explain import Explanation
 from corral._path import RodeoPath
 from corral._rodeo import (
@@ -217,6 +217,10 @@ class RodeoClassifierCV(DensityClassifier):
         for name in _SHARED:
             setattr(self, name, getattr(winner, name))
         return self
+
+    def _warn_of_empty_selections(self) -> None:
+        advice = ", which predict best; to look for variables rather than labels, use RodeoSelector"
+        warn_of_empty_selections(self.best_estimator_, advice)
 
     def _check_choices(self) -> None:
         """Refuse a bad parameter before any work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._classes import Classes, LabelledRows
-from corral._classifier import RodeoClassifier, unchanged_by_errors
+from corral._classifier import RodeoClassifier
 from corral._rodeo import MAX_POINTS, ClassRows, Floats, Integers, progress, some_rows, zscores
 from corral._scale import Scale, largest_values, learn_scale, range_units, standard_units
-from corral._validation import check_choice, check_integer, check_priors
+from corral._validation import check_choice, check_integer, check_priors, unchanged_by_errors
 from corral.dask._reductions import (
     Blocks,
     Queries,
@@ -125,6 +125,8 @@ class DaskRodeoClassifier(RodeoClassifier):
     >>> bool((local.predict(X_test) == classifier.predict(X_test)).all())
     True
     """
+
+    _shrinking_units: ClassVar[tuple[str, ...]] = ("range",)
 
     def __init__(
         self,
