@@ -428,3 +428,16 @@ def test_verbose_shows_progress_on_the_error_stream(capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "100%" in shown.err
+
+
+def test_a_fit_that_fails_changes_nothing():
+    X = np.random.default_rng(0).uniform(size=(20, 3))
+    model = RodeoDensity()
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.fit(X[:, :2], sample_weight=-np.ones(20))
+    assert vars(model) == before
+    density = model.fit(X).score_samples(X)
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.fit(X[:, :2], sample_weight=-np.ones(20))
+    assert_array_equal(model.score_samples(X), density)

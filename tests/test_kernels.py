@@ -17,7 +17,6 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
 from corral import _kernels
-from corral._rodeo import ClassRows, rodeo
 
 EXACT_ERROR = 4e-16
 LIMIT = _kernels._STRONGEST

@@ -483,3 +483,16 @@ def test_bad_rows(data):
         LSPClassifier().fit(X * np.nan, y)
     with pytest.raises(NotFittedError):
         LSPClassifier().predict_proba(X)
+
+
+def test_a_fit_that_fails_changes_nothing():
+    X, y = make_shifted_groups(10, groups=(1, 2), random_state=0)
+    model = LSPClassifier(sigmas=[1.0], alphas=[0.1])
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.fit(X[:, :2], np.ones(len(y)))
+    assert vars(model) == before
+    proba = model.fit(X, y).predict_proba(X)
+    with pytest.raises(ValueError, match="sigmas must"):
+        model.set_params(sigmas=[-1.0]).fit(X[:, :2], y)
+    assert_array_equal(model.predict_proba(X), proba)

@@ -26,6 +26,7 @@ TILE = 1024  # rows at most in a tile, so that their weights stay in the first c
 EXCLUDED = 1e300  # exponent of a row without weight
 _BATCH = 4  # queries that share one reading of a class too large for the cache
 _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
+_SHARING = 8  # rows of a product that share one reading of the other matrix
 
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -421,6 +422,35 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
             z = (x[q, j] - u[b, j]) / h[steps[q, j]]
             exponent += 0.5 * z * z
         log_sum[q] = math.log(last) - exponent
+
+
+def product_by_rows(A: Any, B: Any) -> Any:
+    """The matrix product A B in which a row of A has the same bits whatever other rows there are.
+
+    BLAS chooses its loops, and with them how sums are rounded, by the number of rows.
+    """
+    out = np.empty((A.shape[0], B.shape[1]))
+    _multiply_rows(np.ascontiguousarray(A), np.ascontiguousarray(B), out)
+    return out
+
+
+@njit(**_OUTER, fastmath={"contract"})
+def _multiply_rows(A, B, out):
+    """Write the product to `out`; no "reassoc", so that every row is summed in the order written here."""
+    for first in range(0, A.shape[0], _SHARING):
+        last = min(first + _SHARING, A.shape[0])
+        for i in range(first, last):
+            for k in range(B.shape[1]):
+                out[i, k] = 0.0
+        for j in range(0, A.shape[1] - 3, 4):  # four terms share the reading and writing of the sums
+            for i in range(first, last):
+                a0, a1, a2, a3 = A[i, j], A[i, j + 1], A[i, j + 2], A[i, j + 3]
+                for k in range(B.shape[1]):
+                    out[i, k] += a0 * B[j, k] + a1 * B[j + 1, k] + a2 * B[j + 2, k] + a3 * B[j + 3, k]
+        for j in range(A.shape[1] - A.shape[1] % 4, A.shape[1]):
+            for i in range(first, last):
+                for k in range(B.shape[1]):
+                    out[i, k] += A[i, j] * B[j, k]
 
 
 @njit(**_INNER, fastmath={"nnan", "nsz"})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from corral._core import kernels
 from corral._core.copies import effective_number
 from corral._core.settings import Floats, Integers, ScaleKind
 
@@ -45,7 +46,10 @@ class Scale:
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
             scaled /= self.half_width
         np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
-        return scaled if self.mixing is None else scaled @ self.mixing
+        if self.mixing is None:
+            return scaled
+        mixed: Floats = kernels.product_by_rows(scaled, self.mixing)
+        return mixed
 
     def restore(self, scaled: Floats) -> Floats:
         """Bring rows back into raw units (neither from ranks, which do not determine them, nor unmixed)."""

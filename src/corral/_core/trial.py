@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from corral._core.copies import effective_number
@@ -275,7 +276,7 @@ class Trial:
             best, k = divmod(int(np.argmin(objectives)), _TEMPERATURES.size)
             hits[inside] = candidates[best].hits[k, inside]
             losses[inside] = candidates[best].losses[k, inside]
-        return float(hits @ self.weights), float(losses @ self.weights)
+        return self._share(hits), float(losses @ self.weights)
 
     def table(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Tabulate candidates, each at its best temperature, as `cv_results_`."""
@@ -287,7 +288,7 @@ class Trial:
             "params": params,
             **{f"param_{name}": values for name, values in columns.items()},
             "log_loss": np.array([c.losses[c.best] @ self.weights for c in candidates]),
-            "accuracy": np.array([c.hits[c.best] @ self.weights for c in candidates]),
+            "accuracy": np.array([self._share(c.hits[c.best]) for c in candidates]),
             "temperature": _TEMPERATURES[[candidate.best for candidate in candidates]],
             "rank": np.argsort(np.argsort(objective, kind="stable"), kind="stable") + 1,
         }
@@ -299,6 +300,10 @@ class Trial:
         right = log_proba[np.arange(self.points.size), self.codes]
         # Without weight where the prior forbids the class.
         return -np.where(self.weights > 0.0, right, 0.0), log_proba.argmax(axis=1) == self.codes
+
+    def _share(self, hits: NDArray[Any]) -> float:
+        """Weighted share of the points that were hit, at most 1: the weights sum to it but for rounding."""
+        return min(float(hits @ self.weights), 1.0)
 
     def _penalty(self, temperature: Any) -> Any:
         """Minus the logarithm of a standard normal prior of log T, per point."""

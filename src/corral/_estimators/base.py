@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -28,6 +28,7 @@ from corral._estimators.validation import (
     check_one_row,
     check_sample_weight,
     feature_names,
+    unchanged_by_errors,
 )
 
 
@@ -39,35 +40,41 @@ class CopiedRowsWarning(UserWarning):
     """More than one training row in a hundred is a copy of another."""
 
 
-@contextmanager
-def unchanged_by_errors(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
+_LOOKED_PAST = ("corral", "joblib", "sklearn")
 
 
-def warn_of_empty_selections(model: ClassModel) -> None:
-    """Warn, three calls above, of classes without relevant variables where such were asked for."""
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user, however deep in the package it is noticed."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_empty_selections(model: ClassModel, advice: str) -> None:
+    """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
     without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)]
     if without.size and (settings.features == "selected" or settings.rule == "shadow"):
-        warnings.warn(
+        warn_user(
             f"no variable was found to describe the classes {without.tolist()} by rule={settings.rule!r} in "
-            f"scale={settings.scale!r}; where bandwidths hardly shrink, try scale='range' or 'rank'.",
+            f"scale={settings.scale!r}{advice}.",
             EmptySelectionWarning,
-            stacklevel=4,
         )
 
 
+def advice_on_units(model: ClassModel, units: Sequence[str]) -> str:
+    """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
+    used = "range" if model.settings.scale == "whiten" else model.settings.scale
+    others = " or ".join(repr(kind) for kind in units if kind != used)
+    return f"; where bandwidths hardly shrink, try scale={others}" if others else ""
+
+
 def warn_of_copies(n_copies: int, n_rows: int) -> None:
-    """Warn, three calls above, where copies are too many to be an accident."""
+    """Warn where copies are too many to be an accident."""
     if n_copies > 0.01 * n_rows:
-        warnings.warn(copies_sentence(n_copies, n_rows), CopiedRowsWarning, stacklevel=4)
+        warn_user(copies_sentence(n_copies, n_rows), CopiedRowsWarning)
 
 
 def copies_sentence(n_copies: int, n_rows: int) -> str:

@@ -11,7 +11,12 @@ from sklearn.utils import check_random_state
 from corral._core.model import learn_model
 from corral._core.rows import TrainingRows
 from corral._core.settings import ModelSettings
-from corral._estimators.base import DensityClassifier, warn_of_copies, warn_of_empty_selections
+from corral._estimators.base import (
+    DensityClassifier,
+    advice_on_units,
+    warn_of_copies,
+    warn_of_empty_selections,
+)
 from corral._estimators.validation import (
     check_choice,
     check_n_jobs,
@@ -260,6 +265,6 @@ class RodeoClassifier(DensityClassifier):
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
-        warn_of_empty_selections(self.model_)
+        warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range", "rank")))
         warn_of_copies(data.n_copies, len(training.X))
         return self

@@ -24,6 +24,7 @@ from corral._estimators.validation import (
     check_one_row,
     check_rodeo,
     check_sample_weight,
+    unchanged_by_errors,
 )
 
 
@@ -148,8 +149,9 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         check_choice("scale", self.scale, ("range", "standard", None))
         check_n_jobs(self.n_jobs)
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
-        rows: Floats = validate_data(self, X, dtype=np.float64)
-        weights = check_sample_weight(sample_weight, len(rows))
+        with unchanged_by_errors(self):
+            rows: Floats = validate_data(self, X, dtype=np.float64)
+            weights = check_sample_weight(sample_weight, len(rows))
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
         rows, weights = merge_copies(rows, weights)

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
+from corral._core.kernels import product_by_rows
 from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
 from corral._core.settings import Floats, Integers
@@ -28,6 +29,7 @@ from corral._estimators.validation import (
     check_n_jobs,
     check_numbers,
     check_two_classes,
+    unchanged_by_errors,
 )
 
 # The reference implementation's widths and regularisers.
@@ -180,6 +182,10 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : LSPClassifier
         """
+        with unchanged_by_errors(self):
+            return self._learn(X, y)
+
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> Self:
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         sigmas, alphas, max_centers = self.check_parameters()
@@ -275,7 +281,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
-            of_classes: Floats = _gaussian(squares, sigma, self.n_features_in_) @ self.dual_coef_
+            functions = _gaussian(squares, sigma, self.n_features_in_)
+            of_classes: Floats = product_by_rows(functions, self.dual_coef_)
             return of_classes
 
         scaled = self.scale_.transform(queries)

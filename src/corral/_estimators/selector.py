@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,9 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._estimators.base import EmptySelectionWarning
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.validation import check_choice
+from corral._estimators.validation import check_choice, unchanged_by_errors
 
 
 class RodeoSelector(SelectorMixin, BaseEstimator):
@@ -116,16 +114,12 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         -------
         self : RodeoSelector
         """
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_choice("scale", self.scale, ("range", "standard", "rank", None))
-        fitted = RodeoClassifier(**self.get_params(deep=False)).fit(rows, labels, sample_weight)
-        without = fitted.classes_[~fitted.relevant_.any(axis=1)]
-        if without.size and self.rule != "shadow":  # of which fit has warned
-            warnings.warn(
-                f"no variable was found to describe the classes {without.tolist()} by rule={self.rule!r}.",
-                EmptySelectionWarning,
-                stacklevel=2,
-            )
+        with unchanged_by_errors(self):
+            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            check_choice("scale", self.scale, ("range", "standard", "rank", None))
+            # With selected features, so that it warns of classes without any.
+            classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
+            fitted = classifier.fit(rows, labels, sample_weight)
         self.classes_ = fitted.classes_
         self.relevant_ = fitted.relevant_
         self.bandwidths_ = fitted.bandwidths_

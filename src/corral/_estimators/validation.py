@@ -1,9 +1,13 @@
-"""What an estimator accepts: parameters, rows, weights and priors, each refused in one sentence."""
+"""What an estimator accepts: parameters, rows, weights and priors, each refused in one sentence.
+
+What is refused leaves the estimator as it was.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +17,18 @@ from sklearn.utils import check_array
 
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
+
+
+@contextmanager
+def unchanged_by_errors(estimator: object) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.relevance import MAX_POINTS
 from corral._core.settings import ModelSettings
-from corral._estimators.base import ModelPredictions, unchanged_by_errors, warn_of_empty_selections
+from corral._estimators.base import ModelPredictions, advice_on_units, warn_of_empty_selections
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.validation import check_choice, check_integer, check_priors
+from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
 from corral.dask._model import ClusterModel
 from corral.dask._reductions import compute, current_client
 from corral.dask._rows import as_collection, overview, partitions, summary
@@ -183,7 +183,7 @@ class DaskRodeoClassifier(ModelPredictions):
                 n_points=self.n_points,
                 persist=self.persist,
             )
-            warn_of_empty_selections(self.model_)
+            warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range",)))
         return self
 
     def to_local(self) -> RodeoClassifier:

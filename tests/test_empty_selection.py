@@ -1,0 +1,104 @@
+"""The warning of classes that no variable describes: the line it points at, and its advice."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from corral import (
+    EmptySelectionWarning,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoSelector,
+    estimate_sample_sizes,
+)
+from corral.dask import DaskRodeoClassifier
+from corral.datasets import make_shifted_groups
+
+X, Y = make_shifted_groups(20, groups=(4, 5), random_state=0)
+
+# No z-score is so low.
+NONE = {"cutpoint": -100.0, "beta": 0.5}
+SELECTED = {**NONE, "features": "selected"}
+SEARCH = {**NONE, "scales": ("range",), "c0s": (1.0,), "features": ("selected",), "rules": ("zscore",)}
+SIZES = {"tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
+
+CALLS = {
+    "fit": lambda: RodeoClassifier(**SELECTED).fit(X, Y),
+    "partial_fit": lambda: RodeoClassifier(**SELECTED).partial_fit(X, Y),
+    "search": lambda: RodeoClassifierCV(**SEARCH).fit(X, Y),
+    "partial search": lambda: RodeoClassifierCV(**SEARCH).partial_fit(X, Y),
+    "selector": lambda: RodeoSelector(**NONE).fit(X, Y),
+    "selector by shadows": lambda: RodeoSelector(rule="shadow", random_state=0).fit(np.ones_like(X), Y),
+    "transform": lambda: RodeoSelector(**NONE).fit_transform(X, Y),
+    "pipeline": lambda: make_pipeline(RodeoClassifier(**SELECTED)).fit(X, Y),
+    "selector in a pipeline": lambda: make_pipeline(RodeoSelector(**NONE), "passthrough").fit(X, Y),
+    "grid": lambda: GridSearchCV(RodeoClassifier(**SELECTED), {"c0": [1.0]}, cv=2).fit(X, Y),
+    "sample sizes": lambda: estimate_sample_sizes(X, Y, estimator=RodeoClassifier(**SELECTED), **SIZES),
+    "cluster": lambda: DaskRodeoClassifier(**SELECTED).fit(X, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+@pytest.mark.parametrize("name", CALLS)
+def test_points_at_the_line_of_the_user(name):
+    with pytest.warns(EmptySelectionWarning, match=r"describe the classes \[4, 5\] by rule='") as caught:
+        CALLS[name]()
+    told = [each for each in caught if issubclass(each.category, EmptySelectionWarning)]
+    place = CALLS[name].__code__
+    assert {(each.filename, each.lineno) for each in told} == {(place.co_filename, place.co_firstlineno)}
+
+
+@pytest.mark.parametrize(
+    ("scale", "advice"),
+    [
+        ("range", "scale='range'; where bandwidths hardly shrink, try scale='rank'."),
+        ("rank", "scale='rank'; where bandwidths hardly shrink, try scale='range'."),
+        ("standard", "scale='standard'; where bandwidths hardly shrink, try scale='range' or 'rank'."),
+        (None, "scale=None; where bandwidths hardly shrink, try scale='range' or 'rank'."),
+        # Whose relevant variables are those of the range.
+        ("whiten", "scale='whiten'; where bandwidths hardly shrink, try scale='rank'."),
+    ],
+)
+def test_advises_other_units(scale, advice):
+    model = RodeoClassifier(scale=scale, rule="shadow", random_state=0)
+    with pytest.warns(EmptySelectionWarning) as caught:
+        model.fit(np.ones_like(X), Y)
+    assert str(caught[0].message).endswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("scale", "advice"), [("range", "in scale='range'."), ("standard", "hardly shrink, try scale='range'.")]
+)
+def test_a_cluster_advises_no_units_that_it_refuses(scale, advice):
+    with pytest.warns(EmptySelectionWarning) as caught:
+        DaskRodeoClassifier(**SELECTED, scale=scale).fit(X, Y)
+    assert str(caught[0].message).endswith(advice)
+
+
+def test_a_search_advises_a_selector():
+    # It has no parameter "scale", and has tried the units of its choice already.
+    with pytest.warns(EmptySelectionWarning) as caught:
+        RodeoClassifierCV(**SEARCH).fit(X, Y)
+    assert str(caught[0].message).endswith("to look for variables rather than labels, use RodeoSelector.")
+
+
+def test_halves_without_variables_are_counted_not_told():
+    with pytest.warns(EmptySelectionWarning):
+        model = RodeoClassifier(rule="shadow", random_state=0).fit(np.ones_like(X), Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not model.selection_frequency(2, random_state=0).any()
+
+
+def test_a_warning_that_is_an_error_changes_nothing():
+    model = RodeoClassifier(**SELECTED)
+    before = dict(vars(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for method in ("fit", "partial_fit"):
+            with pytest.raises(EmptySelectionWarning):
+                getattr(model, method)(X, Y)
+    assert vars(model) == before

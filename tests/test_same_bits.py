@@ -1,0 +1,141 @@
+"""A row gets the same bits alone, among others, in any order of memory and on any number of threads."""
+
+import itertools
+
+import dask.array as da
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity, _kernels
+from corral._core.scale import learn_scale
+from corral.dask import DaskRodeoClassifier
+
+pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+
+N_QUERIES = 19
+
+
+def tables(d=7, n=120):
+    """Training rows, their classes and queries: correlated columns in units from 1e-2 to 1e3."""
+    rng = np.random.default_rng(d)
+    mixing = rng.normal(size=(d, d)) * np.logspace(-2.0, 3.0, d)
+    y = np.arange(n) % 3
+    X = (rng.normal(size=(n, d)) + 0.7 * y[:, np.newaxis]) @ mixing
+    return X, y, rng.normal(size=(N_QUERIES, d)) @ mixing
+
+
+def assert_rows_on_their_own(function, queries):
+    """Compare the result for a whole table with those for rows, pieces, another layout and another order."""
+    whole = function(queries)
+    for size in (1, 7):
+        parts = [function(queries[first : first + size]) for first in range(0, len(queries), size)]
+        assert_array_equal(np.concatenate(parts), whole)
+    assert_array_equal(function(np.asfortranarray(queries)), whole)
+    assert_array_equal(function(queries[::-1])[::-1], whole)
+
+
+SETTINGS = [
+    {"scale": scale, "bandwidth": bandwidth, "features": features, "update": update}
+    for scale, bandwidth, features, update in itertools.product(
+        ("range", "standard", "rank", "whiten", None),
+        ("local", "class", "initial"),
+        ("all", "selected", "separate"),
+        ("simultaneous", "sequential"),
+    )
+    if (features == "all" or scale != "whiten")
+    and (features != "separate" or bandwidth != "local")
+    and (update == "simultaneous" or bandwidth == "local")
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())))
+def test_classifier(settings):
+    X, y, queries = tables()
+    weights = 1.0 + np.arange(len(y)) % 2
+    model = RodeoClassifier(**settings, cutpoint=-0.5, temperature=2.0, lapse=0.01).fit(X, y, weights)
+    assert_rows_on_their_own(model.predict_proba, queries)
+    assert_rows_on_their_own(model.local_bandwidths, queries)
+    expected = model.log_density(queries)
+    for n_jobs in (2, 3):
+        assert_array_equal(model.set_params(n_jobs=n_jobs).log_density(queries), expected)
+
+
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_explanations(scale, bandwidth):
+    X, y, queries = tables()
+    model = RodeoClassifier(scale=scale, bandwidth=bandwidth).fit(X, y)
+
+    def numbers(rows):
+        found = model.explain(rows)
+        return np.hstack([found.evidence, found.shares, found.rows, found.probability])
+
+    assert_rows_on_their_own(numbers, queries)
+
+
+def test_search():
+    X, y, queries = tables()
+    model = RodeoClassifierCV(scales=("whiten",), c0s=(0.5, 1.0), features=("all",), random_state=0).fit(X, y)
+    assert_rows_on_their_own(model.predict_proba, queries)
+
+
+@pytest.mark.parametrize("scale", ["range", "standard", None])
+@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
+def test_density(scale, update):
+    X, _, queries = tables()
+    model = RodeoDensity(scale=scale, update=update).fit(X)
+    assert_rows_on_their_own(model.score_samples, queries)
+    assert_rows_on_their_own(model.local_bandwidths, queries)
+
+
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
+@pytest.mark.parametrize("centers", ["class", "all"])
+def test_least_squares(scale, centers):
+    X, y, queries = tables()
+    model = LSPClassifier(scale=scale, centers=centers, sigmas=[1.0], alphas=[0.1]).fit(X, y)
+    assert_rows_on_their_own(model.predict_proba, queries)
+
+
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_cluster(bandwidth):
+    X, y, queries = tables()
+    model = DaskRodeoClassifier(scale="standard", bandwidth=bandwidth, block_rows=15).fit(X, y)
+    whole = model.log_density(queries)
+    parts = [model.log_density(part) for part in np.split(queries, [1, 2, 9])]
+    assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_chunks_of_a_collection():
+    X, y, queries = tables()
+    model = RodeoClassifier(scale="whiten").fit(X, y)
+    lazy = model.predict_proba(da.from_array(queries, chunks=((1, 2, 7, 9), 3)))
+    assert_array_equal(lazy.compute(scheduler="synchronous"), model.predict_proba(queries))
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 9, 64, 131])
+def test_whitened_units(d):
+    X, y, queries = tables(d)
+    scale = learn_scale(X, None, "whiten", y)
+    assert_rows_on_their_own(scale.transform, queries)
+    standard = learn_scale(X, None, "standard").transform(queries)
+    assert_allclose(scale.transform(queries), standard @ scale.mixing, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(0, 3, 2), (1, 1, 1), (8, 4, 3), (9, 5, 1), (20, 3, 70)])
+def test_product(n, m, d):
+    rng = np.random.default_rng(n)
+    A, B = rng.normal(size=(n, m)), rng.normal(size=(m, d))
+    for left, right in ((A, B), (np.asfortranarray(A), B[:, ::-1][:, ::-1])):
+        assert_allclose(_kernels.product_by_rows(left, right), A @ B, rtol=1e-12, atol=1e-12)
+
+
+def test_accuracies_are_at_most_one():
+    # Here the weights of the points sum to 1.0000000000000007.
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1, 2], rng.integers(5, 12, size=3))
+    X = y[:, np.newaxis] + 0.01 * rng.normal(size=(len(y), 1))
+    model = RodeoClassifierCV(scales=("range",), c0s=(0.5,), features=("all",), random_state=0).fit(X, y)
+    assert model.best_score_ == pytest.approx(1.0, abs=1e-9)
+    assert model.best_score_ <= 1.0
+    assert model.cv_results_["accuracy"].max() <= 1.0
