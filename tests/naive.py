@@ -316,15 +316,17 @@ def log_densities_left_out(
     c0: float,
     cutpoint: float,
     weights: ArrayLike | None = None,
+    units: ArrayLike | None = None,
 ) -> dict[tuple[str, str], list[list[float]]]:
     """Log densities of every row in every class as the search sees them, in raw units.
 
     One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
-    left out of its class; bandwidths, relevant variables and widths are those of the rows
+    left out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those of the rows
     outside its fold (of all rows if there are none).
     """
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    units = np.arange(len(X)) if units is None else np.asarray(units)
     d = X.shape[1]
     rodeo_runs = any(kind != ("initial", "all") for kind in kinds)
     found: dict[tuple[str, str], list[list[float]]] = {kind: [[] for _ in X] for kind in kinds}
@@ -347,7 +349,7 @@ def log_densities_left_out(
                 log_density = product_log_density if features == "separate" else kernel_log_density
                 for i in np.flatnonzero(folds == fold):
                     left = m.copy()
-                    left[i] = 0.0
+                    left[units == units[i]] = 0.0
                     log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
                     found[bandwidth, features][i].append(log_p + outside)
     return found
@@ -388,39 +390,33 @@ def least_squares_outputs(
     *,
     sigma: float,
     lam: float,
-    shared: bool = False,
-    weights: ArrayLike | None = None,
     centers: ArrayLike | None = None,
-    n: float | None = None,
 ) -> np.ndarray:
     """Outputs q_y of the least-squares classifier at the queries, one column per class.
 
-    q_y(x) = sum_j v_j a_j K(x, c_j) minimises (1/n) sum_i w_i (q_y(x_i) - [y_i = y])^2 + lam sum_j v_j a_j^2,
-    whose normal equations are solved as they stand. All weights are 1 unless given: then row i stands for w_i
-    rows and, where it is a centre, for v_j = w_j centres. Centres are all rows of the class, or of all classes
-    (``shared``), or those of them whose positions are given. ``n`` is the sum of the weights unless given.
+    q_y(x) = sum_j a_j K(x, c_j) minimises (1/n) sum_i (q_y(x_i) - [y_i = y])^2 + lam sum_j a_j^2, whose normal
+    equations are solved as they stand. Centres are all rows of the class, or those whose positions are given.
     """
     X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
-    y = np.asarray(y).tolist()
-    w = [1.0] * len(X) if weights is None else _floats(weights)
-    n = math.fsum(w) if n is None else n
-    allowed = range(len(X)) if centers is None else np.asarray(centers).tolist()
+    y, n = np.asarray(y).tolist(), len(X)
+    allowed = range(n) if centers is None else np.asarray(centers).tolist()
     columns = []
     for label in sorted(set(y)):
-        basis = [j for j in allowed if shared or y[j] == label]
+        basis = [j for j in allowed if y[j] == label]
         phi = [[_gaussian(x, X[j], sigma) for j in basis] for x in X]
         H = np.zeros((len(basis), len(basis)))
         h = np.zeros(len(basis))
-        for i in range(len(X)):
+        for i in range(n):
             for a in range(len(basis)):
-                h[a] += w[i] * phi[i][a] * (y[i] == label) / n
+                h[a] += phi[i][a] * (y[i] == label) / n
                 for b in range(len(basis)):
-                    H[a, b] += w[i] * phi[i][a] * phi[i][b] / n
-        v = np.array([w[j] for j in basis])
-        # The derivative by a_j over v_j: sum_k H_jk v_k a_k + lam a_j = h_j.
-        a = np.linalg.solve(H * v + lam * np.eye(len(basis)), h) if basis else h
+                    H[a, b] += phi[i][a] * phi[i][b] / n
+        coefficients = np.linalg.solve(H + lam * np.eye(len(basis)), h) if basis else h
         columns.append(
-            [math.fsum(v[k] * a[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis)) for x in queries]
+            [
+                math.fsum(coefficients[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis))
+                for x in queries
+            ]
         )
     return np.array(columns).T
 
@@ -436,15 +432,12 @@ def least_squares_probabilities(outputs: ArrayLike) -> np.ndarray:
     return np.array(rows)
 
 
-def least_squares_score(outputs: ArrayLike, codes: ArrayLike, weights: ArrayLike | None = None) -> float:
+def least_squares_score(outputs: ArrayLike, codes: ArrayLike) -> float:
     """Share of rows whose own class, given by its column, has the largest output by more than 1e-10."""
-    codes = np.asarray(codes).tolist()
-    w = [1.0] * len(codes) if weights is None else _floats(weights)
-    right = 0.0
-    for q, code, w_i in zip(np.asarray(outputs).tolist(), codes, w, strict=True):
-        if q[code] > max(q[:code] + q[code + 1 :]) + 1e-10:
-            right += w_i
-    return right / math.fsum(w)
+    right = 0
+    for q, code in zip(np.asarray(outputs).tolist(), np.asarray(codes).tolist(), strict=True):
+        right += q[code] > max(q[:code] + q[code + 1 :]) + 1e-10
+    return right / len(codes)
 
 
 def _gaussian(x: list[float], c: list[float], sigma: float) -> float:

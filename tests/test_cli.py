@@ -639,7 +639,7 @@ def test_columns_of_parquet_that_are_numbers(frame, tmp_path):
     expected = RodeoClassifier(random_state=0).fit(
         pd.concat([frame[NAMES], numbers], axis=1), frame["species"]
     )
-    assert_array_equal(loaded._training[0], expected._training[0])
+    assert_array_equal(loaded.model_.training.X, expected.model_.training.X)
 
 
 def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):

@@ -198,7 +198,7 @@ def test_the_map_of_a_selector(data):
     selector = RodeoSelector().fit(*data)
     display = RelevanceDisplay.from_estimator(selector)
     assert_array_equal(display.zscores, selector.zscores_)
-    assert_array_equal(display.relevant, selector.masks_)
+    assert_array_equal(display.relevant, selector.relevant_)
 
 
 # Explanations
@@ -275,7 +275,7 @@ def test_the_path_ends_at_the_local_bandwidths(data, X_test, name, update):
             path = model.bandwidth_path(X_all[i : i + 1], label)
             assert isinstance(path, RodeoPath)
             assert_array_equal(path.bandwidths[-1], h[i, a])
-            assert_array_equal(path.bandwidths[0], model._densities[a].rows.h[0])
+            assert_array_equal(path.bandwidths[0], model.model_.densities[a].grid[0])
             used = (
                 model.relevant_[a]
                 if name == "selected" and model.relevant_[a].any()

@@ -68,7 +68,7 @@ def brute_force(rows, weights, x, h):
 
 def expected_explanation(fitted, X, y, weights, queries, rivals=None):
     """Labels, rivals, evidence and shares (by training row) from the public results of a classifier."""
-    scaled, x = fitted._scale.transform(X), fitted._scale.transform(queries)
+    scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
     ranges = np.ptp(scaled, axis=0)
     joint = fitted.predict_joint_log_proba(queries)
     h = fitted.local_bandwidths(queries)
@@ -377,7 +377,7 @@ def separate(request):
 def test_separate_evidence_is_the_ratio_of_one_dimensional_densities(separate):
     fitted, X, y, weights, queries = separate
     explanation = fitted.explain(queries)
-    scaled, x = fitted._scale.transform(X), fitted._scale.transform(queries)
+    scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
     for i, (a, b) in enumerate(zip(explanation.label, explanation.rival, strict=True)):
         for j in range(X.shape[1]):
             of_label, of_rival = (
@@ -418,7 +418,7 @@ def test_separate_shares_are_means_over_the_variables(separate):
     fitted, X, y, weights, queries = separate
     explanation = fitted.explain(queries, n_rows=len(y))
     assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
-    scaled, x = fitted._scale.transform(X), fitted._scale.transform(queries)
+    scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
     for i, label in enumerate(explanation.label):
         rows = np.flatnonzero(y == label)
         h = fitted.bandwidths_[label]

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from corral import LSPClassifier
-from corral._estimators.lspc import _LeastSquares, _tabulate
+from corral._estimators.lspc import _tabulate
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
@@ -38,54 +38,22 @@ def queries():
     return X[:, :4]
 
 
-def counts_and_copies(X, y, seed=0):
-    """Weights 0 to 3, and the rows repeated as often."""
-    counts = np.random.default_rng(seed).integers(0, 4, len(y))
-    return counts, X.repeat(counts, axis=0), y.repeat(counts)
-
-
-def problem(X, y, *, counts=None, shared=False, max_centers=99):
-    """What `fit` computes with, with the first rows of each class as centres."""
-    codes = np.searchsorted(np.unique(y), y)
-    chosen = [np.flatnonzero(codes == a)[:max_centers] for a in range(codes.max() + 1)]
-    counts = np.ones(len(y)) if counts is None else np.asarray(counts, dtype=float)
-    return _LeastSquares.arrange(X, codes, counts, chosen, shared=shared), np.concatenate(chosen)
-
-
 # Coefficients and probabilities
 
 
-@pytest.mark.parametrize("centers", ["class", "all"])
 @pytest.mark.parametrize(
     ("sigma", "alpha"), [(0.05, 0.01), (0.1, 0.1), (0.5, 1.0), (2.0, 0.01), (10.0, 1e-4)]
 )
-def test_agrees_with_the_normal_equations(data, queries, centers, sigma, alpha):
+def test_agrees_with_the_normal_equations(data, queries, sigma, alpha):
     X, y = data
-    model = LSPClassifier(sigmas=[sigma], alphas=[alpha], centers=centers).fit(X, y)
-    outputs = naive.least_squares_outputs(X, y, queries, sigma=sigma, lam=alpha, shared=centers == "all")
+    model = LSPClassifier(sigmas=[sigma], alphas=[alpha]).fit(X, y)
+    outputs = naive.least_squares_outputs(X, y, queries, sigma=sigma, lam=alpha)
     proba = naive.least_squares_probabilities(outputs)
     assert_allclose(model.predict_proba(queries), proba, rtol=0, atol=1e-8)
     assert_array_equal(model.predict(queries), model.classes_[outputs.argmax(axis=1)])
     distances = ((queries[:, np.newaxis] - model.centers_) ** 2).sum(axis=2)
     kernel = np.exp(-distances / (2 * sigma**2 * 4))
     assert_allclose(kernel @ model.dual_coef_, outputs, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("centers", ["class", "all"])
-def test_weights_are_copies_in_the_normal_equations(data, queries, centers):
-    X, y = data
-    counts, X_copies, y_copies = counts_and_copies(X, y)
-    model = LSPClassifier(sigmas=[0.2], alphas=[0.03], centers=centers).fit(X, y, sample_weight=counts)
-    settings = {"sigma": 0.2, "lam": 0.03, "shared": centers == "all"}
-    outputs = naive.least_squares_outputs(X_copies, y_copies, queries, **settings)
-    expected = naive.least_squares_probabilities(outputs)
-    assert_allclose(model.predict_proba(queries), expected, rtol=0, atol=1e-8)
-    fractions = np.random.default_rng(1).uniform(0.1, 3, len(y))
-    model.fit(X, y, sample_weight=fractions)
-    outputs = naive.least_squares_outputs(X, y, queries, weights=fractions, **settings)
-    expected = naive.least_squares_probabilities(outputs)
-    assert_allclose(model.predict_proba(queries), expected, rtol=0, atol=1e-8)
-    assert_allclose(model.class_count_, [fractions[y == label].sum() for label in (1, 2, 4)])
 
 
 def test_centres_of_a_large_class_are_drawn(data, queries):
@@ -103,14 +71,10 @@ def test_centres_of_a_large_class_are_drawn(data, queries):
     assert not np.array_equal(other.centers_, model.centers_)
 
 
-def test_all_rows_are_centres_of_every_class(data):
+def test_rows_are_centres_of_their_own_class(data):
     X, y = data
-    of_class = LSPClassifier(**SMALL).fit(X, y)
-    of_all = LSPClassifier(**SMALL, centers="all").fit(X, y)
-    assert of_class.dual_coef_.shape == of_all.dual_coef_.shape == (36, 3)
-    own = np.sort(y)[:, np.newaxis] == [1, 2, 4]
-    assert_array_equal(of_class.dual_coef_ != 0, own)
-    assert (of_all.dual_coef_ != 0).all()
+    model = LSPClassifier(**SMALL).fit(X, y)
+    assert_array_equal(model.dual_coef_ != 0, np.sort(y)[:, np.newaxis] == [1, 2, 4])
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "rank"])
@@ -128,65 +92,17 @@ def test_scales(data, queries, scale):
 # Selection
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("max_centers", [99, 4])
-@pytest.mark.parametrize(("sigma", "alpha"), [(0.1, 0.01), (0.3, 0.1), (1.0, 1e-3)])
-def test_leaving_a_row_out_is_a_refit_without_it(data, shared, max_centers, sigma, alpha):
-    X, y = data[0][:24], data[1][:24]
-    fast, centers = problem(X, y, shared=shared, max_centers=max_centers)
-    parts = [fast._left_out(basis, sigma, np.array([alpha, 1.0])) for basis in fast.bases]
-    outputs = np.concatenate(parts, axis=2)
-    assert outputs.shape == (24, 2, 3)
-    expected = []
-    for i in range(len(y)):
-        left = np.delete(np.arange(len(y)), i)
-        used = [np.flatnonzero(left == c)[0] for c in centers if c != i]
-        refit = naive.least_squares_outputs(
-            X[left], y[left], X[[i]], sigma=sigma, lam=alpha, shared=shared, centers=used, n=len(y)
-        )
-        expected.append(refit[0])
-    assert_allclose(outputs[:, 0], expected, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_leaving_out_one_copy_of_a_weighted_row(data, shared):
-    X, y = data[0][:20], data[1][:20]
-    counts = np.random.default_rng(2).choice([0.3, 1.0, 2.0, 2.5], len(y))
-    fast, _ = problem(X, y, counts=counts, shared=shared)
-    outputs = np.concatenate([fast._left_out(b, 0.3, np.array([0.05])) for b in fast.bases], axis=2)[:, 0]
-    expected = []
-    for i in range(len(y)):
-        fewer = counts.copy()
-        fewer[i] -= min(1.0, counts[i])
-        refit = naive.least_squares_outputs(
-            X, y, X[[i]], sigma=0.3, lam=0.05, shared=shared, weights=fewer, n=counts.sum()
-        )
-        expected.append(refit[0])
-    assert_allclose(outputs, expected, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_folds_are_refits(data, shared):
+def test_folds_are_refits(data):
     X, y = data
-    weights = np.random.default_rng(3).integers(1, 4, len(y))
     # Most rows train in the first splitter, few in the second: two ways to the same sums.
     for splitter in (KFold(3), ShuffleSplit(2, train_size=0.3, random_state=0)):
-        model = LSPClassifier(**SMALL, cv=splitter, centers="all" if shared else "class")
-        results = model.fit(X, y, sample_weight=weights).cv_results_
+        results = LSPClassifier(**SMALL, cv=splitter).fit(X, y).cv_results_
         for k, (train, test) in enumerate(splitter.split(X)):
             for c, params in enumerate(results["params"]):
                 outputs = naive.least_squares_outputs(
-                    X[train],
-                    y[train],
-                    X[test],
-                    sigma=params["sigma"],
-                    lam=params["alpha"],
-                    shared=shared,
-                    weights=weights[train],
+                    X[train], y[train], X[test], sigma=params["sigma"], lam=params["alpha"]
                 )
-                expected = naive.least_squares_score(
-                    outputs, np.searchsorted([1, 2, 4], y[test]), weights[test]
-                )
+                expected = naive.least_squares_score(outputs, np.searchsorted([1, 2, 4], y[test]))
                 assert results[f"split{k}_test_score"][c] == pytest.approx(expected, abs=1e-12)
 
 
@@ -216,13 +132,6 @@ def test_the_order_of_folds_breaks_no_tie():
     assert_array_equal(results["rank_test_score"], [1, 1])
 
 
-def test_leave_one_out_is_one_split(data):
-    X, y = data
-    results = LSPClassifier(**SMALL, cv="loo").fit(X, y).cv_results_
-    assert_array_equal(results["mean_test_score"], results["split0_test_score"])
-    assert not results["std_test_score"].any()
-
-
 def test_nothing_to_choose(data):
     X, y = data
     model = LSPClassifier(**SMALL).fit(X, y)
@@ -237,68 +146,36 @@ def test_nothing_to_choose(data):
 def test_widths_that_reach_no_row_are_not_chosen():
     # Far from everything else, a row's outputs are rounding errors, which must not pass for an answer.
     X, y = make_ten_groups(20, random_state=0)
-    for cv in (5, "loo"):
-        model = LSPClassifier(sigmas=[0.01, 0.3], alphas=[0.01, 0.1], cv=cv).fit(X, y)
-        assert_array_equal(model.cv_results_["mean_test_score"][:2], 0)
-        assert model.best_params_["sigma"] == 0.3
+    model = LSPClassifier(sigmas=[0.01, 0.3], alphas=[0.01, 0.1]).fit(X, y)
+    assert_array_equal(model.cv_results_["mean_test_score"][:2], 0)
+    assert model.best_params_["sigma"] == 0.3
 
 
-@pytest.mark.parametrize("cv", [3, 5, StratifiedKFold(3, shuffle=True, random_state=0), "loo"])
-def test_zero_weight_is_removal(data, queries, cv):
+def test_splits_are_those_of_scikit_learn(data):
     X, y = data
-    weights = np.random.default_rng(4).integers(0, 2, len(y))
-    weighted = LSPClassifier(**SMALL, cv=cv).fit(X, y, sample_weight=weights)
-    removed = LSPClassifier(**SMALL, cv=cv).fit(X[weights > 0], y[weights > 0])
-    assert_array_equal(weighted.predict_proba(queries), removed.predict_proba(queries))
-    assert_array_equal(weighted.cv_results_["mean_test_score"], removed.cv_results_["mean_test_score"])
+    folds = LSPClassifier(**SMALL, cv=3).fit(X, y)
+    for cv in (StratifiedKFold(3), list(StratifiedKFold(3).split(X, y))):
+        given = LSPClassifier(**SMALL, cv=cv).fit(X, y)
+        assert_array_equal(given.cv_results_["mean_test_score"], folds.cv_results_["mean_test_score"])
 
 
-def test_given_splits_number_all_rows(data, queries):
-    X, y = data
-    weights = np.where(np.arange(len(y)) % 3 == 0, 0, 1)
-    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
-    weighted = LSPClassifier(**SMALL, cv=splits).fit(X, y, sample_weight=weights)
-    kept = np.flatnonzero(weights)
-    renumbered = [
-        tuple(np.flatnonzero(np.isin(kept, part)) for part in (train, test)) for train, test in splits
-    ]
-    removed = LSPClassifier(**SMALL, cv=iter(renumbered)).fit(X[kept], y[kept])
-    assert_array_equal(weighted.cv_results_["mean_test_score"], removed.cv_results_["mean_test_score"])
-    assert_array_equal(weighted.predict_proba(queries), removed.predict_proba(queries))
-
-
-def test_leave_one_out_takes_weights_for_copies(data, queries):
-    X, y = data
-    counts, X_copies, y_copies = counts_and_copies(X, y, seed=5)
-    for centers in ("class", "all"):
-        weighted = LSPClassifier(**SMALL, cv="loo", centers=centers).fit(X, y, sample_weight=counts)
-        copied = LSPClassifier(**SMALL, cv="loo", centers=centers).fit(X_copies, y_copies)
-        assert_allclose(
-            weighted.cv_results_["mean_test_score"], copied.cv_results_["mean_test_score"], rtol=1e-12
-        )
-        assert_allclose(weighted.predict_proba(queries), copied.predict_proba(queries), atol=1e-9)
-
-
-@pytest.mark.parametrize("cv", [3, "loo"])
-def test_threads_change_no_bit(cv):
+def test_threads_change_no_bit():
     X, y = make_shifted_groups(100, random_state=0)
-    one = LSPClassifier(cv=cv).fit(X, y)
-    two = LSPClassifier(cv=cv, n_jobs=2).fit(X, y)
+    one = LSPClassifier().fit(X, y)
+    two = LSPClassifier(n_jobs=2).fit(X, y)
     assert_array_equal(two.dual_coef_, one.dual_coef_)
     for column in ("mean_test_score", "std_test_score", "param_sigma"):
         assert_array_equal(two.cv_results_[column], one.cv_results_[column])
 
 
-@pytest.mark.parametrize("cv", [4, "loo"])
-@pytest.mark.parametrize("centers", ["class", "all"])
-def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch, cv, centers):
+def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch):
     decomposed = []
     eigh = np.linalg.eigh
     monkeypatch.setattr(np.linalg, "eigh", lambda matrix: decomposed.append(matrix) or eigh(matrix))
 
     def cost(alphas):
         decomposed.clear()
-        LSPClassifier(sigmas=SIGMAS, alphas=alphas, cv=cv, centers=centers).fit(*data)
+        LSPClassifier(sigmas=SIGMAS, alphas=alphas, cv=4).fit(*data)
         return len(decomposed)
 
     assert cost([0.1]) == cost(ALPHAS) > 0
@@ -361,31 +238,26 @@ def numbers(low=-1e300, high=1e300):  # scikit-learn's own check adds them up, w
     st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=4, max_size=12),
     st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=1, max_size=4),
     st.sampled_from([None, "standard", "range", "rank"]),
-    st.sampled_from(["class", "all"]),
-    st.sampled_from(["loo", KFold(2)]),
-    st.lists(numbers(1e-300).map(abs), min_size=12, max_size=12),
     st.sampled_from([1e-10, 1.0, 1e10]),
 )
-@example([[0.0, 0.0]] * 4, [[0.0, 0.0]], None, "class", "loo", [1.0] * 12, 1e-10)
-def test_no_finite_input_gives_nan(rows, queries, scale, centers, cv, weights, extreme):
+@example([[0.0, 0.0]] * 4, [[0.0, 0.0]], None, 1e-10)
+def test_no_finite_input_gives_nan(rows, queries, scale, extreme):
     y = np.arange(len(rows)) % 2
-    weights = np.maximum(weights[: len(rows)], 1e-300)
-    model = LSPClassifier(sigmas=[extreme, 0.5], alphas=[extreme, 0.1], scale=scale, centers=centers, cv=cv)
-    for sample_weight in (None, weights):
-        proba = model.fit(rows, y, sample_weight).predict_proba([*queries, *rows])
-        assert np.isfinite(proba).all()
-        assert (proba >= 0).all()
-        assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-        assert_array_equal(model.predict([*queries, *rows]), proba.argmax(axis=1))
-        assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+    model = LSPClassifier(sigmas=[extreme, 0.5], alphas=[extreme, 0.1], scale=scale, cv=KFold(2))
+    proba = model.fit(rows, y).predict_proba([*queries, *rows])
+    assert np.isfinite(proba).all()
+    assert (proba >= 0).all()
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    assert_array_equal(model.predict([*queries, *rows]), proba.argmax(axis=1))
+    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 1000), st.sampled_from(["loo", 3]), st.sampled_from(["class", "all"]))
-def test_labels_are_only_names(seed, cv, centers):
+@given(st.integers(0, 1000))
+def test_labels_are_only_names(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(18, 2)), np.arange(18) % 3
-    model = LSPClassifier(**SMALL, cv=cv, centers=centers)
+    model = LSPClassifier(**SMALL, cv=3)
     numbered = model.fit(X, y).predict_proba(X)
     names = np.array(["c", "a", "b"])[y]  # in another order
     assert_allclose(model.fit(X, names).predict_proba(X)[:, [2, 0, 1]], numbered, atol=1e-9)
@@ -453,11 +325,10 @@ def test_pickle_keeps_every_bit(data):
         ({"sigmas": [[0.1]]}, r"sigmas must be a list of numbers, got \[\[0.1\]\]"),
         ({"sigmas": 0.1}, "sigmas must be a list of numbers, got 0.1"),
         ({"alphas": [-1.0]}, "alphas must be a number between .*, got -1.0"),
-        ({"centers": "kmeans"}, "centers must be one of 'class', 'all', got 'kmeans'"),
         ({"max_centers": 0}, "max_centers must be a positive integer, got 0"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0, got 0"),
         ({"scale": "unit"}, "scale must be one of"),
-        ({"cv": "10-fold"}, "cv must be one of 'loo', got '10-fold'"),
+        ({"cv": "10-fold"}, "Expected `cv` as an integer"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": 2.5}, "Expected `cv` as an integer"),
         ({"cv": [([0, 1], [])]}, "cv must leave rows to train and to test, but its split 0 does not"),
@@ -473,10 +344,6 @@ def test_bad_rows(data):
     X, y = data
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         LSPClassifier().fit(X, np.ones(len(y), dtype=int))
-    with pytest.raises(ValueError, match="at least two classes"):
-        LSPClassifier().fit(X, y, sample_weight=y == 1)
-    with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        LSPClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="Unknown label type"):
         LSPClassifier().fit(X, X[:, 0])
     with pytest.raises(ValueError, match="contains NaN"):

@@ -171,8 +171,8 @@ def test_selector_comes_back_whole(data, path):
     "estimator",
     [
         LSPClassifier(alphas=(0.1,), cv=3),
-        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv="loo"),
-        LSPClassifier(scale="standard", centers="all", sigmas=(1.0,), alphas=(0.1,)),
+        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv=3),
+        LSPClassifier(scale="standard", sigmas=(1.0,), alphas=(0.1,)),
         LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
     ],
     ids=repr,

@@ -14,8 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import naive
-from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, _search
+from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV
+from corral._core import trial as trials_module
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
+from corral._core.trial import Trial
+from corral._estimators import search as _search
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
@@ -56,10 +60,10 @@ def fitted(data):
 def fit_on_trial(model, *args, method="fit", **kwargs):
     """Fit; return the model and the trial that its candidates went through."""
     trials = []
-    prepare = _search.Trial.prepare
+    prepare = Trial.prepare
     with pytest.MonkeyPatch.context() as patch:
         keep = staticmethod(lambda *given: trials.append(prepare(*given)) or trials[-1])
-        patch.setattr(_search.Trial, "prepare", keep)
+        patch.setattr(Trial, "prepare", keep)
         getattr(model, method)(*args, **kwargs)
     (trial,) = trials
     return model, trial
@@ -153,11 +157,13 @@ def test_candidates_agree_with_the_plain_loops(problem, c0, seed):
         scales=(None,), c0s=(c0,), rules=("zscore",), cutpoint=-0.5, priors=priors, random_state=seed
     )
     model, trial = fit_on_trial(model, X, y, method="partial_fit", classes=labels, sample_weight=weights)
-    m = np.ones(y.size) if weights is None else weights
     prior = expected_prior(priors, y, weights, labels)
-    lapse = 1.0 / (m.sum() + 2.0)
+    # Copies are merged; tests/test_copies.py is about that.
+    X, y, weights, units = trial.data.X, trial.data.codes, trial.data.weights, trial.data.units
+    m = np.ones(y.size) if weights is None else weights
+    lapse = 1.0 / (naive.effective_number(X, weights) + 2.0)
     tables = naive.log_densities_left_out(
-        X, y, labels, trial.folds, KINDS, c0=c0, cutpoint=-0.5, weights=weights
+        X, y, labels, trial.folds, KINDS, c0=c0, cutpoint=-0.5, weights=weights, units=units
     )
     found = pd.DataFrame(model.cv_results_)
     # Where nothing is selected anywhere, "selected" would repeat "all".
@@ -282,32 +288,34 @@ def test_probabilities_are_calibrated_where_variables_repeat():
 @given(problem=problems(), seed=st.integers(0, 2**32 - 1))
 def test_folds_keep_copies_together(problem, seed):
     X, y, weights, labels, priors = problem
-    data = _search.LabelledRows.sort(X, y, weights, labels)
+    data = LabelledRows.sort(TrainingRows(X, y, weights), labels)
     prior = expected_prior(priors, y, weights, labels)
-    trial = _search.Trial.prepare(data, np.arange(y.size), prior, 0.1, np.random.RandomState(seed))
+    y, weights = data.codes, data.weights
+    trial = Trial.prepare(data, np.arange(y.size), prior, 0.1, np.random.RandomState(seed))
     assert set(trial.folds.tolist()) <= set(range(5))
+    for unit in data.units:
+        assert np.ptp(trial.folds[data.units == unit]) == 0
     for a in labels:
-        of_class = {}
-        for row, fold in zip(X[y == a].tolist(), trial.folds[y == a], strict=True):
-            assert of_class.setdefault(tuple(row), fold) == fold
-        sizes = np.bincount(list(of_class.values()), minlength=5)
-        assert sizes.max() - sizes.min() <= 1
+        alone = (y == a) & np.isin(data.units, data.units[y != a], invert=True)
+        sizes = np.bincount(trial.folds[alone], minlength=5)
+        assert sizes.max() - sizes.min() <= 1 + np.sum((y == a) & ~alone)
     seen = np.bincount(y, trial.weights, labels.size)
     with_rows = np.bincount(y, minlength=labels.size) > 0
     assert_allclose(seen, np.where(with_rows, prior, 0.0) / prior[with_rows].sum(), atol=1e-12)
-    assert trial.count == (y.size if weights is None else weights.sum())
+    assert_allclose(trial.count, naive.effective_number(data.X, weights), rtol=1e-12)
 
 
 def test_rows_of_a_fold_do_not_choose_what_speaks_for_them(data):
     X, y = data
     _, trial = fit_on_trial(RodeoClassifierCV(**QUICK), X, y)
-    for fold, part in enumerate(trial.parts()):
-        assert_array_equal(part.numbers, np.flatnonzero(trial.folds != fold))
+    for fold, units in enumerate(trial.arrange(None)):
+        for a, rows in enumerate(units.others):
+            assert_array_equal(rows.all(), X[(trial.folds != fold) & (trial.data.codes == a)])
     assert np.bincount(trial.folds).min() >= 6  # twelve rows of each class in five parts
 
 
 @pytest.mark.parametrize("priors", ["uniform", "empirical"])
-def test_weight_k_is_k_copies_and_zero_removal(data, priors):
+def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data, priors):
     X, y = data
     weights = np.random.RandomState(1).randint(0, 4, y.size)
     copies = np.repeat(np.arange(y.size), weights)
@@ -320,7 +328,8 @@ def test_weight_k_is_k_copies_and_zero_removal(data, priors):
         assert_allclose(getattr(weighted, name), getattr(copied, name), rtol=1e-9)
     assert_allclose(weighted.temperature_, copied.temperature_, rtol=1e-4)  # as far as it is searched for
     assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), rtol=1e-4, atol=1e-6)
-    assert weighted.best_estimator_.lapse == copied.best_estimator_.lapse == 1.0 / (weights.sum() + 2.0)
+    assert weighted.best_estimator_.lapse == copied.best_estimator_.lapse
+    assert_allclose(copied.best_estimator_.lapse, 1.0 / (naive.effective_number(X, weights) + 2.0))
 
 
 # What is chosen
@@ -860,7 +869,7 @@ def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatc
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_search, "leave_one_out_densities", interrupt)
+    monkeypatch.setattr(trials_module, "leave_one_out_densities", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y)
     with pytest.raises(KeyboardInterrupt):

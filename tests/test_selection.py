@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 import naive
-from corral import EmptySelectionWarning, RodeoClassifier, _rodeo
+from corral import EmptySelectionWarning, RodeoClassifier
+from corral._core import relevance
 from corral.datasets import (
     load_anuran,
     load_waveform,
@@ -199,20 +200,20 @@ def test_bandwidths_of_a_large_class_come_from_a_seeded_subsample(monkeypatch):
     other = bandwidths(1)
     assert (first[0] != other[0]).all()
     assert_array_equal(first[1], other[1])  # every row of a class of 1000, as documented: nothing to draw
-    monkeypatch.setattr(_rodeo, "MAX_POINTS", 2000)
+    monkeypatch.setattr(relevance, "MAX_POINTS", 2000)
     # One of 1001 rows is left out, so a mean is off by a thousandth of what a bandwidth may be off.
     assert_allclose(first[0], bandwidths(0)[0], rtol=0.002)
 
 
 def test_each_shadow_is_compared_at_200_rows_at_most(monkeypatch):
     sizes = []
-    original = _rodeo.leave_one_out_bandwidths
+    original = relevance.leave_one_out_bandwidths
 
-    def count(classes, points, **options):
+    def count(classes, points, *options):
         sizes.append([at.size for at in points])
-        return original(classes, points, **options)
+        return original(classes, points, *options)
 
-    monkeypatch.setattr(_rodeo, "leave_one_out_bandwidths", count)
+    monkeypatch.setattr(relevance, "leave_one_out_bandwidths", count)
     X, y = noise(0, n=250, d=2)
     fit_quietly(RodeoClassifier(rule="shadow", random_state=0), X[:400], y[:400])
     assert sizes == [[250, 150]] + [[200, 150]] * 5

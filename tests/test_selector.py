@@ -41,13 +41,13 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.parametrize("rule", ["zscore", "shadow"])
 @pytest.mark.parametrize("scale", ["range", "rank"])
-def test_masks_are_those_of_the_classifier(shifted, rule, scale):
+def test_relevant_are_those_of_the_classifier(shifted, rule, scale):
     X, y = shifted
     parameters = {"rule": rule, "scale": scale, "random_state": 0, "cutpoint": -0.9, "beta": 0.8, "c0": 1.2}
     selector = RodeoSelector(**parameters).fit(X, y)
     classifier = RodeoClassifier(**parameters).fit(X, y)
-    assert selector.masks_.shape == (5, 10)
-    assert_array_equal(selector.masks_, classifier.relevant_)
+    assert selector.relevant_.shape == (5, 10)
+    assert_array_equal(selector.relevant_, classifier.relevant_)
     assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
     assert_array_equal(selector.zscores_, classifier.zscores_)
     assert_array_equal(selector.classes_, [1, 2, 3, 4, 5])
@@ -71,16 +71,16 @@ def test_parameters_reach_the_classifier(parameters):
     parameters = {"cutpoint": -0.5, **parameters}
     selector, classifier = RodeoSelector(**parameters), RodeoClassifier(**parameters)
     assert_array_equal(selector.fit(X, y).bandwidths_, classifier.fit(X, y).bandwidths_)
-    assert_array_equal(selector.masks_, classifier.relevant_)
+    assert_array_equal(selector.relevant_, classifier.relevant_)
 
 
 def test_the_union_of_all_classes_is_kept():
     # In ten groups no class has all of the 15 variables, and no variable belongs to all classes.
     X, y = make_ten_groups(100, random_state=0)
     selector = RodeoSelector().fit(X, y)
-    assert_array_equal(selector.get_support(), selector.masks_.any(axis=0))
+    assert_array_equal(selector.get_support(), selector.relevant_.any(axis=0))
     assert_array_equal(selector.get_support(indices=True), np.arange(15))
-    assert selector.masks_.sum(axis=1).max() < 15
+    assert selector.relevant_.sum(axis=1).max() < 15
     assert_array_equal(selector.transform(X), X[:, :15])
     restored = selector.inverse_transform(X[:3, :15])
     assert_array_equal(restored, np.hstack([X[:3, :15], np.zeros((3, 15))]))
@@ -143,10 +143,10 @@ def test_weight_k_is_k_copies(shifted):
     weights = np.random.RandomState(0).randint(0, 4, len(y))
     selector = RodeoSelector(cutpoint=-0.5)
     weighted = selector.fit(X, y, sample_weight=weights)
-    bandwidths, masks = weighted.bandwidths_, weighted.masks_
+    bandwidths, masks = weighted.bandwidths_, weighted.relevant_
     copied = selector.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(copied.bandwidths_, bandwidths, rtol=1e-10)
-    assert_array_equal(copied.masks_, masks)
+    assert_array_equal(copied.relevant_, masks)
     assert (selector.fit(X, y).bandwidths_ != bandwidths).all()  # or weights would not count at all
 
 
@@ -163,8 +163,8 @@ def test_labels_may_be_names(shifted):
     X, y = shifted
     names = np.array(["", "ant", "bee", "cat", "dog", "eel"])[y]
     selector = RodeoSelector(rule="shadow", random_state=0)
-    masks = selector.fit(X, y).masks_
-    assert_array_equal(selector.fit(X, names).masks_, masks)
+    masks = selector.fit(X, y).relevant_
+    assert_array_equal(selector.fit(X, names).relevant_, masks)
     assert selector.classes_.tolist() == ["ant", "bee", "cat", "dog", "eel"]
 
 

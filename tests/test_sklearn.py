@@ -42,8 +42,7 @@ RODEOS = [
 ESTIMATORS = [
     *RODEOS,
     LSPClassifier(),
-    LSPClassifier(cv="loo", scale="standard"),
-    LSPClassifier(centers="all", n_jobs=2),
+    LSPClassifier(scale="standard", n_jobs=2),
 ]
 
 
@@ -229,7 +228,7 @@ def test_parallel_config_is_followed(data, monkeypatch):
     model = RodeoClassifier().fit(X, y)
     seen = []
     monkeypatch.setattr(
-        "corral._rodeo.effective_n_jobs",
+        "corral._core.parallel.effective_n_jobs",
         lambda n_jobs: seen.append(joblib.effective_n_jobs(n_jobs)) or seen[-1],
     )
     model.predict(X)

@@ -7,7 +7,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.covariance import oas
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector, _search, estimate_sample_sizes
+from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector, estimate_sample_sizes
+from corral._core import trial
 from corral._core.scale import learn_scale
 
 
@@ -70,7 +71,7 @@ def test_search_whitens_without_the_labels_it_is_tried_on(monkeypatch):
         seen.append((kind, len(rows)))
         return learn_scale(rows, weights, kind, codes)
 
-    monkeypatch.setattr(_search, "learn_scale", recorded)
+    monkeypatch.setattr(trial, "learn_scale", recorded)
     RodeoClassifierCV(scales=("rank", "whiten"), c0s=(1.0,), features=("all",)).fit(X, y)
     assert seen == [("rank", 100)] + 5 * [("whiten", 80)]  # without each fifth in turn
 
@@ -96,8 +97,8 @@ def test_evidence_is_that_of_each_variable_given_the_others(bandwidth, far):
     def log_densities(points, label):
         """The mixture of kernels at many points, up to a constant, with the bandwidths at x."""
         a = np.flatnonzero(fitted.classes_ == label)[0]
-        rows = fitted._scale.transform(X[y == label])
-        z = fitted._scale.transform(points)
+        rows = fitted.model_.scale.transform(X[y == label])
+        z = fitted.model_.scale.transform(points)
         return logsumexp(-0.5 * (((z[:, np.newaxis] - rows) / h[a]) ** 2).sum(axis=2), axis=1)
 
     for j in range(3):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, stdtrit
 
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
-from corral._core.relevance import MAX_POINTS, SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
+from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
 from corral._core.rows import ClassRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import (
@@ -84,7 +84,7 @@ class ClassBandwidths:
         computation: Computation,
         *,
         shadows: bool,
-        n_points: int = MAX_POINTS,
+        n_points: int | None = None,
     ) -> ClassBandwidths:
         """Learn from the rows of each class; bandwidths are averaged over `n_points` of a larger one."""
         means = mean_bandwidths(rows, settings, random, computation, n_points)

@@ -49,14 +49,14 @@ def mean_bandwidths(
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
-    n_points: int = MAX_POINTS,
+    n_points: int | None = None,
 ) -> Floats:
     """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
 
-    They are averaged over `n_points` random rows of a larger class. The initial bandwidth stands in for a
+    They are averaged over `n_points` (by default MAX_POINTS) random rows of a larger class. The initial bandwidth stands in for a
     class without rows.
     """
-    points = [some_rows(rows.n_rows, n_points, random) for rows in classes]
+    points = [some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):

@@ -4,23 +4,28 @@ import math
 
 import numpy as np
 import pytest
-from corral._classes import Classes, LabelledRows
 from numpy.testing import assert_allclose, assert_array_equal
 
+from corral._core.density import ClassDensity
+from corral._core.model import ClassBandwidths
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
-
-SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
-COMPUTATION = {"update": "simultaneous", "n_jobs": 1, "verbose": 0}
+from corral._core.settings import Computation, RodeoSettings
 
 
-def learn(data, *, shadows=False, n_points=None, seed=0, scale=None):
-    return Classes.learn(
-        data,
-        learn_scale(data.X, data.weights, scale),
-        settings=SETTINGS,
+def sort(X, y, weights=None, expected=None):
+    return LabelledRows.sort(TrainingRows(X, y, weights), expected)
+
+
+def learn(data, *, shadows=False, n_points=1000, seed=0, scale=None):
+    scaled = learn_scale(data.X, data.weights, scale).transform(data.X)
+    return ClassBandwidths.learn(
+        data.arrange(scaled),
+        np.ptp(scaled, axis=0),
+        RodeoSettings(),
+        np.random.RandomState(seed),
+        Computation(n_jobs=1),
         shadows=shadows,
-        random=np.random.RandomState(seed),
-        computation=COMPUTATION,
         n_points=n_points,
     )
 
@@ -40,7 +45,7 @@ def two_classes(n=30):
 
 def test_classes_are_numbered_in_order():
     X = np.arange(5.0)[:, np.newaxis]
-    data = LabelledRows.sort(X, np.array(["c", "a", "c", "b", "a"]), None, None)
+    data = sort(X, np.array(["c", "a", "c", "b", "a"]))
     assert_array_equal(data.labels, ["a", "b", "c"])
     assert_array_equal(data.codes, [2, 0, 2, 1, 0])
     assert_array_equal(data.counts, [2, 1, 2])
@@ -51,7 +56,7 @@ def test_classes_are_numbered_in_order():
 
 def test_rows_without_weight_are_gone_but_numbers_stay():
     X, weights = np.arange(5.0)[:, np.newaxis], np.array([0.0, 2.0, 0.5, 0.0, 1.0])
-    data = LabelledRows.sort(X, np.array([7, 8, 8, 9, 7]), weights, None)
+    data = sort(X, np.array([7, 8, 8, 9, 7]), weights)
     assert_array_equal(data.X.ravel(), [1, 2, 4])
     assert_array_equal(data.numbers, [1, 2, 4])
     assert_array_equal(data.labels, [7, 8])
@@ -60,7 +65,7 @@ def test_rows_without_weight_are_gone_but_numbers_stay():
 
 
 def test_expected_classes_join_those_of_the_rows():
-    data = LabelledRows.sort(np.zeros((2, 1)), np.array([3, 1]), None, np.array([2, 3]))
+    data = sort(np.zeros((2, 1)), np.array([3, 1]), expected=np.array([2, 3]))
     assert_array_equal(data.labels, [1, 2, 3])
     assert_array_equal(data.counts, [1, 0, 1])
     assert [members.tolist() for members in data.members()] == [[1], [], [0]]
@@ -70,7 +75,7 @@ def test_expected_classes_join_those_of_the_rows():
 def test_some_of_the_rows_keep_all_classes(weighted):
     X, y = np.arange(6.0)[:, np.newaxis], np.array([0, 1, 2, 0, 1, 2])
     weights = np.array([0.0, 2.0, 3.0, 4.0, 5.0, 6.0]) if weighted else None
-    data = LabelledRows.sort(X, y, weights, None)
+    data = sort(X, y, weights)
     some = data.take(np.array([0, 2]))
     expected = [1, 3] if weighted else [0, 2]
     assert_array_equal(some.numbers, expected)
@@ -80,70 +85,64 @@ def test_some_of_the_rows_keep_all_classes(weighted):
     assert_array_equal(some.counts, [4, 2, 0] if weighted else [1, 0, 1])
 
 
-def test_one_class_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"^y must hold at least two classes, got one class: 'ox'\.$"):
-        LabelledRows.sort(np.zeros((2, 1)), np.array(["ox", "ox"]), None, None)
-
-
 # What is learnt
 
 
 def test_relevant_variables_by_either_rule():
     X, y = two_classes()
-    learnt = learn(LabelledRows.sort(X, y, None, None), shadows=True, scale="range")
+    learnt = learn(sort(X, y), shadows=True, scale="range")
     for rule in ("zscore", "shadow"):
         found = learnt.relevant(rule, -0.5)
         assert_array_equal(found[:, :2], [[True, False], [False, True]])
         assert not found[:, 3].any()  # constant
     assert_array_equal(learnt.varies, [True, True, True, False])
     assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
-    assert learn(LabelledRows.sort(X, y, None, None)).shadow_scores is None
+    assert learn(sort(X, y)).shadow_scores is None
 
 
 def test_bandwidths_are_averaged_over_some_rows():
-    data = LabelledRows.sort(*two_classes(), None, None)
+    data = sort(*two_classes())
     everywhere, few, again, other = (
-        learn(data, n_points=n_points, seed=seed) for n_points, seed in [(None, 0), (5, 0), (5, 0), (5, 1)]
+        learn(data, n_points=n_points, seed=seed) for n_points, seed in [(1000, 0), (5, 0), (5, 0), (5, 1)]
     )
-    assert_array_equal(few.bandwidths, again.bandwidths)
-    assert np.any(few.bandwidths != other.bandwidths)
-    assert np.any(few.bandwidths != everywhere.bandwidths)
-    assert_array_equal(learn(data, n_points=30, seed=1).bandwidths, everywhere.bandwidths)
+    assert_array_equal(few.means, again.means)
+    assert np.any(few.means != other.means)
+    assert np.any(few.means != everywhere.means)
+    assert_array_equal(learn(data, n_points=30, seed=1).means, everywhere.means)
 
 
-def test_a_density_for_each_kind():
+def test_a_plan_for_each_kind():
     X, y = two_classes()
-    learnt = learn(LabelledRows.sort(X, y, None, np.array(["z"])))
+    data = sort(X, y, expected=np.array(["z"]))
+    learnt = learn(data)
     relevant = np.array([[True, False, False, False], [False] * 4, [False, True, True, False]])
-    h0 = [rows.h[0] for rows in learnt.rows]
-    width = np.ptp(X[:, 2])
 
-    for a, density in enumerate(learnt.densities("initial", "all", relevant)):
-        assert_array_equal(density.fixed, np.full(4, h0[a]))
-        assert (density.outside, density.separate) == (0.0, False)
-    for a, density in enumerate(learnt.densities("class", "separate", relevant)):
-        assert_array_equal(density.fixed, learnt.bandwidths[a])
-        assert_array_equal(density.variables, np.arange(4))
-        assert (density.outside, density.separate) == (0.0, True)
-    for density in learnt.densities("local", "all", relevant):
-        assert density.fixed is None
+    for a, plan in enumerate(learnt.plans("initial", "all", relevant)):
+        assert_array_equal(plan.fixed, np.full(4, learnt.initial[a]))
+        assert (plan.outside, plan.separate) == (0.0, False)
+    for a, plan in enumerate(learnt.plans("class", "separate", relevant)):
+        assert_array_equal(plan.fixed, learnt.means[a])
+        assert_array_equal(plan.variables, np.arange(4))
+        assert (plan.outside, plan.separate) == (0.0, True)
+    for plan in learnt.plans("local", "all", relevant):
+        assert plan.fixed is None
 
-    one, none, two = learnt.densities("class", "selected", relevant)
+    one, none, two = learnt.plans("class", "selected", relevant)
     assert_array_equal(one.variables, [0])
-    assert_array_equal(one.fixed, learnt.bandwidths[0, :1])
-    assert_array_equal(one.rows.take(np.arange(30)), X[y == "a"][:, :1])
-    assert_allclose(one.outside, -math.log(np.ptp(X[:, 1])) - math.log(width), rtol=1e-12)
+    assert_array_equal(one.fixed, learnt.means[0, :1])
+    assert_allclose(one.outside, -math.log(np.ptp(X[:, 1])) - math.log(np.ptp(X[:, 2])), rtol=1e-12)
     assert_array_equal(none.variables, np.arange(4))  # without relevant variables all are kept
     assert none.outside == 0.0
     assert_array_equal(two.variables, [1, 2])
     assert_allclose(two.outside, -math.log(np.ptp(X[:, 0])), rtol=1e-12)
-    assert two.rows.n_rows == 0
+    density = ClassDensity.build(data.arrange(X)[0], np.ones(1), one)
+    assert_array_equal(density.rows.all(), X[y == "a"][:, :1])
 
 
 def test_a_class_without_rows_keeps_the_initial_bandwidth():
     X, y = two_classes()
-    learnt = learn(LabelledRows.sort(X, y, None, np.array(["z"])), shadows=True)
-    assert_allclose(learnt.bandwidths[2], 1.0 / math.log(math.log(16)), rtol=1e-15)
+    learnt = learn(sort(X, y, expected=np.array(["z"])), shadows=True)
+    assert_allclose(learnt.means[2], 1.0 / math.log(math.log(16)), rtol=1e-15)
     assert_array_equal(learnt.zscores[2], np.zeros(4))
     assert not learnt.relevant("zscore", -0.5)[2].any()
     assert not learnt.relevant("shadow", -0.5)[2].any()
