@@ -489,6 +489,10 @@ def test_explain_says_what_python_says(folder, frame):
 def test_explain_against_a_class(folder):
     arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 0, "--json", "--against")
     assert json.loads(run(*arguments, "cat").stdout)["rival"] == "cat"
+    label = json.loads(run(*arguments[:-1]).stdout)["label"]
+    assert refused(*arguments, label) == (
+        f"row 0 has the label {label!r} itself: name another class by --against, or none."
+    )
     assert "there is no class 'dog'; there are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
 
 

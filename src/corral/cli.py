@@ -389,7 +389,12 @@ def explain(
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     fitted, names = _load_classifier(model, explains=True)
     sample = read_row(table, names, row)
-    found = fitted.explain(sample, against=class_called(against, fitted.classes_), n_rows=n_rows)
+    rival = class_called(against, fitted.classes_)
+    found = fitted.explain(sample, against=rival, n_rows=n_rows)
+    if rival is not None and found.label[0] == rival:
+        raise ValueError(
+            f"row {row} has the label {against!r} itself: name another class by --against, or none."
+        )
     if plot is not None:
         _draw(found, plot)
     words = list(explanation_words(found, row))
