@@ -36,6 +36,7 @@ ORDER = (
     "_model_file",
     "_tables",
     "_rows",
+    "_novelty",
     "_evaluate",
     "dask",
     "_display",

@@ -213,11 +213,18 @@ def _nothing_relevant(described: Mapping[str, Any]) -> str:
 
 def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
     """Scores of classifiers, side by side."""
-    shown = Table("held out: " + measured_on, "accuracy ± s.e.", "log loss", "calibration error")
+    # Within 80 columns, or names would be broken.
+    shown = Table("held out: " + measured_on, "accuracy (95% interval)", "log loss", "calibration")
     for name, of_name in scores.items():
-        accuracy = f"{of_name.accuracy:.3f} ± {of_name.standard_error:.3f}"
+        accuracy = f"{of_name.accuracy:.3f} ({interval_words(of_name)})"
         shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
     return shown
+
+
+def interval_words(scores: Scores) -> str:
+    """The 95 % interval of an accuracy."""
+    low, high = scores.accuracy_interval
+    return f"{low:.3f} to {high:.3f}"
 
 
 def explanation_data(found: Explanation, row: int) -> dict[str, Any]:

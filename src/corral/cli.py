@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from corral._console import Output
+    from corral._evaluate import HeldOut
     from corral._sample_size import SampleSizes
 
 # Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
@@ -208,7 +209,7 @@ def fit(
     from sklearn.dummy import DummyClassifier
     from sklearn.naive_bayes import GaussianNB
 
-    from corral._console import Output, describe, description, score_table
+    from corral._console import Output, describe, description, interval_words, score_table
     from corral._evaluate import held_out_predictions, splitter
     from corral._model_file import save_model
     from corral._rows import Asked, training_rows
@@ -262,10 +263,7 @@ def fit(
             "model": model,
             "report": report,
         },
-        [
-            f"{name}: accuracy {own.accuracy:.3f}, standard error {own.standard_error:.3f}, "
-            f"held out {measured_on}"
-        ],
+        [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
         full,
     )
 
@@ -438,7 +436,9 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target it says how well the model does, measured on rows of the table that it was not fitted to.
+    With --target it says how well the model does, measured on the rows of the table that are equal to no
+    training row, even when rounded. If there are none, it is not known whether rows are new: all count,
+    and the page says so.
     """
     from corral._console import Output
     from corral._evaluate import unseen_predictions
@@ -458,13 +458,7 @@ def report(
     with _threads(jobs):
         if y is not None:
             held_out = unseen_predictions(fitted, X, y)
-            if held_out is None:
-                _note(
-                    "no row is known to be new to the model, so errors in the report are those of fitted "
-                    "rows; 'corral fit --report' measures on rows held out."
-                )
-            elif len(held_out.truth) < len(y):
-                _note(f"{len(held_out.truth)} of {len(y)} rows are new to the model; errors are theirs.")
+            _note_of_novelty(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):
                 sizes = _sample_sizes(X, y, tolerance, seed=seed)
@@ -632,6 +626,26 @@ def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> A
 
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(scale="standard", random_state=seed)
+
+
+def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
+    """Say which of n rows the errors in a report are of, unless all of them are new."""
+    n_new = 0 if held_out is None else len(held_out.truth)
+    if held_out is not None and n_new < n:
+        _note(
+            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; errors in the "
+            f"report are those of the other {n_new}, {held_out.claim}."
+        )
+    elif held_out is None:
+        why = (
+            f"all {n} rows may be training rows, to the digits that are written"
+            if hasattr(fitted, "_training")
+            else f"its {type(fitted).__name__} does not keep training rows as they were"
+        )
+        _note(
+            f"it is not known whether any row is new to the model, because {why}; errors in the report are "
+            "those of all rows, and 'corral fit --report' measures on rows held out."
+        )
 
 
 def _sample_sizes(

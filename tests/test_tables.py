@@ -1,0 +1,159 @@
+"""Tests of tables as they come: rounded rows, odd labels, empty columns, text that must not be obeyed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from corral import HeldOut, RodeoClassifier, save_model
+from corral._evaluate import unseen_predictions
+from corral._novelty import agreeing_rows
+from test_cli import run
+
+# Rows that lost digits
+
+
+def single(X):
+    return X.astype(np.float32).astype(np.float64)
+
+
+def as_printed(X, form):
+    return np.vectorize(lambda value: float(form % value))(X)
+
+
+LOSSES = {
+    "3 decimals": lambda X: np.round(X, 3),
+    "1 decimal": lambda X: np.round(X, 1),
+    "each column its own": lambda X: np.column_stack([np.round(X[:, j], 4 - j) for j in range(X.shape[1])]),
+    "cut off": lambda X: np.trunc(X * 1e4) / 1e4,
+    "4 digits": lambda X: as_printed(X, "%.4g"),
+    "twice": lambda X: np.round(np.round(X, 3), 2),
+    "single precision": single,
+    "single precision as text": np.vectorize(lambda value: float(str(np.float32(value)))),
+    "last bits": lambda X: np.nextafter(X, np.inf),
+    "nothing": lambda X: X,
+}
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Two classes in columns of very different size, one of them often zero."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    X = rng.normal(size=(80, 4)) + (y == "b")[:, np.newaxis]
+    return X * [1.0, 100.0, 2e5, 1.0] * [[1, 1, 1, i % 3 > 0] for i in range(80)], y
+
+
+def frame_of(X):
+    return pd.DataFrame(X, columns=["p", "q", "r", "s"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_training_rows_are_not_called_new_when_digits_are_lost(loss, measured):
+    X, y = measured
+    lost = LOSSES[loss](X)
+    fitted = RodeoClassifier(bandwidth="class").fit(frame_of(X), y)
+    assert unseen_predictions(fitted, frame_of(lost), y) is None
+    assert unseen_predictions(fitted, frame_of(lost[50:53]), y[50:53]) is None
+    fitted = RodeoClassifier(bandwidth="class").fit(frame_of(lost), y)
+    assert unseen_predictions(fitted, frame_of(X), y) is None
+
+
+@pytest.mark.parametrize("loss", sorted({*LOSSES} - {"each column its own"}))
+def test_among_new_rows_those_that_lost_digits_are_found(loss, measured):
+    X, y = measured
+    new = np.random.default_rng(1).normal(size=(30, 4)) * [1.0, 100.0, 2e5, 1.0]
+    table, truth = np.vstack([LOSSES[loss](X), new]), np.append(y, np.repeat("a", 30))
+    fitted = RodeoClassifier(bandwidth="class").fit(frame_of(X), y)
+    found = unseen_predictions(fitted, frame_of(table), truth)
+    expected = fitted.predict_proba(frame_of(new))
+    assert found == HeldOut(
+        fitted.classes_, truth[80:], expected, "equal to no training row, even when rounded"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_digits=st.integers(1, 17),
+    significant=st.booleans(),
+    exponent=st.integers(-12, 12),
+    share_of_zeros=st.sampled_from([0.0, 0.5]),
+)
+def test_any_rounding_of_a_training_row_agrees_with_it(seed, n_digits, significant, exponent, share_of_zeros):
+    rng = np.random.default_rng(seed)
+    training = rng.normal(size=(20, 3)) * 10.0**exponent * (rng.uniform(size=(20, 3)) >= share_of_zeros)
+    rounded = as_printed(training, f"%.{n_digits}{'g' if significant else 'f'}")
+    assert agreeing_rows(rounded, training).all()
+    assert agreeing_rows(training, rounded).all()
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, 15])
+def test_rows_with_as_many_digits_agree_only_if_they_are_equal(decimals):
+    rng = np.random.default_rng(decimals)
+    # Five columns, so that in no row all numbers end in zero by chance.
+    training, X = (np.round(30.0 * rng.normal(size=(n, 5)), decimals) for n in (200, 300))
+    X[:50] = training[:50]
+    assert_array_equal(agreeing_rows(X, training), np.arange(300) < 50)
+
+
+def test_many_pairs_are_compared_in_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    training, X = rng.integers(0, 4, (300, 4)).astype(float), rng.integers(0, 5, (400, 4)).astype(float)
+    whole = agreeing_rows(X, training)
+    monkeypatch.setattr("corral._novelty._MOST_PAIRS", 250)
+    assert_array_equal(agreeing_rows(X, training), whole)
+    assert_array_equal(whole, (X[:, np.newaxis] == training).all(axis=2).any(axis=1))
+
+
+@pytest.mark.parametrize("loss", ["3 decimals", "last bits"])
+def test_report_says_that_it_is_not_known_whether_rows_are_new(loss, measured, tmp_path):
+    X, y = measured
+    model, table, page = tmp_path / "m.corral", tmp_path / "t.csv", tmp_path / "r.html"
+    save_model(RodeoClassifier(bandwidth="class").fit(frame_of(X), y), model)
+    frame_of(LOSSES[loss](X)).assign(y=y).to_csv(table, index=False)
+    result = run("report", model, table, "--target", "y", "--out", page, "--json")
+    assert json.loads(result.stdout)["held_out"] == 0
+    assert "it is not known whether any row is new" in json.loads(result.stderr)["note"]
+    text = page.read_text(encoding="utf-8")
+    assert "Of the 80 rows given, which may be training rows" in text
+    assert "took no part" not in text
+    assert "95% interval" not in text  # which is for new rows
+
+    new = np.random.default_rng(1).normal(size=(25, 4)) * [1.0, 100.0, 2e5, 1.0]
+    frame_of(new).assign(y="a").to_csv(table, index=False)
+    result = run("report", model, table, "--target", "y", "--out", page, "--json")
+    assert (json.loads(result.stdout)["held_out"], result.stderr) == (25, "")
+    text = page.read_text(encoding="utf-8")
+    assert "Of 25 rows equal to no training row, even when rounded, " in text
+    assert "<p>From rows equal to no training row, even when rounded.</p>" in text
+    assert "took no part" not in text
+
+
+# Accuracy of few rows
+
+
+def test_an_accuracy_comes_with_its_interval_by_wilson(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["u", "v"], 50)
+    numbers = rng.normal(size=100) + 1000.0 * (labels == "v")
+    pd.DataFrame({"a": numbers, "y": labels}).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo")
+    scores = json.loads(run(*arguments, "--json").stdout)["scores"]
+    assert scores["RodeoClassifier"]["accuracy"] == 1.0  # of 25 rows
+    for of_name in scores.values():
+        assert "standard_error" not in of_name
+        p, n, z = of_name["accuracy"], 25, 1.959964
+        half = z * np.sqrt(p * (1.0 - p) / n + z**2 / (4.0 * n**2))
+        middle = p + z**2 / (2.0 * n)
+        expected = [(middle - half) / (1.0 + z**2 / n), (middle + half) / (1.0 + z**2 / n)]
+        assert of_name["accuracy_interval"] == pytest.approx(expected, abs=1e-6)
+    shown = run(*arguments, "--report", tmp_path / "r.html").stdout
+    assert "1.000 (0.867 to 1.000)" in shown
+    assert "±" not in shown
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "100.0% get the right label (95% interval 86.7% to 100.0%)" in page
