@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from corral import HeldOut, RodeoClassifier, save_model
+from corral import HeldOut, RodeoClassifier, load_model, save_model
 from corral._evaluate import unseen_predictions
 from corral._novelty import agreeing_rows
-from test_cli import run
+from test_cli import refused, run
 
 # Rows that lost digits
 
@@ -132,6 +132,137 @@ def test_report_says_that_it_is_not_known_whether_rows_are_new(loss, measured, t
     assert "Of 25 rows equal to no training row, even when rounded, " in text
     assert "<p>From rows equal to no training row, even when rounded.</p>" in text
     assert "took no part" not in text
+
+
+# Labels
+
+
+def table_of(labels, path):
+    """A table with two numbers and a label in each row; labels are written as they are."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{a:.6f},{b:.6f},{label}" for (a, b), label in zip(rng.normal(size=(60, 2)), labels, strict=True)
+    ]
+    path.write_text("\n".join(["a,b,y", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def fitted_to(labels, folder, *options):
+    """Rows by class, notes, and the model."""
+    table, model = table_of(labels, folder / "t.csv"), folder / "m.corral"
+    arguments = ("fit", table, "-t", "y", "--estimator", "rodeo", "--json", "--model", model)
+    result = run(*arguments, *options)
+    notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
+    return json.loads(result.stdout)["rows_by_class"], notes, load_model(model)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "alike"),
+    [
+        (["1", "2", "-3"], "i", None),
+        (["0.0", "1.0", "-20.0"], "f", None),
+        (["True", "False"], "b", None),
+        (["1", "01", "2"], "U", "('01', '1')"),
+        (["01", "02"], "U", None),
+        (["1", "1.0", "2"], "U", "('1', '1.0')"),
+        (["1", "1.5"], "U", None),
+        (["0.0", "-0.0"], "U", "('-0.0', '0.0')"),
+        (["1e3", "2e3"], "U", None),
+        (["1", "+1"], "U", "('+1', '1')"),
+        (["inf", "1.0"], "U", None),
+        (["12345678901234567890", "12345678901234567891"], "U", "12345678901234567891"),
+        (["0.1", "0.10000000000000001"], "U", "('0.1', '0.10000000000000001')"),
+        (["True", "False", "TRUE"], "U", "('TRUE', 'True')"),
+        (["ant", "Ant", "bee", " bee"], "U", "(' bee', 'bee'), ('Ant', 'ant')"),
+        (["ant", "ant "], "U", "('ant', 'ant ')"),
+        (["ant", "ant  ", "bee"], "U", "('ant', 'ant  ')"),
+    ],
+)
+def test_labels_stay_as_they_are_written(labels, kind, alike, tmp_path):
+    each = (labels * 60)[:60]
+    by_class, notes, model = fitted_to(each, tmp_path)
+    assert by_class == {label: each.count(label) for label in labels}
+    assert model.classes_.dtype.kind == kind
+    if alike is None:
+        assert notes == []
+    else:
+        (note,) = notes
+        assert note.startswith("labels that differ only by case, by spaces around them or in how a number")
+        assert alike in note
+
+
+@pytest.mark.parametrize("name", ["None", "NA", "nan", "null", "N/A", " "])
+def test_a_class_may_be_called_like_a_missing_value(name, tmp_path):
+    labels = ["u", "v", name] * 20
+    by_class, notes, _ = fitted_to(labels, tmp_path)
+    assert by_class == {"u": 20, "v": 20, name: 20}
+    assert notes == [
+        f"the label {name!r}, in 20 of 60 rows, counts as a class; if it stands for a missing value, say so "
+        f"by --na-values {name!r}."
+    ]
+    asked = ("--na-values", name, "--missing", "drop-rows")
+    by_class, notes, _ = fitted_to(labels, tmp_path, *asked)
+    assert by_class == {"u": 20, "v": 20}
+    assert [note[:22] for note in notes] == ["left out 20 of 60 rows"]
+
+
+def test_an_empty_cell_is_no_class(tmp_path):
+    table = table_of(["u", "v", ""] * 20, tmp_path / "t.csv")
+    assert "the target 'y' is missing in 20 rows" in refused("fit", table, "-t", "y")
+
+
+def test_classes_of_parquet_called_like_a_missing_value(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = [*["None", "NA"] * 20, None]
+    table = pd.DataFrame(rng.normal(size=(41, 2)), columns=["a", "b"]).assign(y=labels)
+    table.to_parquet(tmp_path / "t.parquet")
+    arguments = ("fit", tmp_path / "t.parquet", "-t", "y", "--estimator", "rodeo", "--json")
+    assert "the target 'y' is missing in 1 row, the first of them row 40" in refused(*arguments)
+    result = run(*arguments, "--missing", "drop-rows")
+    assert json.loads(result.stdout)["rows_by_class"] == {"NA": 20, "None": 20}
+
+
+def test_a_label_that_the_model_does_not_know(tmp_path):
+    fitted_to(["1", "2"] * 30, tmp_path)
+    report = ("report", tmp_path / "m.corral", tmp_path / "t.csv", "-t", "y")
+    table_of(["1", "02"] * 30, tmp_path / "t.csv")
+    assert refused(*report).endswith(
+        "row 1 has the class '02', which the model does not know: it knows 1, 2."
+    )
+    table_of(["1", "NA"] * 30, tmp_path / "t.csv")
+    assert refused(*report).endswith(
+        "it knows 1, 2; if it stands for a missing value, say so by --na-values."
+    )
+    assert (
+        json.loads(run(*report, "--na-values", "NA", "--missing", "drop-rows", "--json").stdout)["rows"] == 30
+    )
+
+
+# Empty columns
+
+
+def test_a_column_without_values_is_to_be_dropped(tmp_path):
+    table, model = tmp_path / "t.csv", tmp_path / "m.corral"
+    fitted_to(["u", "v"] * 30, tmp_path)
+    whole = pd.read_csv(table)
+    whole.assign(c=np.nan).to_csv(table, index=False)
+    fit = ("fit", table, "-t", "y", "--estimator", "rodeo", "--json")
+    advice = "leave it out by --drop."
+    assert refused(*fit) == f"{table}: column 'c' is empty in all rows from 0 to 59: {advice}"
+    said = refused(*fit, "--missing", "drop-rows")
+    assert said == f"{table} has no row without missing values: 'c' is empty; {advice}"
+    assert json.loads(run(*fit, "--drop", "c").stdout)["rows"] == 60
+
+    # A model needs its variables, and there is no dropping the target.
+    whole.assign(b=np.nan).to_csv(table, index=False)
+    said = refused("predict", model, table, "--out", tmp_path / "o.csv")
+    assert said == f"{table}: column 'b' is empty in all rows from 0 to 59: fill it in."
+    said = refused("report", model, table, "--missing", "drop-rows")
+    assert said == f"{table} has no row without missing values: 'b' is empty."
+    whole.assign(y="").to_csv(table, index=False)
+    assert refused(*fit) == f"{table}: the target 'y' is empty in all rows."
+    said = refused(*fit, "--missing", "drop-rows")
+    assert said == f"{table} has no row without missing values: 'y' is empty."
 
 
 # Accuracy of few rows
