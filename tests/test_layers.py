@@ -32,6 +32,7 @@ ORDER = (
     "_search",
     "_lspc",
     "_sample_size",
+    "_text",
     "_files",
     "_model_file",
     "_tables",

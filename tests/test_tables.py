@@ -1,6 +1,7 @@
 """Tests of tables as they come: rounded rows, odd labels, empty columns, text that must not be obeyed."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from numpy.testing import assert_array_equal
 from corral import HeldOut, RodeoClassifier, load_model, save_model
 from corral._evaluate import unseen_predictions
 from corral._novelty import agreeing_rows
+from corral._text import may_be_formula, quoted, visible
 from test_cli import refused, run
 
 # Rows that lost digits
@@ -288,3 +290,148 @@ def test_an_accuracy_comes_with_its_interval_by_wilson(tmp_path):
     assert "±" not in shown
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "100.0% get the right label (95% interval 86.7% to 100.0%)" in page
+
+
+# Text that terminals obey
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A table and a model with such names of file, columns and classes."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    names = [f"{HOSTILE}{j}" for j in range(3)]
+    labels = np.repeat([f"u{HOSTILE}", f"v{HOSTILE}"], 30)
+    X = rng.normal(size=(60, 3)) + (labels == labels[-1])[:, np.newaxis]
+    table = folder / f"{HOSTILE}.csv"
+    pd.DataFrame(X, columns=names).assign(**{f"y{HOSTILE}": labels}).to_csv(table, index=False)
+    model = folder / f"{HOSTILE}.corral"
+    save_model(RodeoClassifier().fit(pd.DataFrame(X, columns=names), labels), model)
+    return table, model, f"y{HOSTILE}"
+
+
+def test_terminals_are_told_nothing_by_names(hostile, tmp_path, monkeypatch):
+    table, model, target = hostile
+    out = tmp_path / f"{HOSTILE}.csv"
+    fit = ("fit", table, "-t", target, "--estimator", "rodeo", "--model", tmp_path / f"{HOSTILE}.m")
+    commands = [
+        (*fit, "--report", tmp_path / f"{HOSTILE}.html"),
+        ("explain", model, table, "--row", 0),
+        ("explain", model, table, "--row", 0, "--quiet"),
+        ("info", model),
+        ("predict", model, table, "--out", out),
+        ("report", model, table, "-t", target),
+        ("sample-size", table, "-t", target, "--tolerance", 0.5),
+    ]
+    faults = [
+        ("fit", table, "-t", HOSTILE),
+        ("fit", f"{HOSTILE}.csv", "-t", target),
+        ("explain", model, table, "--row", 0, "--against", HOSTILE),
+        ("info", table),
+        (HOSTILE,),
+    ]
+    for bars in (0, 1):
+        monkeypatch.setattr("corral._console.Output.bars", bars)
+        results = [run(*command) for command in commands] + [run(*fault, code=2) for fault in faults]
+        for result in results:
+            for stream in (result.stdout, result.stderr):
+                assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", stream), stream
+            assert r"\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e" in result.output
+
+
+def test_json_has_the_names_themselves(hostile):
+    _, model, _ = hostile
+    result = run("info", model, "--json")
+    assert json.loads(result.stdout)["variables"] == [f"{HOSTILE}{j}" for j in range(3)]
+    assert result.stdout.isascii()
+
+
+def test_names_are_no_pictures(tmp_path):
+    fitted = RodeoClassifier().fit(np.arange(20.0).reshape(20, 1), np.repeat([":apple:", "[b]"], 10))
+    save_model(fitted, tmp_path / "m.corral")
+    shown = run("info", tmp_path / "m.corral").stdout
+    assert ":apple:" in shown
+    assert "[b]" in shown
+
+
+@given(st.text())
+def test_visible_text_can_be_printed(text):
+    shown = visible(text)
+    assert all(each.isprintable() or each.isspace() for each in shown)
+    assert "\n" not in shown
+    assert shown.encode().decode() == shown  # halves of characters would fail
+    if text.isprintable():
+        assert shown == text
+
+
+# Text that spreadsheets obey
+
+
+FORMULA = "=cmd|' /C calc'!A0"
+
+
+@pytest.mark.parametrize(
+    "text", [FORMULA, "+1+1", "-2+3", "@SUM(A1)", "\t=1+1", "\r=1+1", "+49 170 1234", "--", "=1"]
+)
+def test_what_may_be_a_formula(text):
+    assert may_be_formula(text)
+    assert quoted(text) == "'" + text
+    assert not may_be_formula(quoted(text))
+
+
+@pytest.mark.parametrize("value", ["", "-", "-1.5", "+2", "-1e-3", "a=1", "'=1", "0001", -1.5, None])
+def test_what_is_no_formula(value):
+    assert not may_be_formula(value)
+    assert quoted(value) is value
+
+
+@pytest.fixture(scope="module")
+def named_by_formulas(tmp_path_factory):
+    """Rows and a model, in which an id, the name of a column of ids and a class are formulas."""
+    folder = tmp_path_factory.mktemp("formulas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    labels = np.repeat(["@u", "v"], 20)
+    save_model(RodeoClassifier().fit(X, labels), folder / "formula.corral")
+    save_model(RodeoClassifier().fit(X, np.repeat([-1, 1], 20)), folder / "numbers.corral")
+    ids = [f"r{i}" for i in range(39)]
+    X.assign(id=[*ids, FORMULA], number=-X["a"], **{"=x": "u"}).to_csv(folder / "t.csv", index=False)
+    return folder
+
+
+def predicted(folder, model, out, *options):
+    result = run("predict", folder / model, folder / "t.csv", "--out", out, "--json", *options)
+    return [json.loads(line)["note"] for line in result.stderr.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("model", "kept", "text"),
+    [("numbers.corral", "id", FORMULA), ("numbers.corral", "=x", "=x"), ("formula.corral", "number", "@u")],
+)
+def test_formulas_are_mentioned_once(model, kept, text, named_by_formulas, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral._tables.CHUNK", 7)
+    out = tmp_path / "o.csv"
+    assert predicted(named_by_formulas, model, out, "--id", kept) == [
+        f"{out} holds text that a spreadsheet may run as a formula, such as {text!r}; --quote-formulas "
+        "writes an apostrophe before it."
+    ]
+    plain = pd.read_csv(out, dtype=str)
+    options = ("--id", kept, "--quote-formulas", "--json")
+    result = run("predict", named_by_formulas / model, named_by_formulas / "t.csv", "--out", out, *options)
+    safe = pd.read_csv(out, dtype=str)
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["columns"] == safe.columns.tolist()
+    assert not safe.map(may_be_formula).any(axis=None)
+    assert not any(map(may_be_formula, safe.columns))
+    assert safe.map(lambda cell: cell.removeprefix("'")).to_numpy().tolist() == plain.to_numpy().tolist()
+    assert safe.to_numpy().tolist() != plain.to_numpy().tolist() or kept == "=x"
+
+
+def test_numbers_and_parquet_hold_no_formulas(named_by_formulas, tmp_path):
+    assert predicted(named_by_formulas, "numbers.corral", tmp_path / "o.csv", "--id", "number") == []
+    out = tmp_path / "o.parquet"
+    assert predicted(named_by_formulas, "formula.corral", out, "--id", "id", "--quote-formulas") == []
+    assert pd.read_parquet(out)["id"].iloc[-1] == FORMULA

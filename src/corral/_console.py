@@ -23,8 +23,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from corral._rows import MOST_NAMED, listed
+from corral._text import visible
 from corral._validation import feature_names
 
 if TYPE_CHECKING:
@@ -53,8 +55,7 @@ class Output:
         if self.as_json:
             typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
             return
-        # Names are printed as they are: [brackets] in them are no markup.
-        console = Console(markup=False, highlight=False, soft_wrap=True)
+        console = _PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
         for part in brief if self.quiet else full:
             console.print(part)
 
@@ -70,7 +71,7 @@ class Output:
             yield lambda share: None
             return
         with _progress(BarColumn(), TimeRemainingColumn()) as bar:
-            line = bar.add_task(what, total=1.0)
+            line = bar.add_task(visible(what), total=1.0)
             yield lambda share: bar.update(line, completed=share)
 
     @contextmanager
@@ -96,8 +97,16 @@ class Output:
             yield
             return
         with _progress(SpinnerColumn(), TimeElapsedColumn()) as bar:
-            bar.add_task(what, total=None)
+            bar.add_task(visible(what), total=None)
             yield
+
+
+class _PlainConsole(Console):
+    """A console that prints names as they are: [brackets] are no markup, and terminals obey no name."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """All strings come through here, those in tables as well."""
+        return super().render_str(visible(text), **options)
 
 
 def _progress(*columns: Any) -> Progress:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._files import check_readable, only_run, read_sealed, replacing, write_sealed
+from corral._text import may_be_formula, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,6 +248,26 @@ def _is_float(text: str) -> bool:
 def may_mean_missing(text: str) -> bool:
     """Whether a text is NA in one of its many forms, or nothing but spaces."""
     return text.strip().casefold() in {marker.casefold() for marker in _MISSING}
+
+
+def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
+    """The first text, or name of a column, that a spreadsheet would calculate if rows go to this file."""
+    if _is_parquet(path):
+        return None
+    cells = chain(rows.columns, *(rows[name] for name in _text_columns(rows)))
+    return next(filter(may_be_formula, cells), None)
+
+
+def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows with an apostrophe before every such text, so that spreadsheets take it as text."""
+    if _is_parquet(path):
+        return rows
+    texts = {name: rows[name].map(quoted) for name in _text_columns(rows)}
+    return rows.assign(**texts).rename(columns=quoted)
+
+
+def _text_columns(rows: pd.DataFrame) -> list[str]:
+    return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> None:

@@ -33,11 +33,13 @@ from corral._options import (
     NumericOnly,
     Priors,
     Quiet,
+    QuoteFormulas,
     Seed,
     TablePath,
     Target,
     output,
 )
+from corral._text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,8 +102,8 @@ class _Commands(TyperGroup):
 
 def _say(kind: str, message: str, *, as_json: bool) -> None:
     """One line on the standard error stream: words, or an object of JSON."""
-    sentence = " ".join(message.split())
-    typer.echo(json.dumps({kind: sentence}) if as_json else f"{kind}: {sentence}", err=True)
+    sentence = " ".join(line.strip() for line in message.split("\n"))
+    typer.echo(json.dumps({kind: sentence}) if as_json else visible(f"{kind}: {sentence}"), err=True)
 
 
 def _sentence(error: Exception) -> str:
@@ -284,6 +286,7 @@ def predict(
     ids: Ids = None,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    quote_formulas: QuoteFormulas = False,
     jobs: Jobs = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -299,7 +302,14 @@ def predict(
 
     from corral._console import Output
     from corral._rows import IF_MISSING
-    from corral._tables import as_numbers, missing_rows, read_chunks, resuming_table
+    from corral._tables import (
+        as_numbers,
+        formula_in,
+        missing_rows,
+        read_chunks,
+        resuming_table,
+        without_formulas,
+    )
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
@@ -324,9 +334,12 @@ def predict(
         rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
         if numbered:
             rows.insert(0, "row", chunk.index)
-        return pd.concat([chunk[kept], rows], axis=1)
+        rows = pd.concat([chunk[kept], rows], axis=1)
+        return without_formulas(rows, to) if quote_formulas else rows
 
-    job = _job(model, table, {"kept": kept, "missing": missing, "na_values": na_values})
+    options = {"kept": kept, "missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    job = _job(model, table, options)
+    formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     with resuming_table(to, job) as add, _threads(jobs), out.share("Predict") as told:
         for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
@@ -337,13 +350,20 @@ def predict(
                 if chunk.empty:
                     continue
             add(chunk, labelled)
+            formula = formula or formula_in(chunk[kept], to)
             n_rows += len(chunk)
         if n_rows == 0:
             raise ValueError(f"{table} has no row without missing values.")
     seconds = time.perf_counter() - start
     if n_left_out:
         _note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
-    columns = [*(["row"] if numbered else kept), *added]
+    if formula and not quote_formulas:
+        _note(
+            f"{to} holds text that a spreadsheet may run as a formula, such as {formula[:40]!r}; "
+            "--quote-formulas writes an apostrophe before it."
+        )
+    written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
+    columns = list((without_formulas(written, to) if quote_formulas else written).columns)
     out.answer(
         {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": columns, "out": to},
         [],
@@ -560,8 +580,8 @@ def sample_size(
             step=step,
             allocation=allocation.value,
         )
-    said = str(found)
-    out.answer(sample_size_data(found), [said.partition("\n")[0]], [said])
+    lines = str(found).split("\n")
+    out.answer(sample_size_data(found), lines[:1], lines)
 
 
 @app.command(short_help="Go the whole way on the paper's ten groups.")
@@ -592,18 +612,22 @@ def demo(
     files = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
     groups, new, model, labels, plot, page = (folder / file for file in files)
 
-    typer.secho(f"$ corral fit {groups} --target group --id id --model {model} --report {page}", bold=True)
+    _show_command(f"fit {groups} --target group --id id --model {model} --report {page}")
     fit(groups, "group", model, page, ids=["id"], jobs=jobs)
-    typer.secho(f"$ corral predict {model} {new} --id id --out {labels}", bold=True)
+    _show_command(f"predict {model} {new} --id id --out {labels}")
     predict(model, new, labels, ids=["id"], jobs=jobs)
     right = np.mean(pd.read_csv(labels)["label"] == tables["new"]["group"])
     typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
-    typer.secho(f"$ corral explain {model} {new} --row 0 --plot {plot}", bold=True)
+    _show_command(f"explain {model} {new} --row 0 --plot {plot}")
     explain(model, new, 0, plot=plot)
-    typer.echo(f"Open the report in a browser: {page}")
+    typer.echo(visible(f"Open the report in a browser: {page}"))
 
 
 # What commands share
+
+
+def _show_command(arguments: str) -> None:
+    typer.secho(visible(f"$ corral {arguments}"), bold=True)
 
 
 def _note(message: str) -> None:
