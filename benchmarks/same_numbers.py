@@ -1,5 +1,6 @@
-"""Whether a change of the code leaves every number as it was: ``python -m benchmarks.same_numbers --write FILE``
-before it, and ``--compare FILE`` after it.
+"""Whether a change of the code leaves every number as it was.
+
+``python -m benchmarks.same_numbers --write FILE`` before it, and ``--compare FILE`` after it.
 
 Predictions, bandwidths, scores and explanations of all estimators, in many settings, on three data sets.
 """

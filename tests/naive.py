@@ -320,9 +320,9 @@ def log_densities_left_out(
 ) -> dict[tuple[str, str], list[list[float]]]:
     """Log densities of every row in every class as the search sees them, in raw units.
 
-    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
-    left out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those of the rows
-    outside its fold (of all rows if there are none).
+    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is left
+    out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those of
+    the rows outside its fold (of all rows if there are none).
     """
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
@@ -394,8 +394,9 @@ def least_squares_outputs(
 ) -> np.ndarray:
     """Outputs q_y of the least-squares classifier at the queries, one column per class.
 
-    q_y(x) = sum_j a_j K(x, c_j) minimises (1/n) sum_i (q_y(x_i) - [y_i = y])^2 + lam sum_j a_j^2, whose normal
-    equations are solved as they stand. Centres are all rows of the class, or those whose positions are given.
+    q_y(x) = sum_j a_j K(x, c_j) minimises (1/n) sum_i (q_y(x_i) - [y_i = y])^2 + lam sum_j a_j^2, whose
+    normal equations are solved as they stand. Centres are all rows of the class, or those whose positions are
+    given.
     """
     X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
     y, n = np.asarray(y).tolist(), len(X)
@@ -518,7 +519,7 @@ def _floats(values: ArrayLike) -> list[float]:
 
 
 def _rows_and_weights(X: ArrayLike, weights: ArrayLike | None) -> tuple[list[list[float]], list[Fraction]]:
-    """Rows with a positive weight, and weights that sum to the effective number of rows, 1 if all are alike."""
+    """Rows of positive weight, and weights that sum to the effective number of rows, 1 if all are alike."""
     rows = np.asarray(X, dtype=float).tolist()
     w = [1.0] * len(rows) if weights is None else _floats(weights)
     if min(w, default=0) < 0:

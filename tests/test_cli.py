@@ -166,12 +166,12 @@ def test_labels_of_other_types(column, kind, frame, tmp_path):
 def test_quiet_prints_the_essential_line(folder, tmp_path):
     scores = json.loads(fit(folder, "t.csv", "--estimator", "rodeo", "--json").stdout)["scores"]
     own = scores["RodeoClassifier"]
+    low, high = own["accuracy_interval"]
     result = fit(folder, "t.csv", "--estimator", "rodeo", "--quiet")
     assert result.output == (
-        f"RodeoClassifier: accuracy {own['accuracy']:.3f}, standard error {own['standard_error']:.3f}, "
+        f"RodeoClassifier: accuracy {own['accuracy']:.3f}, 95% interval {low:.3f} to {high:.3f}, "
         "held out 23 of 90 rows\n"
     )
-    assert own["standard_error"] == pytest.approx(np.sqrt(own["accuracy"] * (1 - own["accuracy"]) / 23))
     model, table = folder / "m.corral", folder / "t.csv"
     assert run("info", model, "-q").output == "RodeoClassifier of 4 variables\n"
     [line] = run("explain", model, table, "--row", 3, "-q").output.splitlines()
@@ -446,7 +446,10 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     arguments = ("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
-    assert result.stderr == "note: 30 of 90 rows are new to the model; errors are theirs.\n"
+    assert result.stderr == (
+        "note: 60 of 90 rows may be training rows, to the digits that are written; errors in the report are "
+        "those of the other 30, equal to no training row, even when rounded.\n"
+    )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"
     unseen = np.arange(90) % 3 == 0
@@ -458,7 +461,9 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     run("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
     assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
     said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
-    assert "no row is known to be new to the model" in said.stderr
+    assert said.stderr.startswith(
+        "note: it is not known whether any row is new to the model, because all 90 rows may be training rows"
+    )
     assert stand_ins[2][4]["held_out"] is None
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
     frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
@@ -504,6 +509,10 @@ def test_explain_says_what_python_says(folder, frame):
 def test_explain_against_a_class(folder):
     arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 0, "--json", "--against")
     assert json.loads(run(*arguments, "cat").stdout)["rival"] == "cat"
+    label = json.loads(run(*arguments[:-1]).stdout)["label"]
+    assert refused(*arguments, label) == (
+        f"row 0 has the label {label!r} itself: name another class by --against, or none."
+    )
     assert "there is no class 'dog'; there are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
 
 

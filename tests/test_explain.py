@@ -260,15 +260,29 @@ def test_against_names_the_rival():
     fitted = RodeoClassifier().fit(X, names)
     codes = RodeoClassifier().fit(X, y)
     one = fitted.explain(X, against="cat")
-    assert_array_equal(one.rival, "cat")
-    each = np.array(["ant", "bee", "cat"])[np.random.RandomState(0).randint(0, 3, len(y))]
+    others = one.label != "cat"
+    assert_array_equal(one.rival[others], "cat")
+    each = np.array(["ant", "bee", "cat"])[
+        (codes.predict(X) + np.random.RandomState(0).randint(1, 3, len(y))) % 3
+    ]
     assert_array_equal(fitted.explain(X, against=each).rival, each)
     assert_array_equal(fitted.explain(X, against=each.tolist()).rival, each)
-    expected = expected_explanation(codes, X, y, np.ones(len(y)), X[:6], np.full(6, 2))
-    assert_allclose(one.evidence[:6], expected[2], rtol=1e-9, atol=1e-9)
-    # A label against itself is no comparison, and no evidence.
-    assert_array_equal(one.evidence[one.label == "cat"], 0.0)
-    assert (one.label == "cat").any()
+    some = X[others][:6]
+    expected = expected_explanation(codes, X, y, np.ones(len(y)), some, np.full(6, 2))
+    assert_allclose(one.evidence[others][:6], expected[2], rtol=1e-9, atol=1e-9)
+
+
+def test_a_label_is_compared_with_the_runner_up_rather_than_with_itself():
+    X, y = three_classes()
+    fitted = RodeoClassifier().fit(X, np.array(["ant", "bee", "cat"])[y])
+    usual = fitted.explain(X)
+    one, each = fitted.explain(X, against="cat"), fitted.explain(X, against=fitted.predict(X))
+    itself = usual.label == "cat"
+    assert 0 < itself.sum() < len(X)
+    assert_array_equal(one.rival[itself], usual.rival[itself])
+    assert_array_equal(one.evidence[itself], usual.evidence[itself])
+    assert_array_equal(each.rival, usual.rival)
+    assert not (one.rival == one.label).any()
 
 
 @pytest.mark.parametrize(("against", "named"), [("dog", "'dog'"), (["ant", "dog"], "'dog'"), (7, "7")])
@@ -354,8 +368,9 @@ def test_evidence_of_near_variables_where_another_is_far(bandwidth, distance):
     fitted = fit_quietly(RodeoClassifier(scale=None, bandwidth=bandwidth), X, y)
     queries = np.round(X[::8], 1)
     queries[:, 0] += distance
-    explanation = fitted.explain(queries, n_rows=len(y), against=0)
-    expected = expected_explanation(fitted, X, y, np.ones(len(y)), queries, np.zeros(len(queries), dtype=int))
+    rivals = np.where(fitted.predict(queries) == 0, 1, 0)
+    explanation = fitted.explain(queries, n_rows=len(y), against=rivals)
+    expected = expected_explanation(fitted, X, y, np.ones(len(y)), queries, rivals)
     agree(explanation, expected)
     assert explanation.shares[:, 1].max() > 0.1
 

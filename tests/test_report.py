@@ -188,6 +188,24 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     assert "may be training rows" not in text
 
 
+def test_predictions_of_held_out_rows_can_be_compared():
+    def of(*truth, claim="new"):
+        return HeldOut(np.array(["a", "b"]), np.array(truth), np.eye(2)[: len(truth)], claim)
+
+    assert of("a", "b") == of("a", "b")
+    assert of("a", "b") not in (of("b", "a"), of("a"), of("a", "b", claim="old"), "new")
+
+
+def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path):
+    X, y = rows
+    held_out = HeldOut(classifier.classes_, y[:3], classifier.predict_proba(X[:3]), "of another year")
+    text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
+    assert "Of 3 rows of another year, " in text
+    assert "From rows of another year." in text
+    assert "among their rows of another year" in text
+    assert "no part in fitting" not in text
+
+
 def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classifier, tmp_path):
     X, y = rows
     page = page_of(classifier, X, y, folder=tmp_path)

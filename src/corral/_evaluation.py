@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+from corral._core.novelty import agreeing_rows
 
 Floats = NDArray[np.float64]
 
@@ -22,22 +25,23 @@ _MANY = 20
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one classifier on held-out rows.
+    """Scores of one classifier on rows that took no part in fitting.
 
     Attributes
     ----------
     accuracy : share of rows with the right label.
+    accuracy_interval : its 95 % interval by Wilson, for rows drawn at random; the choice of training rows
+        is not counted.
     log_loss : mean of minus the logarithm of the right class's probability.
     calibration_error : mean distance between the probability of the label and how often it is right.
     accuracy_by_class : share of the rows of each class that get its label.
-    standard_error : of the accuracy, for rows drawn at random; the choice of training rows not counted.
     """
 
     accuracy: float
+    accuracy_interval: tuple[float, float]
     log_loss: float
     calibration_error: float
     accuracy_by_class: dict[str, float]
-    standard_error: float
 
 
 def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) -> Any:
@@ -70,9 +74,11 @@ def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) ->
     return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """What a classifier said of rows that it had not seen when it said it.
+
+    Two of them are equal if all that they hold is.
 
     Attributes
     ----------
@@ -82,11 +88,22 @@ class HeldOut:
         The right labels.
     proba : ndarray of shape (n_rows, n_classes)
         Probability of each class.
+    claim : str, default="that took no part in fitting"
+        What is known of the rows, as it follows their number in the report.
     """
 
     classes: NDArray[Any]
     truth: NDArray[Any]
     proba: Floats
+    claim: str = "that took no part in fitting"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HeldOut):
+            return NotImplemented
+        pairs = ((self.classes, other.classes), (self.truth, other.truth), (self.proba, other.proba))
+        return self.claim == other.claim and all(np.array_equal(*pair) for pair in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays have none
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -97,16 +114,15 @@ class HeldOut:
     def scores(self) -> Scores:
         """How good it was."""
         found = self.labels
-        accuracy = float(accuracy_score(self.truth, found))
         return Scores(
-            accuracy,
+            float(accuracy_score(self.truth, found)),
+            wilson_interval(found == self.truth),
             float(log_loss(self.truth, self.proba, labels=self.classes)),
             calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
             {
                 str(label): float(np.mean(found[self.truth == label] == label))
                 for label in np.unique(self.truth).tolist()
             },
-            math.sqrt(accuracy * (1.0 - accuracy) / len(found)),
         )
 
 
@@ -132,15 +148,23 @@ def held_out_predictions(
 
 
 def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
-    """Predictions of the rows that are no training rows; None where none is known to be new.
+    """Predictions of the rows that are equal to no training row, even when rounded; None if none is.
 
-    A classifier that does not keep its training rows may have seen all.
+    None is known to be, either, where a classifier does not keep its training rows.
     """
-    if not hasattr(fitted, "_training"):
+    if not hasattr(fitted, "model_"):
         return None
-    seen = {row.tobytes() for row in fitted._training[0]}
-    new = np.array([row.tobytes() not in seen for row in X.to_numpy(np.float64)])
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new])) if new.any() else None
+    new = ~agreeing_rows(X.to_numpy(np.float64), fitted.model_.training.X)
+    if not new.any():
+        return None
+    claim = "equal to no training row, even when rounded"
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim)
+
+
+def wilson_interval(hits: NDArray[np.bool_]) -> tuple[float, float]:
+    """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
+    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:

@@ -53,8 +53,8 @@ def mean_bandwidths(
 ) -> Floats:
     """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
 
-    They are averaged over `n_points` (by default MAX_POINTS) random rows of a larger class. The initial bandwidth stands in for a
-    class without rows.
+    They are averaged over `n_points` (by default MAX_POINTS) random rows of a larger class. The initial
+    bandwidth stands in for a class without rows.
     """
     points = [some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)

@@ -147,7 +147,8 @@ class ExplanationDisplay:
         sample : int, default=0
             Position of the one to explain; the others are not looked at.
         against : label, default=None
-            The class to compare with the predicted one; by default the second most probable.
+            The class to compare with the predicted one; by default, and if it is the predicted one, the
+            second most probable.
         n_rows : int, default=5
             How many of the training rows that support the label are listed.
         max_variables : int, default=12

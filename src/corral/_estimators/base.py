@@ -342,7 +342,8 @@ class DensityClassifier(ModelPredictions):
         X : array-like of shape (n_samples, n_features)
             Samples to explain.
         against : label or array-like of shape (n_samples,), default=None
-            The class to compare with the predicted one; by default the second most probable.
+            The class to compare with the predicted one; by default, and for samples that are predicted to be
+            of this class, the second most probable.
         n_rows : int, default=5
             How many of the training rows that support the label are listed.
 
@@ -406,14 +407,14 @@ class DensityClassifier(ModelPredictions):
         return TrainingRows(rows, labels, check_sample_weight(sample_weight, len(rows)))
 
     def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
-        """Number the classes to compare the predicted ones with."""
+        """Number the classes to compare the predicted ones with: no class is its own rival."""
         label = log_proba.argmax(axis=1)
+        others = log_proba.copy()
+        others[np.arange(len(label)), label] = -np.inf
+        second: Integers = others.argmax(axis=1)
+        # Where every other class has density zero, any of them is second.
+        second[second == label] = (label[second == label] == 0).astype(np.int64)
         if against is None:
-            others = log_proba.copy()
-            others[np.arange(len(label)), label] = -np.inf
-            second: Integers = others.argmax(axis=1)
-            # Where every other class has density zero, any of them is second.
-            second[second == label] = (label[second == label] == 0).astype(np.int64)
             return second
         given = np.asarray(against)
         if given.shape not in ((), label.shape):
@@ -422,4 +423,5 @@ class DensityClassifier(ModelPredictions):
         unknown = np.setdiff1d(named, self.classes_)
         if unknown.size:
             raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
-        return np.searchsorted(self.classes_, named)
+        rival = np.searchsorted(self.classes_, named)
+        return np.where(rival == label, second, rival)

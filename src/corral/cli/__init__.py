@@ -33,16 +33,19 @@ from corral.cli.options import (
     NumericOnly,
     Priors,
     Quiet,
+    QuoteFormulas,
     Seed,
     TablePath,
     Target,
     output,
 )
+from corral.cli.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from corral._evaluation import HeldOut
     from corral._planning import SampleSizes
     from corral.cli.console import Output
 
@@ -99,8 +102,8 @@ class _Commands(TyperGroup):
 
 def _say(kind: str, message: str, *, as_json: bool) -> None:
     """One line on the standard error stream: words, or an object of JSON."""
-    sentence = " ".join(message.split())
-    typer.echo(json.dumps({kind: sentence}) if as_json else f"{kind}: {sentence}", err=True)
+    sentence = " ".join(line.strip() for line in message.split("\n"))
+    typer.echo(json.dumps({kind: sentence}) if as_json else visible(f"{kind}: {sentence}"), err=True)
 
 
 def _sentence(error: Exception) -> str:
@@ -214,7 +217,7 @@ def fit(
     from corral._evaluation import held_out_predictions, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
-    from corral.cli.console import Output, describe, description, score_table
+    from corral.cli.console import Output, describe, description, interval_words, score_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds
 
     out = Output(as_json, quiet)
@@ -269,10 +272,7 @@ def fit(
             "model": model,
             "report": report,
         },
-        [
-            f"{name}: accuracy {own.accuracy:.3f}, standard error {own.standard_error:.3f}, "
-            f"held out {measured_on}"
-        ],
+        [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
         full,
     )
 
@@ -293,6 +293,7 @@ def predict(
     ids: Ids = None,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    quote_formulas: QuoteFormulas = False,
     jobs: Jobs = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -309,7 +310,14 @@ def predict(
     from corral.cli.columns import IF_MISSING
     from corral.cli.console import Output
     from corral.cli.outputs import PREDICTIONS, check_kinds
-    from corral.cli.tables import as_numbers, missing_rows, read_chunks, resuming_table
+    from corral.cli.tables import (
+        as_numbers,
+        formula_in,
+        missing_rows,
+        read_chunks,
+        resuming_table,
+        without_formulas,
+    )
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
@@ -335,9 +343,12 @@ def predict(
         rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
         if numbered:
             rows.insert(0, "row", chunk.index)
-        return pd.concat([chunk[kept], rows], axis=1)
+        rows = pd.concat([chunk[kept], rows], axis=1)
+        return without_formulas(rows, to) if quote_formulas else rows
 
-    job = _job(model, table, {"kept": kept, "missing": missing, "na_values": na_values})
+    options = {"kept": kept, "missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    job = _job(model, table, options)
+    formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     with resuming_table(to, job) as add, _threads(jobs), out.share("Predict") as told:
         for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
@@ -348,13 +359,20 @@ def predict(
                 if chunk.empty:
                     continue
             add(chunk, labelled)
+            formula = formula or formula_in(chunk[kept], to)
             n_rows += len(chunk)
         if n_rows == 0:
             raise ValueError(f"{table} has no row without missing values.")
     seconds = time.perf_counter() - start
     if n_left_out:
         _note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
-    columns = [*(["row"] if numbered else kept), *added]
+    if formula and not quote_formulas:
+        _note(
+            f"{to} holds text that a spreadsheet may run as a formula, such as {formula[:40]!r}; "
+            "--quote-formulas writes an apostrophe before it."
+        )
+    written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
+    columns = list((without_formulas(written, to) if quote_formulas else written).columns)
     out.answer(
         {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": columns, "out": to},
         [],
@@ -400,7 +418,12 @@ def explain(
     check_kinds((plot, PLOT))
     fitted, names = _load_classifier(model, explains=True)
     sample = read_row(table, names, row)
-    found = fitted.explain(sample, against=class_called(against, fitted.classes_), n_rows=n_rows)
+    rival = class_called(against, fitted.classes_)
+    found = fitted.explain(sample, against=rival, n_rows=n_rows)
+    if rival is not None and found.label[0] == rival:
+        raise ValueError(
+            f"row {row} has the label {against!r} itself: name another class by --against, or none."
+        )
     if plot is not None:
         _draw(found, plot)
     words = list(explanation_words(found, row))
@@ -444,7 +467,9 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target it says how well the model does, measured on rows of the table that it was not fitted to.
+    With --target it says how well the model does, measured on the rows of the table that are equal to no
+    training row, even when rounded. If there are none, it is not known whether rows are new: all count,
+    and the page says so.
     """
     from corral._evaluation import unseen_predictions
     from corral.cli.columns import Asked, new_rows
@@ -466,13 +491,7 @@ def report(
     with _threads(jobs):
         if y is not None:
             held_out = unseen_predictions(fitted, X, y)
-            if held_out is None:
-                _note(
-                    "no row is known to be new to the model, so errors in the report are those of fitted "
-                    "rows; 'corral fit --report' measures on rows held out."
-                )
-            elif len(held_out.truth) < len(y):
-                _note(f"{len(held_out.truth)} of {len(y)} rows are new to the model; errors are theirs.")
+            _note_of_novelty(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):
                 sizes = _sample_sizes(X, y, tolerance, seed=seed)
@@ -574,8 +593,8 @@ def sample_size(
             step=step,
             allocation=allocation.value,
         )
-    said = str(found)
-    out.answer(sample_size_data(found), [said.partition("\n")[0]], [said])
+    lines = str(found).split("\n")
+    out.answer(sample_size_data(found), lines[:1], lines)
 
 
 @app.command(short_help="Go the whole way on the paper's ten groups.")
@@ -611,18 +630,22 @@ def demo(
         tables[name] = pd.DataFrame(X, columns=names).assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
         write_table(folder / f"{name}.csv", tables[name])
 
-    typer.secho(f"$ corral fit {groups} --target group --id id --model {model} --report {page}", bold=True)
+    _show_command(f"fit {groups} --target group --id id --model {model} --report {page}")
     fit(groups, "group", model, page, ids=["id"], jobs=jobs)
-    typer.secho(f"$ corral predict {model} {new} --id id --out {labels}", bold=True)
+    _show_command(f"predict {model} {new} --id id --out {labels}")
     predict(model, new, labels, ids=["id"], jobs=jobs)
     right = np.mean(pd.read_csv(labels)["label"] == tables["new"]["group"])
     typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
-    typer.secho(f"$ corral explain {model} {new} --row 0 --plot {plot}", bold=True)
+    _show_command(f"explain {model} {new} --row 0 --plot {plot}")
     explain(model, new, 0, plot=plot)
-    typer.echo(f"Open the report in a browser: {page}")
+    typer.echo(visible(f"Open the report in a browser: {page}"))
 
 
 # What commands share
+
+
+def _show_command(arguments: str) -> None:
+    typer.secho(visible(f"$ corral {arguments}"), bold=True)
 
 
 def _note(message: str) -> None:
@@ -645,6 +668,26 @@ def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> A
 
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(scale="standard", random_state=seed)
+
+
+def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
+    """Say which of n rows the errors in a report are of, unless all of them are new."""
+    n_new = 0 if held_out is None else len(held_out.truth)
+    if held_out is not None and n_new < n:
+        _note(
+            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; errors in the "
+            f"report are those of the other {n_new}, {held_out.claim}."
+        )
+    elif held_out is None:
+        why = (
+            f"all {n} rows may be training rows, to the digits that are written"
+            if hasattr(fitted, "_training")
+            else f"its {type(fitted).__name__} does not keep training rows as they were"
+        )
+        _note(
+            f"it is not known whether any row is new to the model, because {why}; errors in the report are "
+            "those of all rows, and 'corral fit --report' measures on rows held out."
+        )
 
 
 def _sample_sizes(

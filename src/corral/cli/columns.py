@@ -5,6 +5,7 @@ What a user should know of it is a warning, which the command line tells as a no
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from corral.cli.tables import (
     as_numbers,
     identifier_columns,
     is_unnamed,
+    may_mean_missing,
     missing_rows,
     numeric_columns,
     read_chunks,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
 _IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
+_IF_EMPTY = "leave it out by --drop"
 MOST_NAMED = 12
 
 
@@ -78,9 +81,10 @@ def training_rows(
         variables = numeric
     if not variables:
         raise ValueError(f"{path} has no variables beside the target.")
-    table = _complete(table[[*variables, target]], path, asked)
+    table = _complete(table[[*variables, target]], path, asked, droppable=variables)
     y = as_labels(table[target], path, if_missing=IF_MISSING)
-    X = as_numbers(table[variables], path, if_text=_IF_TEXT, if_missing=IF_MISSING)
+    _warn_of_labels(y)
+    X = as_numbers(table[variables], path, if_text=_IF_TEXT, if_missing=IF_MISSING, if_empty=_IF_EMPTY)
     for name in identifier_columns(X):
         warnings.warn(
             f"column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}.",
@@ -139,13 +143,51 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     return f"it has {listed(columns)}."
 
 
-def _complete(table: pd.DataFrame, path: Path, asked: Asked) -> pd.DataFrame:
+def _warn_of_labels(y: NDArray[Any]) -> None:
+    """Tell of labels that may not be meant as classes of their own."""
+    if y.dtype.kind != "U":
+        return
+    labels = np.unique(y).tolist()
+    alike: dict[Any, list[str]] = {}
+    for label in labels:
+        alike.setdefault(_essence(label), []).append(label)
+        if may_mean_missing(label):
+            warnings.warn(
+                f"the label {label!r}, in {(y == label).sum()} of {y.size} rows, counts as a class; if it "
+                f"stands for a missing value, say so by --na-values {label!r}.",
+                stacklevel=3,
+            )
+    groups = [f"({listed(group)})" for group in alike.values() if len(group) > 1]
+    if groups:
+        warnings.warn(
+            "labels that differ only by case, by spaces around them or in how a number is written are "
+            f"classes of their own: {listed(groups, str)}.",
+            stacklevel=3,
+        )
+
+
+def _essence(label: str) -> str | float:
+    """What labels have in common that look alike."""
+    text = label.strip().casefold()
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if math.isfinite(value) else text
+
+
+def _complete(
+    table: pd.DataFrame, path: Path, asked: Asked, *, droppable: Sequence[str] = ()
+) -> pd.DataFrame:
     """The rows that lack nothing, if others are to be left out; they keep their numbers."""
     if not asked.drop_rows:
         return table
     lacking = missing_rows(table)
     if lacking.all():
-        raise ValueError(f"{path} has no row without missing values.")
+        empty = [name for name in table.columns if table[name].isna().all()]
+        why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
+        advice = f"; {_IF_EMPTY}" if empty and set(empty) <= set(droppable) else ""
+        raise ValueError(f"{path} has no row without missing values{why}{advice}.")
     if lacking.any():
         warnings.warn(
             f"left out {lacking.sum()} of {len(table)} rows, which lack a value; "
@@ -161,5 +203,9 @@ def _as_classes(y: NDArray[Any], classes: NDArray[Any], numbers: Sequence[int], 
     labels = [str(label) for label in y.tolist()]
     for number, label in zip(numbers, labels, strict=True):
         if label not in known:
-            raise ValueError(f"{path}: row {number} has the class {label!r}, which the model does not know.")
+            advice = "; if it stands for a missing value, say so by --na-values" * may_mean_missing(label)
+            raise ValueError(
+                f"{path}: row {number} has the class {label!r}, which the model does not know: it knows "
+                f"{listed(classes.tolist())}{advice}."
+            )
     return np.array([known[label] for label in labels], dtype=classes.dtype)

@@ -23,10 +23,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from corral._estimators.validation import feature_names
 from corral._persist.files import naming
 from corral.cli.columns import MOST_NAMED, listed
+from corral.cli.text import visible
 
 if TYPE_CHECKING:
     from corral._estimators.explanation import Explanation
@@ -55,8 +57,7 @@ class Output:
             if self.as_json:
                 typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
                 return
-            # Names are printed as they are: [brackets] in them are no markup.
-            console = Console(markup=False, highlight=False, soft_wrap=True)
+            console = _PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
             for part in brief if self.quiet else full:
                 console.print(part)
 
@@ -72,7 +73,7 @@ class Output:
             yield lambda share: None
             return
         with _progress(BarColumn(), TimeRemainingColumn()) as bar:
-            line = bar.add_task(what, total=1.0)
+            line = bar.add_task(visible(what), total=1.0)
             yield lambda share: bar.update(line, completed=share)
 
     @contextmanager
@@ -98,8 +99,16 @@ class Output:
             yield
             return
         with _progress(SpinnerColumn(), TimeElapsedColumn()) as bar:
-            bar.add_task(what, total=None)
+            bar.add_task(visible(what), total=None)
             yield
+
+
+class _PlainConsole(Console):
+    """A console that prints names as they are: [brackets] are no markup, and terminals obey no name."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """All strings come through here, those in tables as well."""
+        return super().render_str(visible(text), **options)
 
 
 def _progress(*columns: Any) -> Progress:
@@ -215,11 +224,18 @@ def _nothing_relevant(described: Mapping[str, Any]) -> str:
 
 def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
     """Scores of classifiers, side by side."""
-    shown = Table("held out: " + measured_on, "accuracy ± s.e.", "log loss", "calibration error")
+    # Within 80 columns, or names would be broken.
+    shown = Table("held out: " + measured_on, "accuracy (95% interval)", "log loss", "calibration")
     for name, of_name in scores.items():
-        accuracy = f"{of_name.accuracy:.3f} ± {of_name.standard_error:.3f}"
+        accuracy = f"{of_name.accuracy:.3f} ({interval_words(of_name)})"
         shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
     return shown
+
+
+def interval_words(scores: Scores) -> str:
+    """The 95 % interval of an accuracy."""
+    low, high = scores.accuracy_interval
+    return f"{low:.3f} to {high:.3f}"
 
 
 def explanation_data(found: Explanation, row: int) -> dict[str, Any]:

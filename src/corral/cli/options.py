@@ -82,6 +82,13 @@ NaValues = Annotated[
         help="Text or number that stands for a missing value, like '?'; may be repeated.",
     ),
 ]
+QuoteFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--quote-formulas",
+        help="In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.", min=0, max=2**32 - 1)]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]

@@ -6,11 +6,13 @@ Rows are counted from 0, as in pandas and in `explain`.
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from corral._persist.files import check_readable, replacing
 from corral._persist.kept import KeptParts
+from corral.cli.text import may_be_formula, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +31,8 @@ CHUNK = 20_000
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
+# Of so few digits that numpy holds it, and written in the only way.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
 # In fewer rows a column may well be in order by chance.
@@ -73,8 +78,9 @@ def read_chunks(
     ----------
     path : the table.
     columns : which ones, besides those of `as_text` and `verbatim`.
-    as_text : columns of which CSV files give the text, or nothing where a value is missing.
-    verbatim : the same, but "NA" is a name like any other.
+    as_text : columns of which CSV files give the text. "NA" is a text like any other; missing are empty cells
+        and `na_values`.
+    verbatim : the same, but nothing is missing.
     na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
     told : is told the share of the file that has been read, after each chunk.
     """
@@ -86,7 +92,9 @@ def read_chunks(
     start = 0
     with _sentences(path):
         read = _parquet_chunks if _is_parquet(path) else _csv_chunks
-        for chunk in read(path, wanted, {*as_text, *verbatim}, _markers(wanted, verbatim, na_values), told):
+        markers = {name: [*_MISSING, *na_values] for name in wanted if name not in verbatim}
+        markers |= {name: ["", *na_values] for name in as_text}
+        for chunk in read(path, wanted, {*as_text, *verbatim}, markers, told):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
@@ -132,10 +140,13 @@ def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
     return lacking
 
 
-def as_numbers(table: pd.DataFrame, path: Path, *, if_text: str = "", if_missing: str = "") -> pd.DataFrame:
+def as_numbers(
+    table: pd.DataFrame, path: Path, *, if_text: str = "", if_missing: str = "", if_empty: str = "fill it in"
+) -> pd.DataFrame:
     """The table as finite floats; text, missing and infinite values are refused, the first one named.
 
-    `if_text` and `if_missing` end the sentence: what can be done about it.
+    `if_text`, `if_missing` and, for a column without any value, `if_empty` end the sentence: what can be done
+    about it.
     """
     import pandas as pd
 
@@ -152,6 +163,11 @@ def as_numbers(table: pd.DataFrame, path: Path, *, if_text: str = "", if_missing
             if if_missing and _is_marker(held):
                 advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
             raise ValueError("; ".join([said, *advice]) + ".")
+        if missing.all() and len(table) > 1:
+            first, last = table.index[[0, -1]]
+            raise ValueError(
+                f"{path}: column {name!r} is empty in all rows from {first} to {last}: {if_empty}."
+            )
         if missing.any():
             n = int(missing.sum())
             raise ValueError(
@@ -188,27 +204,69 @@ def _is_marker(texts: pd.Series[Any]) -> bool:
 def as_labels(column: pd.Series[Any], path: Path, *, if_missing: str = "") -> NDArray[Any]:
     """Classes of the rows: numbers and yes or no stay what they are, all else is text.
 
-    `if_missing` ends the sentence that refuses a missing one: what can be done about it.
+    Those of a CSV file are text unless all of them are written as Python would write the number. `if_missing`
+    ends the sentence that refuses a missing one: what can be done about it.
     """
     missing = column.isna()
+    if missing.all():
+        raise ValueError(f"{path}: the target {column.name!r} is empty in all rows.")
     if missing.any():
         n = int(missing.sum())
         raise ValueError(
             f"{path}: the target {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
             f"row {missing.idxmax()}: fill it in" + (f", or {if_missing}." if if_missing else ".")
         )
-    labels: NDArray[Any] = (column if _is_parquet(path) else _inferred(column)).to_numpy()
-    return labels if labels.dtype.kind in "biuf" else np.array([str(label) for label in labels])
+    labels: NDArray[Any] = column.to_numpy()
+    if labels.dtype.kind in "biuf":
+        return labels
+    values = {text: text for text in map(str, labels)}
+    if not _is_parquet(path):
+        values = _as_written(values)
+    return np.array([values[str(label)] for label in labels])
 
 
-def _inferred(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Text of a CSV file as what it looks like; of the whole column, since chunks may look different."""
-    import pandas as pd
+def _as_written(texts: Collection[str]) -> dict[str, Any]:
+    """Values of different texts: numbers, or yes and no, if this keeps every one as it is written."""
+    if all(text in ("True", "False") for text in texts):
+        return {text: text == "True" for text in texts}
+    if all(map(_WHOLE.fullmatch, texts)):
+        return {text: int(text) for text in texts}
+    if all(map(_is_float, texts)) and "-0.0" not in texts:  # which is the same number as 0.0
+        return {text: float(text) for text in texts}
+    return {text: text for text in texts}
 
-    if column.isin(["True", "False"]).all():
-        return column == "True"
-    numbers = pd.to_numeric(column, errors="coerce")
-    return numbers if np.isfinite(_numbers(numbers)).all() else column
+
+def _is_float(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(value) and repr(value) == text
+
+
+def may_mean_missing(text: str) -> bool:
+    """Whether a text is NA in one of its many forms, or nothing but spaces."""
+    return text.strip().casefold() in {marker.casefold() for marker in _MISSING}
+
+
+def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
+    """The first text, or name of a column, that a spreadsheet would calculate if rows go to this file."""
+    if _is_parquet(path):
+        return None
+    cells = chain(rows.columns, *(rows[name] for name in _text_columns(rows)))
+    return next(filter(may_be_formula, cells), None)
+
+
+def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows with an apostrophe before every such text, so that spreadsheets take it as text."""
+    if _is_parquet(path):
+        return rows
+    texts = {name: rows[name].map(quoted) for name in _text_columns(rows)}
+    return rows.assign(**texts).rename(columns=quoted)
+
+
+def _text_columns(rows: pd.DataFrame) -> list[str]:
+    return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> None:
@@ -325,13 +383,6 @@ def _finite(texts: Sequence[str]) -> list[float]:
 
 def _shown(value: Any) -> str:
     return repr(str(value)[:40])
-
-
-def _markers(
-    columns: Sequence[str], verbatim: Sequence[str], na_values: Sequence[str]
-) -> dict[str, list[str]]:
-    """What stands for a missing value, by column."""
-    return {name: [*_MISSING, *na_values] for name in columns if name not in verbatim}
 
 
 def _csv_options(path: Path, kind: Any = None) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def write_report(
         Their classes, if known.
     held_out : HeldOut, default=None
         Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
-        theirs. Without them they are those of `X`, provided that `y` is given, and the page says so.
+        theirs, and the page repeats what it claims of them. Without them they are those of `X`, provided that
+        `y` is given, and the page says so.
     sample_sizes : SampleSizes, default=None
         What `estimate_sample_sizes` found.
     title : str, default=None

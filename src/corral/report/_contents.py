@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
 from corral._core.density import kernel_density
@@ -17,7 +16,7 @@ from corral._core.model import FittedModel
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.validation import feature_names
-from corral._evaluation import HeldOut, confidence_bins
+from corral._evaluation import HeldOut, confidence_bins, wilson_interval
 from corral._planning import SampleSizes
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
@@ -37,7 +36,7 @@ class Judged:
 
     Attributes
     ----------
-    unseen : whether these rows took no part in fitting.
+    unseen : whether these rows are new to the estimator, as they claim.
     on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
     """
 
@@ -288,15 +287,14 @@ def _errors(judged: Judged) -> dict[str, Any]:
     points = []
     for b in np.unique(bins):
         inside = bins == b
-        right = binomtest(int(hits[inside].sum()), int(inside.sum()))
-        interval = right.proportion_ci(method="wilson")
+        low, high = wilson_interval(hits[inside])
         points.append(
             {
                 "n": int(inside.sum()),
                 "confidence": _decimals(confidence[inside].mean(), 3),
-                "right": _decimals(right.statistic, 3),
-                "low": _decimals(interval.low, 3),
-                "high": _decimals(interval.high, 3),
+                "right": _decimals(hits[inside].mean(), 3),
+                "low": _decimals(low, 3),
+                "high": _decimals(high, 3),
             }
         )
     return {"confusion": counts.tolist(), "on_page": judged.on_page, "reliability": points}
@@ -349,15 +347,16 @@ def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
     _, counts = np.unique(predictions.truth, return_counts=True)
-    rows = (
-        f"{_count(n, 'row')} that took no part in fitting,"
+    low, high = scores.accuracy_interval
+    rows, interval = (
+        (f"{_count(n, 'row')} {predictions.claim},", f" (95% interval {low:.1%} to {high:.1%})")
         if judged.unseen
-        else f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),"
+        else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
     )
     said = [
-        f"Of {rows} {scores.accuracy:.1%} get the right label; always naming the most frequent class would "
-        f"give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the probability of a label "
-        f"is off by {scores.calibration_error:.3f} on average."
+        f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
+        f"class would give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the "
+        f"probability of a label is off by {scores.calibration_error:.3f} on average."
     ]
     wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     in_class = wrong.sum(axis=1)
@@ -393,7 +392,7 @@ def _relevance_in_words(estimator: Any) -> str:
 
 
 def _classes_at_a_glance(estimator: Any, judged: Judged | None, names: list[str]) -> list[dict[str, Any]]:
-    """One line per class: its rows, how many of its held-out ones are right, its variables."""
+    """One line per class: its rows, how many of those judged are right, its variables."""
     accuracy = {} if judged is None else judged.predictions.scores().accuracy_by_class
     lines = []
     for a, label in enumerate(estimator.classes_.tolist()):
