@@ -320,9 +320,9 @@ def log_densities_left_out(
 ) -> dict[tuple[str, str], list[list[float]]]:
     """Log densities of every row in every class as the search sees them, in raw units.
 
-    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is left
-    out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those of
-    the rows outside its fold (of all rows if there are none).
+    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
+    left out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those
+    of the rows outside its fold (of all rows if there are none).
     """
     X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)

@@ -21,7 +21,9 @@ from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
-pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+)
 
 SCALES = ["range", "standard", "rank", None]
 UPDATES = ["simultaneous", "sequential"]
@@ -72,7 +74,7 @@ def by_class(X, y, scale, weights=None):
 
 
 def total(rows, weights=None):
-    return len(rows) if weights is None else float(np.sum(weights))
+    return naive.effective_number(rows, weights)
 
 
 def auto_floor(n, h0):

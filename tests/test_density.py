@@ -37,7 +37,7 @@ def center_and_width(X, scale, weights=None):
 def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
     """Log densities in the units of X and bandwidths, by tests/naive.py."""
     center, width = center_and_width(X, scale, weights)
-    n = len(X) if weights is None else sum(weights)
+    n = naive.effective_number(X, weights)
     h0 = naive.initial_bandwidth(n, c0)
     floor = h0 / max(n, 1.0) if min_bandwidth is None else min_bandwidth
     rows = (X - center) / width
@@ -147,7 +147,7 @@ def test_equals_kernel_density_when_nothing_may_shrink(d, scale, weighted):
     spread = rng.uniform(0.1, 10, d)
     X, queries = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
     weights = rng.uniform(0.1, 3, 80) if weighted else None
-    h0 = naive.initial_bandwidth(80 if weights is None else weights.sum())
+    h0 = naive.initial_bandwidth(naive.effective_number(X, weights))
     center, width = center_and_width(X, scale, weights)
     peer = KernelDensity(bandwidth=h0).fit((X - center) / width, sample_weight=weights)
     expected = peer.score_samples((queries - center) / width) - np.log(width).sum()
@@ -221,7 +221,7 @@ def test_samples_are_rows_plus_noise_of_leave_one_out_bandwidths():
         density = RodeoDensity().fit(X, sample_weight=w)
         center, width = center_and_width(X, "range")
         share = np.full(20, 1 / 20) if w is None else w / w.sum()
-        n = 20 if w is None else w.sum()
+        n = naive.effective_number(X, w)
         h0 = naive.initial_bandwidth(n)
         h = np.array(
             [

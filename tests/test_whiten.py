@@ -36,13 +36,22 @@ def test_covariance_within_classes_is_that_of_scikit_learn():
     assert_allclose(mixing @ covariance @ mixing, np.eye(3), atol=1e-10)
 
 
-def test_weights_count_as_copies():
+def test_weights_shrink_by_their_effective_number():
     X, y = correlated(20)
     codes = (y == "b").astype(int)
-    m = np.random.default_rng(1).integers(1, 5, len(X))
-    weighted = learn_scale(X, m.astype(float), "whiten", codes)
-    copied = learn_scale(np.repeat(X, m, axis=0), None, "whiten", np.repeat(codes, m))
-    assert_allclose(weighted.transform(X), copied.transform(X), rtol=1e-9)
+    w = np.random.default_rng(1).uniform(0.2, 3.0, len(X))
+    scale = learn_scale(X, w, "whiten", codes)
+    assert_allclose(learn_scale(X, 7.0 * w, "whiten", codes).transform(X), scale.transform(X), rtol=1e-9)
+    # The covariance within classes, shrunk as `oas` shrinks that of as many rows.
+    standard = learn_scale(X, w, "standard").transform(X)
+    residuals = standard.copy()
+    for a in (0, 1):
+        residuals[codes == a] -= np.average(standard[codes == a], axis=0, weights=w[codes == a])
+    covariance = np.cov(residuals.T, aweights=w, ddof=0)
+    n, trace, square = w.sum() ** 2 / (w**2).sum(), np.trace(covariance) / 3, np.mean(covariance**2)
+    share = min(1.0, (square + trace**2) / ((n + 1) * (square - trace**2 / 3)))
+    shrunk = (1 - share) * covariance + share * trace * np.eye(3)
+    assert_allclose(scale.mixing @ shrunk @ scale.mixing, np.eye(3), atol=1e-9)
 
 
 @pytest.mark.parametrize("X", [np.zeros((6, 2)), np.repeat([[0.0, 1.0], [2.0, 3.0]], 3, axis=0)])

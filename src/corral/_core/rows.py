@@ -85,7 +85,8 @@ class LabelledRows:
             return cls(X, codes, weights, labels, counts, numbers, np.arange(len(X)), 0)
         n_copies = units.size - int(units.max()) - 1
         _, first, which = np.unique(np.stack([units, codes]), axis=1, return_index=True, return_inverse=True)
-        merged = np.bincount(which.reshape(-1), weights).astype(np.float64)
+        order = np.argsort(first)  # rows stay in the order they were given
+        first, merged = first[order], np.bincount(which.reshape(-1), weights).astype(np.float64)[order]
         weights = None if (merged == merged[0]).all() else merged
         return cls(X[first], codes[first], weights, labels, counts, numbers[first], units[first], n_copies)
 

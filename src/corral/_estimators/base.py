@@ -133,7 +133,8 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         -------
         log_P : ndarray of shape (n_samples, n_classes)
         """
-        return self.model_.posterior(self.log_density(X))
+        log_density = self.log_density(X)
+        return self.model_.posterior(log_density)
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
@@ -147,7 +148,8 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         -------
         log_joint : ndarray of shape (n_samples, n_classes)
         """
-        return self.model_.joint(self.log_density(X))
+        log_density = self.log_density(X)
+        return self.model_.joint(log_density)
 
     @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
