@@ -1,6 +1,5 @@
 """What trials of classifiers share: how rows are split, who else takes part, what is kept of each."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+
+from experiments._lines import append_line, read_lines
 
 Samples = tuple[np.ndarray, np.ndarray]
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -69,10 +70,8 @@ class Trials:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._found: dict[tuple[str, int, int, str], dict[str, Any]] = {}
-        if file is not None and file.exists():
-            for line in file.read_text().splitlines():
-                trial = json.loads(line)
-                self._found[trial["data"], trial["size"], trial["seed"], trial["model"]] = trial["found"]
+        for trial in [] if file is None else read_lines(file):
+            self._found[trial["data"], trial["size"], trial["seed"], trial["model"]] = trial["found"]
 
     def measure(
         self, data: str, size: int, seed: int, model: str, call: Callable[[], Mapping[str, Any]]
@@ -83,7 +82,6 @@ class Trials:
             found = self._found[key] = dict(call())
             if self._file is not None:
                 # Results by themselves: one of them may have the name of a key.
-                line = json.dumps({"data": data, "size": size, "seed": seed, "model": model, "found": found})
-                with self._file.open("a") as file:
-                    file.write(line + "\n")
+                trial = {"data": data, "size": size, "seed": seed, "model": model, "found": found}
+                append_line(self._file, trial)
         return self._found[key]

@@ -5,7 +5,6 @@ RESULTS.md and the figures from the results there are.
 """
 
 import argparse
-import json
 import shlex
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import anuran, digits, shifted_groups, ten_groups, training_sizes, waveform
+from experiments._lines import append_line
 from experiments._report import machine, write_report
 from experiments._run import run
 
@@ -75,14 +75,13 @@ def _run(arguments: argparse.Namespace, methods: tuple[str, ...] | None) -> None
             console=Console(stderr=True),
         )
     # What the report says about where its numbers come from.
-    with (arguments.results / "runs.jsonl").open("a") as file:
-        entry = {
-            "command": "python -m experiments " + shlex.join(sys.argv[1:]),
-            "date": date.strftime("%Y-%m-%d"),
-            "minutes": round((time.perf_counter() - start) / 60, 1),
-            "machine": machine(),
-        }
-        file.write(json.dumps(entry) + "\n")
+    entry = {
+        "command": "python -m experiments " + shlex.join(sys.argv[1:]),
+        "date": date.strftime("%Y-%m-%d"),
+        "minutes": round((time.perf_counter() - start) / 60, 1),
+        "machine": machine(),
+    }
+    append_line(arguments.results / "runs.jsonl", entry)
 
 
 def _methods() -> list[str]:

@@ -1,6 +1,5 @@
 """RESULTS.md: every number beside the paper's, what was aimed at, and what it means."""
 
-import json
 import math
 import os
 import platform
@@ -12,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from experiments._figures import draw_figures
+from experiments._lines import read_lines
 from experiments._methods import METHODS
 from experiments._paper import paper_table
-from experiments._run import Results
+from experiments._run import read_results
 from experiments._trial import Experiment
 
 METRICS = {
@@ -42,7 +42,7 @@ def write_report(experiments: Iterable[Experiment], results: Path, output: Path,
     """Write RESULTS.md and the figures; experiments without results are left out."""
     found = {}
     for experiment in experiments:
-        rows = Results(results, experiment.name).read(seed)
+        rows = read_results(results, experiment.name, seed)
         if rows:
             found[experiment] = _frame(rows)
     if not found:
@@ -92,8 +92,7 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
 
 
 def _provenance(results: Path, seed: int) -> Iterator[str]:
-    runs = results / "runs.jsonl"
-    entries = [json.loads(line) for line in runs.read_text().splitlines()] if runs.exists() else []
+    entries = read_lines(results / "runs.jsonl")
     yield from _table(
         ["command", "date", "minutes", "machine"],
         [[f"`{e['command']}`", e["date"], f"{e['minutes']:.1f}", e["machine"]] for e in entries],

@@ -1,12 +1,9 @@
 """Run trials, one line of results for each trial and method: a killed run goes on where it stopped."""
 
-import json
-import os
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,40 +18,15 @@ from threadpoolctl import threadpool_limits
 
 from corral import EmptySelectionWarning, RodeoClassifier
 from corral.datasets import make_shifted_groups
+from experiments._lines import append_line, read_lines
 from experiments._trial import Experiment, Task, Trial, child_seeds
 
 _warm: set[str] = set()  # labels of methods that this process has called
 
 
-class Results:
-    """The lines of one experiment in a file; one run at a time may write to it."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.path = folder / f"{name}.jsonl"
-
-    def read(self, seed: int) -> list[dict[str, Any]]:
-        """Lines of a seed. A kill may have cut the last line short: it does not count."""
-        if not self.path.exists():
-            return []
-        *lines, _ = self.path.read_bytes().split(b"\n")
-        rows = [json.loads(line) for line in lines]
-        return [row for row in rows if row["seed"] == seed]
-
-    @contextmanager
-    def append(self) -> Iterable[Callable[[dict[str, Any]], None]]:
-        """A function that adds a line and returns when it is on the disk."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
-        with self.path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)  # what a kill has cut short
-
-            def write(row: dict[str, Any]) -> None:
-                file.seek(0, os.SEEK_END)
-                file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-
-            yield write
+def read_results(folder: Path, name: str, seed: int) -> list[dict[str, Any]]:
+    """The lines of one experiment that were found with a seed."""
+    return [row for row in read_lines(folder / f"{name}.jsonl") if row["seed"] == seed]
 
 
 def run(
@@ -71,8 +43,8 @@ def run(
 
     Tasks run in a shuffled order: costly and cheap ones mix, so that the time left is about right.
     """
-    results = Results(folder, experiment.name)
-    done = {Task(row["cell"], row["trial"], row["method"]) for row in results.read(seed)}
+    results = read_results(folder, experiment.name, seed)
+    done = {Task(row["cell"], row["trial"], row["method"]) for row in results}
     wanted = list(experiment.tasks(trials, methods))
     tasks = [task for task in wanted if task not in done]
     random.Random(seed).shuffle(tasks)
@@ -84,10 +56,10 @@ def run(
         TimeRemainingColumn(),
     )
     calls = (delayed(measure)(experiment, task, seed) for task in tasks)
-    with results.append() as append, Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress:
         bar = progress.add_task(experiment.name, total=len(wanted), completed=len(wanted) - len(tasks))
         for row in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls):
-            append(row)
+            append_line(folder / f"{experiment.name}.jsonl", row)
             progress.advance(bar)
 
 

@@ -25,10 +25,11 @@ from corral.datasets import make_shifted_groups, make_waveform
 from experiments import _run as running
 from experiments import anuran, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
+from experiments._lines import append_line, read_lines
 from experiments._methods import KernelNaiveBayes
 from experiments._paper import paper_table
 from experiments._report import summary, write_report
-from experiments._run import Results, run
+from experiments._run import read_results, run
 from experiments._trial import Task, child_seeds, split_by_row
 
 ROOT = Path(__file__).parents[1]
@@ -206,34 +207,31 @@ def test_kernel_naive_bayes_is_a_product_of_densities():
 
 def table(folder, name, seed=0):
     """All that a run has found but the times, in a fixed order."""
-    frame = pd.DataFrame(Results(folder, name).read(seed)).drop(columns=TIMES, errors="ignore")
+    frame = pd.DataFrame(read_results(folder, name, seed)).drop(columns=TIMES, errors="ignore")
     return frame.sort_values(["cell", "method", "trial"]).reset_index(drop=True)
 
 
-def test_a_line_cut_short_does_not_count_and_is_overwritten(tmp_path):
-    results = Results(tmp_path, "x")
-    assert results.read(0) == []
-    with results.append() as append:
-        append({"seed": 0, "n": 1})
-        append({"seed": 1, "n": 2})
-    with results.path.open("a") as file:
-        file.write('{"seed": 0, "n":')
-    assert results.read(0) == [{"seed": 0, "n": 1}]
-    with results.append() as append:
-        append({"seed": 0, "n": 3})
-    assert results.read(0) == [{"seed": 0, "n": 1}, {"seed": 0, "n": 3}]
-    assert results.read(1) == [{"seed": 1, "n": 2}]
+@pytest.mark.parametrize("cut", ['{"n":', '{"n": 2}'])
+def test_a_line_cut_short_does_not_count_and_is_overwritten(tmp_path, cut):
+    path = tmp_path / "new" / "x.jsonl"
+    assert read_lines(path) == []
+    append_line(path, {"n": 1})
+    with path.open("a") as file:
+        file.write(cut)
+    assert read_lines(path) == [{"n": 1}]
+    append_line(path, {"n": 3})
+    assert path.read_text() == '{"n": 1}\n{"n": 3}\n'
 
 
 def test_every_line_is_on_the_disk_before_the_next(tmp_path, monkeypatch):
-    synced = []
-    monkeypatch.setattr(
-        os, "fsync", lambda _: synced.append((tmp_path / "x.jsonl").read_bytes().count(b"\n"))
-    )
-    with Results(tmp_path, "x").append() as append:
-        for n in range(3):
-            append({"seed": 0, "n": n})
+    path, synced = tmp_path / "x.jsonl", []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append(path.read_bytes().count(b"\n")))
+    for n in range(3):
+        append_line(path, {"n": n})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        append_line(path, {"n": math.nan})
     assert synced == [1, 2, 3]
+    assert read_lines(path) == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
 # The command, which is killed with the processes that it has started when ten lines are on the disk.
@@ -265,7 +263,7 @@ def test_a_killed_run_resumes_to_the_same_table(tmp_path):
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
-    assert len(Results(halves, "shifted_groups").read(0)) == 10
+    assert len(read_results(halves, "shifted_groups", 0)) == 10
     with (halves / "shifted_groups.jsonl").open("a") as cut:
         cut.write('{"cell": "1 2", "tri')
     for folder in (halves, whole):
@@ -306,7 +304,7 @@ def test_two_trials_of_every_method(tmp_path, name):
     # What is slow with many classes runs where there are few.
     chosen = [m for m, method in small.methods.items() if method.cost != "heavy" or name in FEW_CLASSES]
     run(small, tmp_path, trials=2, methods=tuple(chosen))
-    rows = Results(tmp_path, name).read(0)
+    rows = read_results(tmp_path, name, 0)
     assert sorted((row["method"], row["trial"]) for row in rows) == sorted(
         (method, trial) for method in chosen for trial in range(2)
     )
@@ -332,10 +330,11 @@ def test_two_trials_of_every_method(tmp_path, name):
 
 def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
     values = [0.66, 0.68, 0.70]
-    with Results(tmp_path, "ten_groups").append() as append:
-        for trial, accuracy in enumerate(values):
-            append({"cell": "ten groups", "trial": trial, "method": "local", "seed": 0, "accuracy": accuracy})
-    frame = pd.DataFrame(Results(tmp_path, "ten_groups").read(0))
+    for trial, accuracy in enumerate(values):
+        row = {"cell": "ten groups", "trial": trial, "method": "local", "seed": 0, "accuracy": accuracy}
+        append_line(tmp_path / "ten_groups.jsonl", row)
+        append_line(tmp_path / "ten_groups.jsonl", {**row, "seed": 1, "accuracy": 0})
+    frame = pd.DataFrame(read_results(tmp_path, "ten_groups", 0))
     for column in ("precision", "specificity", "log_loss", *TIMES, "seconds"):
         frame[column] = np.nan
     row = summary(frame).loc[("ten groups", "local", "accuracy")]
