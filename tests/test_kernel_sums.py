@@ -4,14 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from corral._rodeo import (
-    ClassDensity,
-    ClassRows,
-    estimates,
-    kernel_density,
-    leave_one_out_densities,
-    separate_density,
-)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,35 +11,43 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
 import naive
-from corral import _kernels
+from corral._core import kernels
+from corral._core.density import (
+    ClassDensity,
+    DensityPlan,
+    class_log_densities,
+    kernel_density,
+    leave_one_out_densities,
+    separate_density,
+)
+from corral._core.rows import ClassRows
+from corral._core.settings import Computation
 
-SETTINGS = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
 
-
-def arrange(X, m=None, tile=None):
+def arrange(X, w=None, tile=None):
     """The rows as the kernel reads them, in tiles of at most `tile` rows."""
     with pytest.MonkeyPatch.context() as patch:
         if tile is not None:
-            patch.setattr(_kernels, "TILE", tile)
-        return ClassRows.arrange(X, m, **SETTINGS)
+            patch.setattr(kernels, "TILE", tile)
+        return ClassRows.arrange(X, w)
 
 
-def plain(X, m, x, h):
-    """log of (1/n) sum_i m_i prod_j phi((x_j - x_ij) / h_j) / h_j at one query, sums without rounding."""
-    m = np.ones(len(X)) if m is None else m
+def plain(X, w, x, h):
+    """log of sum_i w_i prod_j phi((x_j - x_ij) / h_j) / h_j, over sum_i w_i, sums without rounding."""
+    w = np.ones(len(X)) if w is None else w
     exponents = [
         math.fsum(-0.5 * ((x_j - x_ij) / h_j) ** 2 for x_j, x_ij, h_j in zip(x, row, h, strict=True))
         for row in X
     ]
     largest = max(exponents)
-    total = math.fsum(m_i * math.exp(e - largest) for m_i, e in zip(m, exponents, strict=True))
+    total = math.fsum(w_i * math.exp(e - largest) for w_i, e in zip(w, exponents, strict=True))
     norm = math.fsum(math.log(h_j) + 0.5 * math.log(2.0 * math.pi) for h_j in h)
-    return largest + math.log(total) - norm - math.log(math.fsum(m))
+    return largest + math.log(total) - norm - math.log(math.fsum(w))
 
 
-def agree(log_density, X, m, x, h):
+def agree(log_density, X, w, x, h):
     # An exponent is a sum of d squares, each rounded a few times; the logarithm of the sum adds little.
-    expected = [plain(X, m, row, h) for row in x]
+    expected = [plain(X, w, row, h) for row in x]
     assert_allclose(log_density, expected, rtol=1e-14 + 1e-16 * X.shape[1], atol=1e-12)
 
 
@@ -56,13 +56,13 @@ def agree(log_density, X, m, x, h):
     n=st.integers(1, 100),
     d=st.sampled_from([1, 2, 5]),
     tile=st.sampled_from([32, 1024]),
-    weights=st.sampled_from([None, "copies", "fractions"]),
+    weights=st.sampled_from([None, "integers", "fractions"]),
     grid=st.booleans(),
     far=st.sampled_from([0.0, 1.0, 1e3, 1e6]),
     seed=st.integers(0, 2**32 - 1),
 )
 @example(n=33, d=1, tile=32, weights=None, grid=False, far=0.0, seed=0)  # second tile nearly all padding
-@example(n=97, d=2, tile=32, weights="copies", grid=True, far=1e6, seed=0)  # a nearer row in a later tile
+@example(n=97, d=2, tile=32, weights="integers", grid=True, far=1e6, seed=0)  # a nearer row in a later tile
 @example(n=1, d=1, tile=32, weights="fractions", grid=False, far=1e6, seed=0)
 def test_sums_equal_the_formula(n, d, tile, weights, grid, far, seed):
     random = np.random.RandomState(seed)
@@ -71,14 +71,14 @@ def test_sums_equal_the_formula(n, d, tile, weights, grid, far, seed):
         X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
     x = np.vstack([random.uniform(size=(3, d)) + far * random.choice([-1.0, 1.0], d), X[-1:]])
     h = 10.0 ** random.uniform(-2.5, 0.5, d)
-    m = {
+    w = {
         None: None,
-        "copies": random.randint(1, 9, n).astype(float),
+        "integers": random.randint(1, 9, n).astype(float),
         "fractions": 10.0 ** random.uniform(-6, 6, n),
     }[weights]
-    rows = arrange(X, m, tile)
+    rows = arrange(X, w, tile)
     assert rows.tiles.shape[0] == -(-n // tile)
-    agree(kernel_density(rows, x, h), X, m, x, h)
+    agree(kernel_density(rows, x, h), X, w, x, h)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e6])
@@ -110,12 +110,12 @@ def test_the_row_that_pads_a_tile_counts_once():
 
 
 @pytest.mark.parametrize("tile", [32, None])
-def test_multiplicity_k_is_k_copies(tile):
+def test_weight_k_is_k_copies(tile):
     random = np.random.RandomState(1)
     X, x, h = random.uniform(size=(70, 3)), random.uniform(size=(20, 3)), np.array([0.05, 0.2, 1.0])
-    m = random.randint(1, 5, 70)
-    weighted = kernel_density(arrange(X, m.astype(float), tile), x, h)
-    copied = kernel_density(arrange(np.repeat(X, m, axis=0), None, tile), x, h)
+    w = random.randint(1, 5, 70)
+    weighted = kernel_density(arrange(X, w.astype(float), tile), x, h)
+    copied = kernel_density(arrange(np.repeat(X, w, axis=0), None, tile), x, h)
     assert_allclose(weighted, copied, rtol=1e-13, atol=1e-13)
 
 
@@ -124,10 +124,10 @@ def test_multiplicity_k_is_k_copies(tile):
 def test_sums_equal_kernel_density_of_scikit_learn(d, weighted):
     random = np.random.RandomState(d)
     X, x = random.standard_normal((300, d)), random.standard_normal((40, d))
-    m = random.uniform(0.1, 3.0, 300) if weighted else None
+    w = random.uniform(0.1, 3.0, 300) if weighted else None
     # One leaf, since bounds of inner nodes are added and subtracted again, which costs digits in the tails.
-    other = KernelDensity(bandwidth=0.3, rtol=0.0, leaf_size=300).fit(X, sample_weight=m)
-    ours = kernel_density(arrange(X, m, 64), x, np.full(d, 0.3))
+    other = KernelDensity(bandwidth=0.3, rtol=0.0, leaf_size=300).fit(X, sample_weight=w)
+    ours = kernel_density(arrange(X, w, 64), x, np.full(d, 0.3))
     assert_allclose(ours, other.score_samples(x), rtol=1e-11)
 
 
@@ -155,12 +155,12 @@ def test_bits_do_not_depend_on_the_other_queries(weighted):
 def test_bits_do_not_depend_on_chunks_or_threads(monkeypatch):
     random = np.random.RandomState(4)
     rows = arrange(random.uniform(size=(200, 3)))
-    density = ClassDensity(rows, np.arange(3), np.array([0.05, 0.1, 0.3]))
+    density = ClassDensity(rows, np.ones(1), DensityPlan(np.arange(3), np.array([0.05, 0.1, 0.3])))
     x = random.uniform(size=(300, 3))
-    once, _ = estimates([density], x, update="simultaneous", n_jobs=1, verbose=0)
-    monkeypatch.setattr("corral._rodeo._CHUNK", 1)  # one query per call
+    once, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=1))
+    monkeypatch.setattr("corral._core.parallel._CHUNK", 1)  # one query per call
     for n_jobs in (1, 2):
-        again, _ = estimates([density], x, update="simultaneous", n_jobs=n_jobs, verbose=0)
+        again, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=n_jobs))
         assert_array_equal(once, again)
 
 
@@ -183,7 +183,7 @@ def test_the_density_integrates_to_one():
 
 @st.composite
 def samples(draw):
-    """Rows of a class, multiplicities, queries, which rows these are (or -1), and vectors of bandwidths."""
+    """Rows of a class, weights, queries, which rows these are (or -1), and vectors of bandwidths."""
     n, d = draw(st.integers(1, 24)), draw(st.sampled_from([1, 2, 3, 5]))
     random = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
     X = random.uniform(size=(n, d))
@@ -191,25 +191,25 @@ def samples(draw):
         X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
     if draw(st.booleans()):
         X[:, -1] = 0.5  # a constant
-    m = {
+    w = {
         None: None,
-        "copies": random.randint(1, 5, n).astype(float),
+        "integers": random.randint(1, 5, n).astype(float),
         "fractions": random.choice([0.25, 0.75, 1.0, 1.5, 7.0], n),
-    }[draw(st.sampled_from([None, "copies", "fractions"]))]
+    }[draw(st.sampled_from([None, "integers", "fractions"]))]
     own = np.append(random.randint(0, n, 4), [-1, -1])
     x = X[own]
     x[-2:] += draw(st.sampled_from([0.1, 30.0, 1e6])) * random.choice([-1.0, 1.0], (2, d))
     h = 10.0 ** random.uniform(-2.5, 0.5, (3, d))
     h[1:][random.uniform(size=(2, d)) < 0.3] = np.inf  # takes no part
-    return X, m, x, own, h
+    return X, w, x, own, h
 
 
-def left_out(m, n, i):
-    """Multiplicities without one copy of row i."""
-    m = np.ones(n) if m is None else m.copy()
+def left_out(w, n, i):
+    """Weights without row i."""
+    w = np.ones(n) if w is None else w.copy()
     if i >= 0:
-        m[i] -= min(m[i], 1.0)
-    return m
+        w[i] = 0.0
+    return w
 
 
 @pytest.mark.parametrize(
@@ -218,30 +218,23 @@ def left_out(m, n, i):
 )
 @settings(max_examples=30)
 @given(sample=samples(), tile=st.sampled_from([16, 1024]))
-def test_each_row_leaves_one_copy_of_itself_out(fast, slow, sample, tile):
-    X, m, x, own, h = sample
-    found = fast(arrange(X, m, tile), x, h, own)
+def test_each_row_leaves_itself_out(fast, slow, sample, tile):
+    X, w, x, own, h = sample
+    found = fast(arrange(X, w, tile), x, h, own)
     assert found.shape == (3, 6)
     for k in range(3):
-        expected = [slow(X, x[q], h[k], weights=left_out(m, len(X), own[q])) for q in range(6)]
+        expected = [slow(X, x[q], h[k], weights=left_out(w, len(X), own[q])) for q in range(6)]
         assert_allclose(found[k], expected, rtol=1e-13, atol=1e-11)
 
 
 @pytest.mark.parametrize("density", [kernel_density, separate_density])
-@pytest.mark.parametrize("m", [None, [1.0], [0.5]])
-def test_a_row_alone_leaves_nothing(density, m):
-    rows = arrange(np.array([[0.5, 0.5]]), None if m is None else np.array(m))
+@pytest.mark.parametrize("w", [None, [1.0], [0.5]])
+def test_a_row_alone_leaves_nothing(density, w):
+    rows = arrange(np.array([[0.5, 0.5]]), None if w is None else np.array(w))
     x, h = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.1, 0.2])
     found = density(rows, x, h, np.array([0, -1]))
     assert found[0] == -np.inf
     assert np.isfinite(found[1])
-
-
-@pytest.mark.parametrize("density", [kernel_density, separate_density])
-def test_copies_that_stay_are_at_no_distance(density):
-    rows = arrange(np.array([[0.5, 0.25]]), np.array([3.0]))
-    found = density(rows, np.array([[0.5, 0.25]]), np.array([0.1, 0.2]), np.array([0]))
-    assert_allclose(found, -math.log(0.1 * 0.2 * 2.0 * math.pi), rtol=1e-14)
 
 
 @pytest.mark.parametrize("density", [kernel_density, separate_density])
@@ -283,38 +276,38 @@ def test_without_rows_there_is_no_density_at_any_bandwidth(density):
 
 
 def classes_and_points():
-    """Classes of 20, 1, 0 and 9 rows, all of them points, some with copies; two choices of bandwidths."""
+    """Classes of 20, 1, 0 and 9 rows, all of them points, weighted; two choices of bandwidths."""
     random = np.random.RandomState(9)
     sizes = [20, 1, 0, 9]
     parts = [random.uniform(size=(n, 3)) for n in sizes]
-    ms = [random.choice([0.5, 1.0, 3.0], n) for n in sizes]
+    weights = [random.choice([0.5, 1.0, 3.0], n) for n in sizes]
     codes = np.repeat(np.arange(4), sizes)
     positions = np.concatenate([np.arange(n) for n in sizes])
     own = [np.where(codes == a, positions, -1) for a in range(4)]
-    return parts, ms, np.concatenate(parts), own, 10.0 ** random.uniform(-1.5, 0, (2, 4, 3))
+    return parts, weights, np.concatenate(parts), own, 10.0 ** random.uniform(-1.5, 0, (2, 4, 3))
 
 
 @pytest.mark.parametrize("separate", [False, True])
 def test_all_points_in_all_classes(separate):
-    parts, ms, x, own, h = classes_and_points()
-    classes = [arrange(X, m) for X, m in zip(parts, ms, strict=True)]
-    found = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=1, verbose=0)
+    parts, weights, x, own, h = classes_and_points()
+    classes = [arrange(X, w) for X, w in zip(parts, weights, strict=True)]
+    found = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=1), separate=separate)
     slow = naive.product_log_density if separate else naive.kernel_log_density
     assert found.shape == (2, 30, 4)
     for k, q, a in np.ndindex(2, 30, 4):
-        m = left_out(ms[a], len(parts[a]), own[a][q])
-        assert_allclose(found[k, q, a], slow(parts[a], x[q], h[k, a], weights=m), rtol=1e-12, atol=1e-12)
+        w = left_out(weights[a], len(parts[a]), own[a][q])
+        assert_allclose(found[k, q, a], slow(parts[a], x[q], h[k, a], weights=w), rtol=1e-12, atol=1e-12)
     assert np.isneginf(found[:, :, 2]).all()
     assert np.isneginf(found[:, 20, 1]).all()  # the only row of its class
 
 
 @pytest.mark.parametrize("separate", [False, True])
 def test_bits_of_left_out_densities_do_not_depend_on_chunks_or_threads(separate, monkeypatch):
-    parts, ms, x, own, h = classes_and_points()
-    classes = [arrange(X, m) for X, m in zip(parts, ms, strict=True)]
-    once = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=1, verbose=0)
+    parts, weights, x, own, h = classes_and_points()
+    classes = [arrange(X, w) for X, w in zip(parts, weights, strict=True)]
+    once = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=1), separate=separate)
     for chunk in (1, 20_000):
-        monkeypatch.setattr("corral._rodeo._CHUNK", chunk)
+        monkeypatch.setattr("corral._core.parallel._CHUNK", chunk)
         for n_jobs in (1, 2):
-            again = leave_one_out_densities(classes, x, own, h, separate=separate, n_jobs=n_jobs, verbose=0)
+            again = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=n_jobs), separate=separate)
             assert_array_equal(once, again)

@@ -9,32 +9,34 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corral._rodeo import ClassRows, rodeo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
-from corral import _kernels
+from corral._core import kernels
+from corral._core.rodeo import rodeo
+from corral._core.rows import ClassRows
+from corral._core.settings import RodeoSettings
 
 EXACT_ERROR = 4e-16
-LIMIT = _kernels._STRONGEST
+LIMIT = kernels._STRONGEST
 
 # The loops of the kernels, reduced to the exponential. Their flags allow to reorder sums, which would turn
 # (x + c) - c into x, so an exponential that were inlined into such a loop would be destroyed.
 
 
-@njit(fastmath=_kernels._FAST, error_model="numpy")
+@njit(fastmath=kernels._FAST, error_model="numpy")
 def exp_in_a_fast_loop(x: Any, out: Any) -> None:
     for i in range(x.size):
-        out[i] = _kernels._exp(x[i])
+        out[i] = kernels._exp(x[i])
 
 
-@njit(fastmath=_kernels._FAST, error_model="numpy")
+@njit(fastmath=kernels._FAST, error_model="numpy")
 def exp_rough_in_a_fast_loop(x: Any, out: Any) -> None:
     for i in range(x.size):
-        out[i] = _kernels._exp_rough(x[i])
+        out[i] = kernels._exp_rough(x[i])
 
 
 def relative_error(values: np.ndarray, x: np.ndarray) -> float:
@@ -61,8 +63,8 @@ def arguments() -> np.ndarray:
 
 
 EXPONENTIALS = {
-    "exact": (_kernels._exp, exp_in_a_fast_loop, EXACT_ERROR),
-    "rough": (_kernels._exp_rough, exp_rough_in_a_fast_loop, _kernels.ROUGH_ERROR),
+    "exact": (kernels._exp, exp_in_a_fast_loop, EXACT_ERROR),
+    "rough": (kernels._exp_rough, exp_rough_in_a_fast_loop, kernels.ROUGH_ERROR),
 }
 
 
@@ -83,7 +85,7 @@ def test_exponential(kind: str, x: float) -> None:
     assert function(x) == pytest.approx(math.exp(x), rel=tolerance, abs=0.0)
 
 
-@pytest.mark.parametrize("x", [-LIMIT, -700.0, -1e6, -_kernels.EXCLUDED, -math.inf])
+@pytest.mark.parametrize("x", [-LIMIT, -700.0, -1e6, -kernels.EXCLUDED, -math.inf])
 @pytest.mark.parametrize("kind", EXPONENTIALS)
 def test_exponential_below_its_range(kind: str, x: float) -> None:
     # What is left is positive, so that a sum of weights has a logarithm, but vanishes next to any weight.
@@ -94,39 +96,41 @@ def test_exponential_below_its_range(kind: str, x: float) -> None:
 @pytest.mark.parametrize("x", [LIMIT, 700.0, 1e6, math.inf])
 def test_exponential_above_its_range(x: float) -> None:
     # Large enough that the weights are found out of range, and finite.
-    assert _kernels._exp(x) == pytest.approx(math.exp(LIMIT), rel=EXACT_ERROR, abs=0.0)
-    assert _kernels._exp(x) > _kernels._HIGH
+    assert kernels._exp(x) == pytest.approx(math.exp(LIMIT), rel=EXACT_ERROR, abs=0.0)
+    assert kernels._exp(x) > kernels._HIGH
 
 
 def test_rough_error_is_that_of_the_rough_exponential() -> None:
     # The decisions of `simultaneous` rely on it being large enough; much too large, it would cost time.
     x = np.linspace(-1.0, 0.0, 20_001)
-    error = relative_error(np.array([_kernels._exp_rough(t) for t in x]), x)
-    assert 0.8 * _kernels.ROUGH_ERROR < error <= _kernels.ROUGH_ERROR
+    error = relative_error(np.array([kernels._exp_rough(t) for t in x]), x)
+    assert 0.8 * kernels.ROUGH_ERROR < error <= kernels.ROUGH_ERROR
 
 
 # ------------------------------------------------------------------------------------ memory and compilation
 
 
+GRID = RodeoSettings().grid(100)
+
+
 def classes() -> list[ClassRows]:
-    """A class without multiplicities and one with."""
+    """A class without weights and one with."""
     X = np.random.default_rng(0).normal(0, 1, (100, 3))
-    settings = {"beta": 0.9, "c0": 1.0, "min_bandwidth": None}
-    return [ClassRows.arrange(X, weights, **settings) for weights in (None, np.linspace(0.5, 4, 100))]
+    return [ClassRows.arrange(X, weights) for weights in (None, np.linspace(0.5, 4, 100))]
 
 
-KERNELS = {"simultaneous": _kernels.simultaneous, "sequential": _kernels.sequential}
+KERNELS = {"simultaneous": kernels.simultaneous, "sequential": kernels.sequential}
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(100, 4), (20_000, 50), (5000, 1000), (3, 1000)])
 def test_work_space_is_linear(rows: int, columns: int) -> None:
-    X = ClassRows.arrange(np.zeros((rows, columns)), None, beta=0.9, c0=1.0, min_bandwidth=None).tiles
-    work = _kernels.workspace(X)
+    X = ClassRows.arrange(np.zeros((rows, columns)), None).tiles
+    work = kernels.workspace(X)
     n_batch = len(work.spread)
-    assert n_batch == (_kernels._BATCH if rows > 100 else 1)
+    assert n_batch == (kernels._BATCH if rows > 100 else 1)
     padded = X.shape[0] * X.shape[2]
     numbers = sum(array.nbytes for array in work) / 8
-    assert numbers <= n_batch * (2 * padded + 6 * columns + 10) + 4 * _kernels.TILE
+    assert numbers <= n_batch * (2 * padded + 6 * columns + 10) + 4 * kernels.TILE
 
 
 @njit
@@ -149,8 +153,8 @@ def allocations() -> Iterator[Callable[[], int]]:
 def test_kernels_allocate_nothing(update: str) -> None:
     with allocations() as so_far:  # with "_nrt" numba would count every argument, too
         for rows in classes():
-            rodeo(rows, rows.take(np.arange(20)), update)
-            rodeo(rows, rows.take(np.arange(20)), update, np.arange(20))
+            rodeo(rows, GRID, rows.take(np.arange(20)), update)
+            rodeo(rows, GRID, rows.take(np.arange(20)), update, np.arange(20))
         assert so_far() == 0
         allocating(9)
         assert so_far() > 0  # so that the line above can fail
@@ -162,13 +166,13 @@ def test_one_compilation_per_variant(update: str) -> None:
     for rows in classes():
         x = rows.take(np.arange(20))
         for queries in (x, np.asfortranarray(x), x[::2], np.tile(x, 2)[:, :3]):
-            rodeo(rows, queries, update)
-        rodeo(rows, x, update, np.arange(20))
-        rodeo(rows, x[:1], update, np.array([7], dtype=np.int64))
-    assert len(variants(KERNELS[update])) == 2  # without multiplicities and with them
+            rodeo(rows, GRID, queries, update)
+        rodeo(rows, GRID, x, update, np.arange(20))
+        rodeo(rows, GRID, x[:1], update, np.array([7], dtype=np.int64))
+    assert len(variants(KERNELS[update])) == 2  # without weights and with them
     # What they call has signatures here only if this process has compiled it instead of reading the cache, as
     # it does in the first run after any change.
-    compiled = [each for each in vars(_kernels).values() if isinstance(each, Dispatcher)]
+    compiled = [each for each in vars(kernels).values() if isinstance(each, Dispatcher)]
     assert len(compiled) > 4
     for function in compiled:
         assert len(variants(function)) <= 2, function

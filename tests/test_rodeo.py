@@ -21,38 +21,39 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from corral._rodeo import (
-    ClassDensity,
-    ClassRows,
-    estimates,
-    leave_one_out_bandwidths,
-    rodeo,
-)
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import naive
-from corral import _kernels, _rodeo
+from corral._core import density, kernels, parallel
+from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.path import density_path, rodeo_path
+from corral._core.relevance import leave_one_out_bandwidths, zscores
+from corral._core.rodeo import rodeo
+from corral._core.rows import ClassRows, critical_ratio, squared_factor
+from corral._core.settings import Computation, RodeoSettings
 
 UPDATES = ("simultaneous", "sequential")
 PATIENCE = 600  # seconds, for a machine on which many other programs run
 
 
 def local_estimates(
-    classes: list[ClassRows], x: np.ndarray, **settings: Any
+    classes: list[ClassRows], x: np.ndarray, update: str, computation: Computation, **asked: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`estimates` with the Rodeo on all variables."""
-    densities = [ClassDensity(rows, np.arange(rows.tiles.shape[1])) for rows in classes]
-    return estimates(densities, x, **settings)
+    """`class_log_densities` with the Rodeo on all variables."""
+    densities = [
+        ClassDensity(rows, RodeoSettings().grid(rows.measure.n), DensityPlan(np.arange(rows.n_features)))
+        for rows in classes
+    ]
+    return class_log_densities(densities, x, update, computation, **asked)
 
 
 @contextmanager
 def constants(**values: int) -> Iterator[None]:
-    """Other constants of `_kernels`, which are sized for caches, so that small data fills many tiles."""
+    """Other constants of the kernels, which are sized for caches, so that small data fills many tiles."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(_kernels, name, value)
+            patch.setattr(kernels, name, value)
         yield
 
 
@@ -70,14 +71,15 @@ class Case:
     c0: float = 1.0
     min_bandwidth: float | None = None
 
-    def arrange(self) -> ClassRows:
-        return ClassRows.arrange(
-            self.X, self.weights, beta=self.beta, c0=self.c0, min_bandwidth=self.min_bandwidth
-        )
+    def arrange(self) -> tuple[ClassRows, np.ndarray]:
+        """The rows, and the bandwidths that they may come to."""
+        rows = ClassRows.arrange(self.X, self.weights)
+        settings = RodeoSettings(beta=self.beta, c0=self.c0, min_bandwidth=self.min_bandwidth)
+        return rows, settings.grid(rows.measure.n)
 
 
 # Doubles decide |Z_j| > lambda_j as fractions do unless Z_j^2 and lambda_j^2 agree to this relative distance.
-# Exponents are good to 1e-11 (`_kernels._ROUNDING_LIMIT`), and a sum of Z_ji at the threshold loses a factor
+# Exponents are good to 1e-11 (`kernels._ROUNDING_LIMIT`), and a sum of Z_ji at the threshold loses a factor
 # of sqrt(n) at most.
 KNIFE_EDGE = 1e-9
 
@@ -86,7 +88,7 @@ def referee(
     case: Case, q: int, update: str, own: int | None = None, sweeps: list[Any] | None = None
 ) -> tuple[list[float], float, float]:
     """Bandwidths and log density by `naive`, and the relative distance of the closest of its decisions."""
-    n = len(case.X) if case.weights is None else case.weights.sum()
+    n = naive.effective_number(case.X, case.weights)
     h0 = naive.initial_bandwidth(n, case.c0)
     settings = {
         "h0": h0,
@@ -122,8 +124,8 @@ def certain(condition: bool) -> None:
 
 def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any = certain) -> None:
     """Fail unless the fast path finds the bandwidths and densities of the referee at every query."""
-    rows = case.arrange()
-    log_density, steps = rodeo(rows, case.x, update, own)
+    rows, grid = case.arrange()
+    log_density, steps = rodeo(rows, grid, case.x, update, own)
     assert log_density.shape == (len(case.x),)
     assert steps.shape == case.x.shape
     for q in range(len(case.x)):
@@ -131,7 +133,7 @@ def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any =
         suppose(margin > KNIFE_EDGE)
         # A step is a factor of at least 1.03, so this means the same step. It is not == because numpy's power
         # and Python's may differ in the last bit.
-        np.testing.assert_allclose(rows.h[steps[q]], h, rtol=1e-14, atol=0.0)
+        np.testing.assert_allclose(grid[steps[q]], h, rtol=1e-14, atol=0.0)
         if expected == -math.inf:
             assert log_density[q] == -math.inf
         else:
@@ -215,9 +217,9 @@ CASES = {
     "mixed units, at a row": cases(units=(1e-3, 1e6), columns=(2, 5), query="at row"),
     "mixed units, far": cases(units=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
     "at a row": cases(query="at row", kinds=("lattice", "smooth", "constant")),
-    "integer multiplicities": cases(weights=integer_weights),
-    "fractional multiplicities": cases(weights=fraction_weights, rows=(1, 10)),
-    "multiplicities, far": cases(weights=fraction_weights, query="far in one", rows=(1, 10)),
+    "integer weights": cases(weights=integer_weights),
+    "fractional weights": cases(weights=fraction_weights, rows=(1, 10)),
+    "weights, far": cases(weights=fraction_weights, query="far in one", rows=(1, 10)),
     "given floor": cases(floor=True),
 }
 
@@ -233,8 +235,8 @@ def test_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> Non
 LEAVE_ONE_OUT = {
     "rows": cases(rows=(1, 10), kinds=("lattice", "smooth", "constant")),
     "duplicates": cases(rows=(2, 12), distinct=3),
-    "integer multiplicities": cases(rows=(1, 8), weights=integer_weights),
-    "fractional multiplicities": cases(rows=(1, 8), weights=fraction_weights),
+    "integer weights": cases(rows=(1, 8), weights=integer_weights),
+    "fractional weights": cases(rows=(1, 8), weights=fraction_weights),
     "mixed units": cases(rows=(2, 8), units=(1e-3, 1e6), columns=(2, 4)),
 }
 
@@ -251,7 +253,7 @@ def test_leave_one_out_agrees_with_referee(kind: str, update: str, data: st.Data
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("seed", range(4))
 def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str) -> None:
     # What the strategies rarely draw: enough rows that informative variables shrink far, others stop early.
@@ -259,7 +261,7 @@ def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str)
     X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 3))])
     weights = rng.integers(1, 4, 60) / 2 if weighted else None
     case = Case(X, np.vstack([[0.5, 0.1, 0.5, 0.5, 0.5], rng.uniform(0, 1, 5)]), weights)
-    _, steps = rodeo(case.arrange(), case.x, update)
+    _, steps = rodeo(*case.arrange(), case.x, update)
     assert steps[0, 0] > 30 > steps[0, 1] > 15 > steps[0, 2:].max()
     check(case, update)
 
@@ -271,7 +273,7 @@ def test_a_thousand_columns(n: int, update: str) -> None:
     X = np.column_stack([rng.integers(0, 3, (n, 500)) / 8, rng.normal(0, 0.3, (n, 490)), np.ones((n, 10))])
     x = np.vstack([X[0] + rng.normal(0, 0.01, 1000), rng.normal(0, 0.3, 1000)])
     case = Case(X, x, beta=0.6, min_bandwidth=0.1)
-    _, steps = rodeo(case.arrange(), x, update)
+    _, steps = rodeo(*case.arrange(), x, update)
     assert n == 1 or 0 < steps.mean() < steps.max()
     check(case, update)
 
@@ -293,27 +295,30 @@ def bounded(ratio: np.ndarray) -> np.ndarray:
 
 def check_path(case: Case, update: str, suppose: Any = certain) -> None:
     """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
-    rows = case.arrange()
-    _, steps = rodeo(rows, case.x, update)
+    rows, grid = case.arrange()
+    _, steps = rodeo(rows, grid, case.x, update)
     for q, x in enumerate(case.x):
         sweeps: list[tuple[list[float], dict[int, float]]] = []
         *_, margin = referee(case, q, update, sweeps=sweeps)
         suppose(margin > KNIFE_EDGE)
-        path = rodeo_path(rows, x, update)
-        np.testing.assert_array_equal(path.bandwidths[0], rows.h[0])
-        np.testing.assert_array_equal(path.bandwidths[-1], rows.h[steps[q]])
+        path = rodeo_path(rows, grid, x, update)
+        np.testing.assert_array_equal(path.bandwidths[0], grid[0])
+        np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[q]])
         assert not np.isnan(path.ratios).any()
-        if rows.total <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
+        if rows.measure.n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
             assert path.ratios.tolist() == [[0.0] * x.size]
             continue
         assert len(path.ratios) == len(sweeps)
+        # A path knows 1 - (sum Z_ji)^2 / (n sum Z_ji^2) to 1e-14 n, below which a ratio is infinite.
+        n = rows.measure.n
+        finest = math.sqrt(1e-14 * n / (n - 1.0) * squared_factor(n))
         for k, (h, ratios) in enumerate(sweeps):
             np.testing.assert_allclose(path.bandwidths[k + 1], h, rtol=1e-14, atol=0.0)
             assert np.flatnonzero(path.tested[k]).tolist() == list(ratios)
             found, expected = path.ratios[k, path.tested[k]], np.array(list(ratios.values()))
             # Exponents are sums of squares over 2 h^2, with the rounding errors of the largest of these.
             rounding = 1e-15 * ((x - case.X) ** 2 / path.bandwidths[k + 1] ** 2).max()
-            np.testing.assert_allclose(bounded(found), bounded(expected), atol=1e-7 + rounding)
+            np.testing.assert_allclose(bounded(found), bounded(expected), atol=finest + rounding)
             assert not path.ratios[k, ~path.tested[k]].any()
 
 
@@ -326,7 +331,7 @@ def test_path_agrees_with_referee(kind: str, update: str, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_path_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 2))])
@@ -338,20 +343,20 @@ def test_path_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> No
 def test_path_tells_the_floor_from_the_test(update: str) -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([np.full(80, 0.5), rng.normal(0.5, 0.1, 80), rng.uniform(0, 1, 80)])
-    rows = Case(X, X).arrange()
-    path = rodeo_path(rows, X[0], update)
+    rows, grid = Case(X, X).arrange()
+    path = rodeo_path(rows, grid, X[0], update)
     assert path.at_floor.tolist() == [True, False, False]
-    assert path.bandwidths[-1, 0] == rows.h[-1]
-    assert path.n_tests.tolist() == (np.searchsorted(-rows.h, -path.bandwidths[-1]) + 1).tolist()
+    assert path.bandwidths[-1, 0] == grid[-1]
+    assert path.n_tests.tolist() == (np.searchsorted(-grid, -path.bandwidths[-1]) + 1).tolist()
 
 
 def test_path_over_some_of_the_variables() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(0.5, 0.05, (60, 3))
-    rows = Case(X, X).arrange()
-    density = ClassDensity(rows.select(np.array([0, 2])), np.array([0, 2]))
-    path = density_path(density, X[0] + 0.01, "simultaneous")
-    _, h = density.estimate(X[:1] + 0.01, "simultaneous")
+    rows, grid = Case(X, X).arrange()
+    of_class = ClassDensity.build(rows, grid, DensityPlan(np.array([0, 2])))
+    path = density_path(of_class, X[0] + 0.01, "simultaneous")
+    _, h = of_class.estimate(X[:1] + 0.01, "simultaneous")
     np.testing.assert_array_equal(path.bandwidths[-1], h[0])
     assert path.tested[0].tolist() == [True, False, True]
     assert path.n_tests[1] == 0
@@ -374,17 +379,17 @@ def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("n", [33, 64, 70])  # 2 to 5 tiles; the last is full, or holds one row, or some
 def test_many_tiles_agree_with_referee(n: int, weighted: bool, update: str) -> None:
     case = many_tiles(n, n, weighted=weighted)
     with constants(TILE=16 if n == 70 else 32, _LARGE=0, _BATCH=3):
-        assert case.arrange().tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
+        assert case.arrange()[0].tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
         check(case, update)
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_leave_one_out_in_many_tiles_agrees_with_referee(weighted: bool, update: str) -> None:
     case = many_tiles(3, 50, weighted=weighted)
     own = np.array([0, 15, 16, 31, 32, 49, 20])  # ends of tiles among them
@@ -405,13 +410,13 @@ def test_bits_do_not_depend_on_batches_or_chunks(update: str, data: st.DataObjec
     cuts = sorted(data.draw(st.lists(st.integers(0, 7), max_size=3)))
     order = np.array(data.draw(st.permutations(range(7))))
     with constants(TILE=32):
-        rows = case.arrange()
+        rows, grid = case.arrange()
         with constants(_LARGE=10**9):  # one query at a time
-            alone = rodeo(rows, case.x, update, own)
+            alone = rodeo(rows, grid, case.x, update, own)
         with constants(_LARGE=0, _BATCH=batch):
-            together = rodeo(rows, case.x[order], update, None if own is None else own[order])
+            together = rodeo(rows, grid, case.x[order], update, None if own is None else own[order])
             pieces = [
-                rodeo(rows, case.x[start:end], update, None if own is None else own[start:end])
+                rodeo(rows, grid, case.x[start:end], update, None if own is None else own[start:end])
                 for start, end in zip([0, *cuts], [*cuts, 7], strict=True)
             ]
     for k in range(2):
@@ -424,24 +429,30 @@ def test_bits_do_not_depend_on_batches_or_chunks(update: str, data: st.DataObjec
 def test_rows_survive_the_cutting_into_tiles(n: int, tile: int, weighted: bool) -> None:
     case = many_tiles(n, n, weighted=weighted)
     with constants(TILE=tile):
-        rows = case.arrange()
+        rows, _ = case.arrange()
     n_tiles, d, size = rows.tiles.shape
     assert size <= tile
-    assert size % _kernels.LANES == 0
-    assert n <= n_tiles * size < n + n_tiles * _kernels.LANES  # hardly more padding than the lanes need
+    assert size % kernels.LANES == 0
+    assert n <= n_tiles * size < n + n_tiles * kernels.LANES  # hardly more padding than the lanes need
     which = np.random.default_rng(0).permutation(n)
     np.testing.assert_array_equal(rows.take(which), case.X[which])
     padding = rows.tiles.transpose(0, 2, 1).reshape(-1, d)[n:]
     np.testing.assert_array_equal(padding, np.broadcast_to(case.X[0], padding.shape))
     root = rows.root()
-    if case.weights is None:
+    if case.weights is None or np.ptp(case.weights) == 0.0:
         assert root is None
     else:
-        np.testing.assert_allclose(root.reshape(-1)[:n] ** 2, case.weights, rtol=1e-15)
+        expected = case.weights / case.weights.max()
+        np.testing.assert_allclose(root.reshape(-1)[:n] ** 2, expected, rtol=1e-15)
         assert not root.reshape(-1)[n:].any()
 
 
 # -------------------------------------------------------------------- decisions at the edge of the threshold
+
+
+def normalised(weights: np.ndarray) -> np.ndarray:
+    """Weights that sum to the effective number of rows."""
+    return weights * (weights.sum() / (weights @ weights))
 
 
 def statistic(offsets: np.ndarray, h: float, weights: np.ndarray, j: int) -> float:
@@ -471,10 +482,9 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
     """
     rng = np.random.default_rng(seed)
     n, d, beta = int(rng.integers(3, 30)), int(rng.integers(1, 4)), 0.9
-    weights = rng.integers(1, 9, n) / 4 if weighted else np.ones(n)
-    total = weights.sum()
-    h0 = _rodeo.initial_bandwidth(total, 1.0)
-    critical = float(_rodeo.critical_ratio(np.array([total]))[()].item())
+    weights = normalised(rng.integers(1, 9, n) / 4 if weighted else np.ones(n))
+    h0 = naive.initial_bandwidth(weights.sum())
+    critical = critical_ratio(weights.sum()).item()
     while True:
         X = rng.normal(0, rng.uniform(0.1, 1.5), (n, d)) * h0
         k = int(rng.integers(0, 4))
@@ -512,35 +522,36 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
     # Rough weights are wrong by up to 1e-7, so these distances are beyond them, and not beyond doubles.
     for seed in range(25):
         build, j, k = edge(seed, weighted)
         for distance in (-1e-7, -1e-8, -1e-9, 1e-9, 1e-8, 1e-7):
             case = build(distance)
-            rows = case.arrange()
-            _, steps = rodeo(rows, case.x, update)
+            rows, grid = case.arrange()
+            _, steps = rodeo(rows, grid, case.x, update)
             h, _, margin = referee(case, 0, update)
-            np.testing.assert_allclose(rows.h[steps[0]], h, rtol=1e-14)
+            np.testing.assert_allclose(grid[steps[0]], h, rtol=1e-14)
             if update == "simultaneous":
                 assert margin < 1e-5  # as close as was meant
                 assert steps[0, j] == k + (distance > 0)
 
 
 def rough_exponential(x: float) -> float:
-    return float(_kernels._exp_rough(x))
+    return float(kernels._exp_rough(x))
 
 
-@pytest.mark.parametrize("duplicates", [True, False], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("rough_is", ["too large", "too small"])
-def test_decision_where_rough_weights_err_most(rough_is: str, duplicates: bool) -> None:
+def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) -> None:
     # Many rows near the query have Z_ji < 0, many others Z_ji > 0, and their sums nearly cancel, which
     # magnifies the errors of the rough weights. Both groups stand where the error is worst, one where it is
     # positive, one where it is negative.
     n = 1000
-    h0 = _rodeo.initial_bandwidth(float(n), 1.0)
-    critical = float(_rodeo.critical_ratio(np.array([float(n)])).item())
+    weights = normalised(np.resize([0.5, 1.5], n) if weighted else np.ones(n))
+    h0 = naive.initial_bandwidth(weights.sum())
+    critical = critical_ratio(weights.sum()).item()
     sign = 1.0 if rough_is == "too large" else -1.0
 
     def worst(exponents: np.ndarray, sign: float) -> float:
@@ -553,9 +564,9 @@ def test_decision_where_rough_weights_err_most(rough_is: str, duplicates: bool) 
     def ratio(n_near: int, t: float, exponential: Callable[[float], float] = math.exp) -> float:
         scaled = (np.array([0.0, near, away, t]) / h0) ** 2
         Z = np.array([exponential(-0.5 * s) for s in scaled]) * (scaled - 1.0)
-        weights = np.array([1.0, n_near, n - 2.0 - n_near, 1.0])
-        assert weights @ Z > 0.0
-        return float((weights @ Z) ** 2 / (weights @ Z**2))
+        at_place = np.bincount(np.repeat(range(4), [1, n_near, n - 2 - n_near, 1]), weights)
+        assert at_place @ Z > 0.0
+        return float((at_place @ Z) ** 2 / (at_place @ Z**2))
 
     # The first row is the nearest, from which exponents are counted; the last does the fine adjustment.
     low, high = 0.0, math.sqrt(3.0) * h0
@@ -565,13 +576,12 @@ def test_decision_where_rough_weights_err_most(rough_is: str, duplicates: bool) 
     for distance in (-7e-7, -1e-8, 1e-8, 7e-7):
         t = bisect(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
         fooled += (ratio(n_near, t, rough_exponential) > critical) != (distance > 0)
-        X, weights = np.array([[0.0], [near], [away], [t]]), np.array([1, n_near, n - 2 - n_near, 1])
-        few = Case(X, np.zeros((1, 1)), weights.astype(float), min_bandwidth=0.85 * h0)
-        many = replace(few, X=np.repeat(X, weights, axis=0), weights=None)
-        rows = (many if duplicates else few).arrange()
-        _, steps = rodeo(rows, few.x, "simultaneous")
-        h, _, _ = referee(few, 0, "simultaneous")  # to which a multiplicity is the same as copies
-        assert rows.h[steps[0, 0]] == pytest.approx(h[0], rel=1e-14)
+        X = np.repeat([[0.0], [near], [away], [t]], [1, n_near, n - 2 - n_near, 1], axis=0)
+        case = Case(X, np.zeros((1, 1)), weights if weighted else None, min_bandwidth=0.85 * h0)
+        rows, grid = case.arrange()
+        _, steps = rodeo(rows, grid, case.x, "simultaneous")
+        h, _, _ = referee(case, 0, "simultaneous")
+        assert grid[steps[0, 0]] == pytest.approx(h[0], rel=1e-14)
         assert steps[0, 0] == (distance > 0)
     assert fooled == 2  # rough weights alone would decide both cases on one side wrongly
 
@@ -591,13 +601,13 @@ def test_critical_ratio_is_the_test_of_the_paper(Z: list[float], centre: float) 
     s = Z.std(ddof=1) / math.sqrt(n)
     lam = s * math.sqrt(2.0 * math.log(n * math.log(max(n, 16))))
     assume(abs(abs(Z.mean()) - lam) > 1e-9 * lam)
-    critical = _rodeo.critical_ratio(np.array([float(n)]))[0]
+    critical = critical_ratio(np.array([float(n)]))[0]
     assert (Z.sum() ** 2 > critical * (Z**2).sum()) == (abs(Z.mean()) > lam)
 
 
 @pytest.mark.parametrize("n", [2.0, 3.0, 7.5, 15.0, 16.0, 17.0, 40.0, 1e3, 1e6])
 def test_critical_ratio_at_the_threshold(n: float) -> None:
-    # One value -a and the rest 1, as multiplicities: mean and variance are simple, a is where |Z| = lambda.
+    # One value -a and n - 1 values 1: mean and variance are simple, a is where |Z| = lambda.
     L = 2.0 * math.log(n * math.log(max(n, 16.0)))
 
     def squares(a: float) -> tuple[float, float]:
@@ -607,19 +617,19 @@ def test_critical_ratio_at_the_threshold(n: float) -> None:
 
     a = bisect(lambda a: squares(a)[0] - squares(a)[1], 0.0, -1.0, n - 1.0)
     ratio = (n - 1.0 - a) ** 2 / (n - 1.0 + a**2)
-    assert _rodeo.critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
+    assert critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
 
 
 @given(n=st.floats(0.0, 1.0))
 def test_one_row_cannot_shrink(n: float) -> None:
     # By Cauchy-Schwarz the ratio is at most n.
-    assert _rodeo.critical_ratio(np.array([n]))[0] > 1.0 >= n
+    assert critical_ratio(np.array([n]))[0] > 1.0 >= n
 
 
 @given(n=st.one_of(st.floats(1.001, 1e9), st.integers(2, 10**6).map(float)))
 def test_equal_derivatives_always_shrink(n: float) -> None:
     # Their ratio is n, their variance is 0, so |Z| > lambda = 0.
-    assert 1.0 < _rodeo.critical_ratio(np.array([n]))[0] < n
+    assert 1.0 < critical_ratio(np.array([n]))[0] < n
 
 
 grids = st.tuples(
@@ -630,9 +640,10 @@ grids = st.tuples(
 @settings(max_examples=200)
 @given(grid=grids)
 def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
-    h0, beta, ratio = grid
+    c0, beta, ratio = grid
+    h0 = naive.initial_bandwidth(50, c0)
     floor = h0 * ratio
-    h = _rodeo.bandwidth_grid(h0, beta, floor)
+    h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=floor).grid(50)
     assert h[0] == h0  # even where the floor is higher
     assert (h[1:] >= floor).all()
     np.testing.assert_allclose(h[1:] / h[:-1], beta, rtol=1e-13)
@@ -643,37 +654,37 @@ def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
 @settings(max_examples=200)
 @given(grid=grids, k=st.integers(0, 40))
 def test_bandwidth_may_be_equal_to_the_floor(grid: tuple[float, float, float], k: int) -> None:
-    h0, beta, _ = grid
-    powers = h0 * beta ** np.arange(k + 1)
-    h = _rodeo.bandwidth_grid(h0, beta, powers[k])
+    c0, beta, _ = grid
+    powers = naive.initial_bandwidth(50, c0) * beta ** np.arange(k + 1)
+    h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=powers[k]).grid(50)
     np.testing.assert_array_equal(h, powers)
 
 
 @given(n=st.floats(0.0, 1e9), c0=st.floats(0.01, 100.0))
 def test_initial_and_smallest_bandwidth(n: float, c0: float) -> None:
-    h0 = _rodeo.initial_bandwidth(n, c0)
+    h0 = RodeoSettings(c0=c0).initial_bandwidth(n)
     assert h0 == naive.initial_bandwidth(n, c0)
     assert h0 > 0.0
-    assert _rodeo.smallest_bandwidth(n, c0) == pytest.approx(h0 / n if n > 1.0 else h0, rel=1e-15)
+    assert RodeoSettings(c0=c0).floor(n) == pytest.approx(h0 / n if n > 1.0 else h0, rel=1e-15)
 
 
 def test_initial_bandwidth_of_known_sizes() -> None:
-    assert _rodeo.initial_bandwidth(1000.0, 2.0) == 2.0 / math.log(math.log(1000.0))
-    assert _rodeo.initial_bandwidth(3.0, 1.0) == _rodeo.initial_bandwidth(16.0, 1.0)
-    assert _rodeo.initial_bandwidth(17.0, 1.0) < _rodeo.initial_bandwidth(16.0, 1.0)
+    assert RodeoSettings(c0=2.0).initial_bandwidth(1000.0) == 2.0 / math.log(math.log(1000.0))
+    h0 = RodeoSettings().initial_bandwidth
+    assert h0(3.0) == h0(16.0) > h0(17.0)
 
 
 @given(h=st.lists(st.floats(0.01, 10.0), min_size=1, max_size=30))
 def test_zscores(h: list[float]) -> None:
     bandwidths = np.array(h)
     assume(bandwidths.std() > 1e-9 or len(set(h)) == 1)
-    np.testing.assert_allclose(_rodeo.zscores(bandwidths), naive.zscores(h), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(zscores(bandwidths), naive.zscores(h), rtol=1e-6, atol=1e-6)
 
 
 def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
     bandwidths = 0.3 * (1.0 + np.array([0, 1, 2, 3]) * 2.0**-52)
     assert bandwidths.std() > 0.0
-    np.testing.assert_array_equal(_rodeo.zscores(bandwidths), np.zeros(4))
+    np.testing.assert_array_equal(zscores(bandwidths), np.zeros(4))
 
 
 # ------------------------------------------------------------------------------------------- many classes
@@ -681,22 +692,23 @@ def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
 
 def three_classes(weighted: bool = False) -> tuple[list[ClassRows], np.ndarray]:
     parts = [many_tiles(seed, n, d=4, weighted=weighted) for seed, n in ((1, 40), (2, 1), (3, 90))]
-    return [case.arrange() for case in parts], np.vstack([case.x for case in parts])
+    return [case.arrange()[0] for case in parts], np.vstack([case.x for case in parts])
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str) -> None:
     classes, x = three_classes(weighted)
-    log_density, h = local_estimates(classes, x, update=update, n_jobs=1, verbose=0, bandwidths=True)
+    log_density, h = local_estimates(classes, x, update, Computation(1), bandwidths=True)
     assert log_density.shape == (21, 3)
     assert h.shape == (21, 3, 4)
     for q in range(21):
         for y in range(3):
-            one_density, steps = rodeo(classes[y], x[q : q + 1], update)
+            grid = RodeoSettings().grid(classes[y].measure.n)
+            one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
             assert log_density[q, y] == one_density[0]
-            np.testing.assert_array_equal(h[q, y], classes[y].h[steps[0]])
-    without, none = local_estimates(classes, x, update=update, n_jobs=1, verbose=0)
+            np.testing.assert_array_equal(h[q, y], grid[steps[0]])
+    without, none = local_estimates(classes, x, update, Computation(1))
     np.testing.assert_array_equal(without, log_density)
     assert none.size == 0
 
@@ -710,11 +722,11 @@ def test_bits_do_not_depend_on_threads(
     with constants(TILE=32, _LARGE=0):
         classes, x = three_classes()
         points = [np.arange(rows.n_rows)[::-2].copy() for rows in classes]
-        expected = local_estimates(classes, x, update=update, n_jobs=1, verbose=0, bandwidths=True)
-        expected_h = leave_one_out_bandwidths(classes, points, update=update, n_jobs=1, verbose=0)
-        monkeypatch.setattr(_rodeo, "_CHUNK", chunk)
-        found = local_estimates(classes, x, update=update, n_jobs=n_jobs, verbose=0, bandwidths=True)
-        found_h = leave_one_out_bandwidths(classes, points, update=update, n_jobs=n_jobs, verbose=0)
+        expected = local_estimates(classes, x, update, Computation(1), bandwidths=True)
+        expected_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(1))
+        monkeypatch.setattr(parallel, "_CHUNK", chunk)
+        found = local_estimates(classes, x, update, Computation(n_jobs), bandwidths=True)
+        found_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(n_jobs))
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
     for y in range(3):
@@ -731,9 +743,9 @@ def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
             meeting.wait(PATIENCE)  # broken unless another thread comes
         return rodeo(*arguments)
 
-    monkeypatch.setattr(_rodeo, "rodeo", watched)
+    monkeypatch.setattr(density, "rodeo", watched)
     classes, x = three_classes()
-    local_estimates(classes, np.repeat(x, 8, axis=0), update="simultaneous", n_jobs=2, verbose=0)
+    local_estimates(classes, np.repeat(x, 8, axis=0), "simultaneous", Computation(2))
     assert len(threads) == 2
 
 
@@ -745,18 +757,18 @@ def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     limit=st.integers(1, 20_000),
 )
 def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | None, limit: int) -> None:
-    rows = Case(np.zeros((n_rows, 2)), np.zeros((1, 2))).arrange()
+    rows, _ = Case(np.zeros((n_rows, 2)), np.zeros((1, 2))).arrange()
     x = np.arange(2.0 * n_queries).reshape(n_queries, 2)
     chunks = []
 
-    def pretended(rows: ClassRows, x: np.ndarray, update: str) -> tuple[np.ndarray, np.ndarray]:
+    def pretended(rows: Any, grid: Any, x: np.ndarray, update: str) -> tuple[np.ndarray, np.ndarray]:
         chunks.append(x[:, 0])
         return x[:, 1], np.zeros(x.shape, dtype=np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rodeo, "_CHUNK", limit)
-        patch.setattr(_rodeo, "rodeo", pretended)
-        log_density, _ = local_estimates([rows], x, update="simultaneous", n_jobs=n_jobs, verbose=0)
+        patch.setattr(parallel, "_CHUNK", limit)
+        patch.setattr(density, "rodeo", pretended)
+        log_density, _ = local_estimates([rows], x, "simultaneous", Computation(n_jobs))
     np.testing.assert_array_equal(log_density[:, 0], x[:, 1])
     np.testing.assert_array_equal(np.sort(np.concatenate([*chunks, []])), x[:, 0])
     for chunk in chunks:
@@ -765,61 +777,54 @@ def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | 
 
 def test_no_queries() -> None:
     classes, x = three_classes()
-    log_density, h = local_estimates(
-        classes, x[:0], update="simultaneous", n_jobs=2, verbose=0, bandwidths=True
-    )
+    log_density, h = local_estimates(classes, x[:0], "simultaneous", Computation(2), bandwidths=True)
     assert log_density.shape == (0, 3)
     assert h.shape == (0, 3, 4)
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_leave_one_out_is_the_class_without_the_row(weighted: bool, update: str) -> None:
     case = many_tiles(5, 400, d=5, weighted=weighted)
-    rows = case.arrange()
+    rows, grid = case.arrange()
     points = np.array([0, 17, 399])
-    [h] = leave_one_out_bandwidths([rows], [points], update=update, n_jobs=1, verbose=0)
+    [h] = leave_one_out_bandwidths([rows], [points], RodeoSettings(update), Computation(1))
     assert h.shape == (3, 5)
     for k, i in enumerate(points):
-        if case.weights is not None and case.weights[i] > 1.0:
-            fewer = case.weights.copy()
-            fewer[i] -= 1.0
-            rest = replace(case, weights=fewer)
-        else:
-            weights = None if case.weights is None else np.delete(case.weights, i)
-            rest = replace(case, X=np.delete(case.X, i, axis=0), weights=weights)
+        weights = None if case.weights is None else np.delete(case.weights, i)
+        rest = ClassRows.arrange(np.delete(case.X, i, axis=0), weights)
         # The class keeps the bandwidths that it starts from and may come to.
-        log_density, steps = rodeo(replace(rest.arrange(), h=rows.h), case.X[[i]], update)
-        np.testing.assert_array_equal(h[k], rows.h[steps[0]])
-        own_density, _ = rodeo(rows, case.X[[i]], update, points[[k]])
+        log_density, steps = rodeo(rest, grid, case.X[[i]], update)
+        np.testing.assert_array_equal(h[k], grid[steps[0]])
+        own_density, _ = rodeo(rows, grid, case.X[[i]], update, points[[k]])
         assert own_density[0] == pytest.approx(log_density[0], rel=1e-12)
 
 
 def test_leave_one_out_is_not_the_whole_class() -> None:
     case = many_tiles(6, 60)
-    everything = case.arrange()
+    everything, grid = case.arrange()
     points = np.arange(60)
-    [h] = leave_one_out_bandwidths([everything], [points], update="simultaneous", n_jobs=1, verbose=0)
-    _, steps = rodeo(everything, case.X, "simultaneous")
-    assert (h != everything.h[steps]).any()
+    [h] = leave_one_out_bandwidths([everything], [points], RodeoSettings(), Computation(1))
+    _, steps = rodeo(everything, grid, case.X, "simultaneous")
+    assert (h != grid[steps]).any()
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weights", [None, np.empty(0)], ids=["rows", "multiplicities"])
+@pytest.mark.parametrize("weights", [None, np.empty(0)], ids=["rows", "weights"])
 def test_class_without_rows(weights: np.ndarray | None, update: str) -> None:
-    rows = Case(np.empty((0, 3)), np.empty((0, 3)), weights, min_bandwidth=0.1).arrange()
-    log_density, steps = rodeo(rows, np.zeros((2, 3)), update)
+    rows, grid = Case(np.empty((0, 3)), np.empty((0, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, grid, np.zeros((2, 3)), update)
     np.testing.assert_array_equal(log_density, [-np.inf, -np.inf])
     np.testing.assert_array_equal(steps, np.zeros((2, 3)))
-    assert rows.h[0] == _rodeo.initial_bandwidth(0.0, 1.0)
+    assert grid[0] == naive.initial_bandwidth(0.0)
 
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("weight", [None, 1.0, 0.4])
 def test_only_row_left_out(weight: float | None, update: str) -> None:
     weights = None if weight is None else np.array([weight])
-    rows = Case(np.ones((1, 3)), np.ones((1, 3)), weights, min_bandwidth=0.1).arrange()
-    log_density, steps = rodeo(rows, np.ones((1, 3)), update, np.array([0]))
+    rows, grid = Case(np.ones((1, 3)), np.ones((1, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, grid, np.ones((1, 3)), update, np.array([0]))
     assert log_density[0] == -np.inf
     assert not steps.any()
 
@@ -830,16 +835,16 @@ def test_only_row_left_out(weight: float | None, update: str) -> None:
 @pytest.mark.parametrize("update", UPDATES)
 def test_memory_does_not_grow_with_rows_times_columns(update: str) -> None:
     rng = np.random.default_rng(0)
-    rows = Case(rng.uniform(0, 1, (2000, 100)), np.zeros((1, 100)), np.ones(2000)).arrange()
+    rows, grid = Case(rng.uniform(0, 1, (2000, 100)), np.zeros((1, 100)), np.linspace(1, 2, 2000)).arrange()
     x = rng.uniform(0, 1, (8, 100))
-    rodeo(rows, x[:1], update)
+    rodeo(rows, grid, x[:1], update)
     tracemalloc.start()
     try:
-        rodeo(rows, x, update)
+        rodeo(rows, grid, x, update)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    n_batch = max(_kernels._BATCH, 1)
+    n_batch = max(kernels._BATCH, 1)
     assert peak < 8 * (2 * n_batch + 6) * 2048 + 100_000
     assert peak < rows.tiles.nbytes / 4
 
@@ -861,9 +866,9 @@ def test_progress_advances(
     monkeypatch.setattr(Progress, "advance", advance)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws moving bars on terminals only
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(_rodeo, "_CHUNK", 1)
+    monkeypatch.setattr(parallel, "_CHUNK", 1)
     classes, x = three_classes()
-    local_estimates(classes, x, update="simultaneous", n_jobs=n_jobs, verbose=1)
+    local_estimates(classes, x, "simultaneous", Computation(n_jobs, 1))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Rodeo" in captured.err
@@ -877,9 +882,8 @@ def test_progress_advances(
     leave_one_out_bandwidths(
         classes,
         [np.array([3, 5]), np.array([0]), np.array([], int)],
-        update="simultaneous",
-        n_jobs=1,
-        verbose=1,
+        RodeoSettings(),
+        Computation(1, 1),
     )
     assert "Leave-one-out" in (err := capsys.readouterr().err)
     assert "100%" in err
@@ -887,7 +891,7 @@ def test_progress_advances(
 
 def test_no_progress_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     classes, x = three_classes()
-    local_estimates(classes, x, update="simultaneous", n_jobs=1, verbose=0)
+    local_estimates(classes, x, "simultaneous", Computation(1))
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
 
@@ -895,18 +899,21 @@ def test_no_progress_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> Non
 INTERRUPTED = """
     import sys
     import numpy as np
-    from corral._rodeo import ClassDensity, ClassRows, estimates
+    from corral._core.density import ClassDensity, DensityPlan, class_log_densities
+    from corral._core.rows import ClassRows
+    from corral._core.settings import Computation, RodeoSettings
 
     update, n_jobs = sys.argv[1], int(sys.argv[2])
     rng = np.random.default_rng(0)
     X = rng.normal(0, 0.1, (20_000, 50))
-    settings = dict(beta=0.9, c0=1.0, min_bandwidth=None)
     x = X[rng.integers(0, len(X), 20_000)]
-    few = ClassDensity(ClassRows.arrange(X[:20], None, **settings), np.arange(50))
-    estimates([few], x[:2], update=update, n_jobs=n_jobs, verbose=0)  # compiled, threads started
-    density = ClassDensity(ClassRows.arrange(X, None, **settings), np.arange(50))
+    few, many = (
+        ClassDensity(ClassRows.arrange(X[:n], None), RodeoSettings().grid(n), DensityPlan(np.arange(50)))
+        for n in (20, 20_000)
+    )
+    class_log_densities([few], x[:2], update, Computation(n_jobs))  # compiled, threads started
     print("begin", flush=True)
-    estimates([density], x, update=update, n_jobs=n_jobs, verbose=0)
+    class_log_densities([many], x, update, Computation(n_jobs))
     print("end", flush=True)
 """
 
@@ -973,12 +980,12 @@ def test_slowest_chunk_is_short(update: str, monkeypatch: pytest.MonkeyPatch) ->
         raise FirstChunkDoneError
 
     few = Case(np.zeros((20, 50)), np.zeros((1, 50)))
-    rodeo(few.arrange(), few.x, update)  # compiled
-    rows = Case(np.zeros((20_000, 50)), few.x).arrange()
-    monkeypatch.setattr(_rodeo, "rodeo", watched)
+    rodeo(*few.arrange(), few.x, update)  # compiled
+    rows, _ = Case(np.zeros((20_000, 50)), few.x).arrange()
+    monkeypatch.setattr(density, "rodeo", watched)
     for _ in range(3):  # where other programs use the caches, the same work takes longer
         with pytest.raises(FirstChunkDoneError):
-            local_estimates([rows], np.zeros((1000, 50)), update=update, n_jobs=1, verbose=0)
+            local_estimates([rows], np.zeros((1000, 50)), update, Computation(1))
         if seconds[-1] < 1.5:
             break
     assert min(seconds) < 1.5

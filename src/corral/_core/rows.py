@@ -132,8 +132,8 @@ def critical_ratio(n: Floats) -> Floats:
     """Return what (sum Z_ji)^2 / sum Z_ji^2 must exceed for a bandwidth to shrink."""
     enough = np.maximum(n, 1.0 + 1e-9)
     L = squared_factor(enough)
-    # One row has no variance, so nothing can be told from noise.
-    return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 1e300)
+    # One row has no variance, so nothing can be told from noise: no ratio exceeds n (Cauchy-Schwarz).
+    return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 2.0)
 
 
 class Left(NamedTuple):
