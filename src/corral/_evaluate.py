@@ -22,7 +22,7 @@ _MANY = 20
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one classifier on held-out rows.
+    """Scores of one classifier on rows that took no part in fitting.
 
     Attributes
     ----------

@@ -188,7 +188,8 @@ def fit(
     estimator: Annotated[
         EstimatorName,
         typer.Option(
-            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, lspc its rival."
+            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, in units of the "
+            "range; lspc is its rival, on standardised columns."
         ),
     ] = EstimatorName.cv,
     priors: Annotated[
@@ -448,7 +449,8 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target it says how well the model does, measured on rows of the table that it was not fitted to.
+    With --target it says how well the model does, on rows of the table that it was not fitted to if there are
+    such.
     """
     from corral._console import Output
     from corral._evaluate import unseen_predictions

@@ -61,7 +61,7 @@ class Summary(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The same of all partitions.
+    """What must be known of all partitions together.
 
     Attributes
     ----------
