@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -14,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks.kernel_naive_bayes import KernelNaiveBayes
 from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV
 
 
@@ -31,40 +29,6 @@ class Method:
     label: str
     make: Callable[[int], Any] | None
     cost: str
-
-
-class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Naive Bayes whose densities are one-dimensional kernel estimates with Silverman's bandwidth.
-
-    Silverman's bandwidth is 0.9 min(s, IQR / 1.34) n^(-1/5), for each class and variable; where it is less
-    than a thousandth of the variable's standard deviation, as at point masses, it is that.
-    """
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        """Keep the rows of each class and their bandwidths."""
-        self.classes_ = np.unique(y)
-        varies = np.ptp(X, axis=0) > 0
-        least = 1e-3 * X.std(axis=0)[varies]
-        self.varies_ = varies
-        self.rows_ = [X[y == label][:, varies] for label in self.classes_]
-        self.bandwidths_ = []
-        for rows in self.rows_:
-            quartiles = np.subtract(*np.percentile(rows, [75, 25], axis=0))
-            spread = np.minimum(rows.std(axis=0, ddof=1), quartiles / 1.34)
-            self.bandwidths_.append(np.maximum(0.9 * spread * len(rows) ** -0.2, least))
-        return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities with equal priors."""
-        joint = np.zeros((len(X), len(self.classes_)))
-        for y, (rows, h) in enumerate(zip(self.rows_, self.bandwidths_, strict=True)):
-            for x, x_i, h_j in zip(X[:, self.varies_].T, rows.T, h, strict=True):
-                exponent = -0.5 * ((x[:, np.newaxis] - x_i) / h_j) ** 2
-                top = exponent.max(axis=1)
-                # What scipy's logsumexp does, in a fifth of its time.
-                total = np.exp(exponent - top[:, np.newaxis]).sum(axis=1)
-                joint[:, y] += top + np.log(total) - np.log(h_j * len(x_i))
-        return np.exp(log_softmax(joint, axis=1))
 
 
 # The paper says nothing of units, so its rule gets the data as they are; corral's own default is the range.

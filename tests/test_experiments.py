@@ -21,12 +21,14 @@ from scipy.stats import norm
 from sklearn.metrics import precision_score
 from sklearn.neighbors import KernelDensity
 
+from benchmarks import accuracy
+from benchmarks.kernel_naive_bayes import KernelNaiveBayes
 from corral.datasets import make_shifted_groups, make_waveform
 from experiments import _run as running
 from experiments import anuran, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
 from experiments._lines import append_line, read_lines
-from experiments._methods import KernelNaiveBayes
+from experiments._methods import METHODS
 from experiments._paper import paper_table
 from experiments._report import summary, write_report
 from experiments._run import read_results, run
@@ -187,19 +189,33 @@ def test_a_class_never_predicted_has_precision_zero():
     assert scores == {"accuracy": 0.5, "precision": 0.25, "specificity": 0.5}
 
 
+def silverman(rows):
+    """Silverman's bandwidth; by the standard deviation alone where the middle half of rows is constant."""
+    quartiles = np.subtract(*np.percentile(rows, [75, 25])) / 1.34
+    return 0.9 * (min(rows.std(ddof=1), quartiles) if quartiles else rows.std(ddof=1)) * len(rows) ** -0.2
+
+
 def test_kernel_naive_bayes_is_a_product_of_densities():
     X, y = make_shifted_groups(30, groups=(1, 2, 3), random_state=0)
-    X = np.column_stack([X, np.full(len(X), 7.0)])  # a constant column says nothing
+    X, y = X[:75], y[:75]  # the last class is half as frequent
+    mostly_zero = np.where(np.arange(75) % 5, 0.0, X[:, 0])
+    in_one_class = np.where(y == 1, 7.0, X[:, 1])
+    X = np.column_stack([X, mostly_zero, in_one_class, np.full(75, 7.0)])  # the last says nothing
     model = KernelNaiveBayes().fit(X, y)
-    joint = np.zeros((len(X), 3))
+    joint = np.log(np.tile([0.4, 0.4, 0.2], (75, 1)))
     for k, label in enumerate(model.classes_):
-        for j in range(10):
+        for j in range(12):
             rows = X[y == label, j]
-            spread = min(rows.std(ddof=1), np.subtract(*np.percentile(rows, [75, 25])) / 1.34)
-            kernel = KernelDensity(bandwidth=0.9 * spread * 30**-0.2).fit(rows[:, np.newaxis])
-            joint[:, k] += kernel.score_samples(X[:, [j]])
+            h = silverman(rows) if np.ptp(rows) else silverman(X[:, j])
+            joint[:, k] += KernelDensity(bandwidth=h).fit(rows[:, np.newaxis]).score_samples(X[:, [j]])
     expected = np.exp(joint - joint.max(axis=1, keepdims=True))
     assert_allclose(model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    assert_array_equal(model.predict(X), model.classes_[joint.argmax(axis=1)])
+
+
+def test_experiments_and_benchmarks_have_the_same_rivals():
+    here = METHODS["kde_nb"].make(0)
+    assert type(here) is type(accuracy._models(0)["KDE NB"])
 
 
 # Results

@@ -76,6 +76,41 @@ class Outline(HTMLParser):
             self.text += data
 
 
+# Words
+
+
+CONCENTRATED = "more concentrated in it than in its other variables"
+BACKGROUND = "otherwise than all rows together"
+SHADOWS = "more concentrated in it than the rows of all classes together"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "meaning"),
+    [
+        ({}, CONCENTRATED),
+        ({"scale": "whiten"}, CONCENTRATED),
+        ({"scale": "rank"}, BACKGROUND),
+        ({"rule": "shadow", "random_state": 0}, SHADOWS),
+        ({"rule": "shadow", "scale": "rank", "random_state": 0}, SHADOWS),
+    ],
+)
+def test_what_it_means_that_a_variable_describes_a_class(rows, tmp_path, parameters, meaning):
+    fitted = RodeoClassifier(**parameters).fit(*rows)
+    assert fitted.relevant_.any()
+    text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
+    said = [each for each in (CONCENTRATED, BACKGROUND, SHADOWS) if each in text]
+    assert said == [meaning]
+
+
+def test_a_search_means_what_its_choice_means(rows, tmp_path):
+    search = RodeoClassifierCV(
+        scales=("range",), c0s=(1.0,), features=("selected",), rules=("shadow",), random_state=0
+    )
+    text = Outline(page_of(search.fit(*rows), rows[0], folder=tmp_path)).text
+    assert SHADOWS in text
+    assert CONCENTRATED not in text
+
+
 # Numbers
 
 

@@ -177,9 +177,9 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         Returns
         -------
         h : ndarray of shape (n_samples, n_classes, n_features)
-            In scaled units, so that variables compare: those the Rodeo chooses at the row, or
-            `bandwidths_` with ``bandwidth="class"``. With ``features="selected"`` a variable that is
-            not relevant keeps the initial bandwidth.
+            In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
+            class with ``bandwidth="class"``, or the initial one with "initial". With
+            ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
         """
         _, h = self._estimate(X, bandwidths=True)
         return h

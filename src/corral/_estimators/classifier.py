@@ -47,7 +47,7 @@ class RodeoClassifier(DensityClassifier):
     bandwidth : {"local", "class", "initial"}, default="local"
         "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
         mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
-        kernel sum, much faster, and more accurate where classes overlap in few variables. "initial"
+        kernel sum, much faster, and more accurate where most variables are noise for a class. "initial"
         keeps the bandwidth that the Rodeo starts from: a plain kernel density estimate.
     features : {"all", "selected", "separate"}, default="all"
         "selected" estimates the density of each class over its relevant variables alone and takes the
@@ -81,8 +81,9 @@ class RodeoClassifier(DensityClassifier):
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
     temperature : float, default=1.0
-        Densities are raised to the power of its inverse before they are compared. Above 1 it makes
-        probabilities less certain, as many variables ask for when they are not independent.
+        Densities are raised to the power of its inverse before they are compared. Values above 1 flatten
+        the probabilities. Correlated variables usually need this, because the product kernel counts the
+        same evidence several times.
     lapse : float, default=0.0
         Share of every probability that is given to the priors instead, for what the training rows
         cannot rule out.
@@ -132,6 +133,7 @@ class RodeoClassifier(DensityClassifier):
 
     See Also
     --------
+    RodeoClassifierCV : Chooses units, bandwidths and variables.
     RodeoDensity : The density of one sample of rows.
     RodeoSelector : The relevant variables as a step of a pipeline.
 

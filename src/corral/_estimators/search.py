@@ -91,12 +91,17 @@ class RodeoClassifierCV(DensityClassifier):
 
     See Also
     --------
-    RodeoClassifier : One candidate; with its defaults, the classifier of the paper.
+    RodeoClassifier : What the winner is. By default it chooses bandwidths at each sample, as the paper does;
+        no candidate here does.
 
     Notes
     -----
     Above 20,000 rows the search uses a random choice of them, in proportion to the classes, and above 2000 it
     leaves out only a random choice, in equal parts from all classes. The winner is fitted to all rows.
+
+    Not quite all combinations are tried. Shadows, which cost most, are drawn only for the three choices of
+    units and constant in which other candidates do best, and a rule that finds no variable for any class
+    adds no candidate.
 
     Examples
     --------

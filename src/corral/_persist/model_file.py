@@ -58,7 +58,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
-        A fitted one. Its parameters `n_jobs` and `verbose` are not kept.
+        A fitted one. Its parameters `n_jobs` and `verbose` are not kept. Of a `DaskRodeoClassifier` save what
+        its `to_local` returns.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.

@@ -10,7 +10,7 @@ import time
 import warnings
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 try:
     import typer
@@ -54,8 +54,16 @@ USER_ERROR = 2
 
 _PLOTS = (".png", ".svg", ".pdf")
 
-# Typer publishes only this kind of it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+@runtime_checkable
+class _UsageError(Protocol):
+    """What Typer raises for a command line that is not right; it publishes some kinds of it, but not all."""
+
+    exit_code: int
+
+    def format_message(self) -> str:
+        """What is not right, for people."""
+        ...
 
 
 class _Commands(TyperGroup):
@@ -68,8 +76,8 @@ class _Commands(TyperGroup):
         help_is_the_answer = not args
         try:
             rest: list[str] = super().parse_args(ctx, args)
-        except _UsageError as error:
-            if help_is_the_answer:
+        except Exception as error:
+            if help_is_the_answer or not isinstance(error, _UsageError):
                 raise
             _say("error", _sentence(error), as_json=ctx.meta["json"])
             raise typer.Exit(USER_ERROR) from None
@@ -91,13 +99,20 @@ class _Commands(TyperGroup):
                 warnings.simplefilter("always", category)
             try:
                 return super().invoke(ctx)
-            except BrokenPipeError:  # whoever reads the answer has had enough
-                raise
-            except (ImportError, MemoryError, OSError, ValueError, _UsageError) as error:
-                if isinstance(error, ImportError) and (error.name or "").startswith("corral"):
-                    raise  # no extra of it is missing, but a part
+            except Exception as error:
+                if not _is_told(error):
+                    raise
                 _say("error", _sentence(error), as_json=ctx.meta["json"])
         raise typer.Exit(USER_ERROR)
+
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error is the user's to mend; all others are ours and end with a traceback."""
+    if isinstance(error, BrokenPipeError):  # whoever reads the answer has had enough
+        return False
+    if isinstance(error, ImportError):  # of an extra that is missing, not of a part of corral
+        return not (error.name or "").startswith("corral")
+    return isinstance(error, MemoryError | OSError | ValueError | _UsageError)
 
 
 def _say(kind: str, message: str, *, as_json: bool) -> None:
@@ -116,7 +131,7 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, _UsageError):
         context = getattr(error, "ctx", None)
-        said = str(getattr(error, "format_message", error.__str__)()).removesuffix(".")
+        said = error.format_message().removesuffix(".")
         return f"{said}." if context is None else f"{said}: see '{context.command_path} --help'."
     return str(error) or f"{type(error).__name__}."
 
@@ -178,7 +193,8 @@ def fit(
     estimator: Annotated[
         EstimatorName,
         typer.Option(
-            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, lspc its rival."
+            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, in units of the "
+            "range; lspc is its rival, on standardised columns."
         ),
     ] = EstimatorName.cv,
     priors: Annotated[

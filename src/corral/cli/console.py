@@ -196,7 +196,7 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
     if accuracy is not None:
         shown.add_column("accuracy")
     if relevant is not None:
-        shown.add_column("variables that describe it, the most concentrated first")
+        shown.add_column("variables that describe it, the smallest bandwidth first")
     for label in relevant or counts or ():
         cells = [label]
         if counts is not None:
@@ -210,13 +210,13 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
 
 
 def _nothing_relevant(described: Mapping[str, Any]) -> str:
-    found = "No variable was found to describe any class: no bandwidth shrank clearly more than others."
+    found = "No variable was found to describe any class: bandwidths shrink hardly, or all alike."
     if described["estimator"] == "RodeoClassifierCV":
         return (
-            f"{found} The choice that predicts best uses all variables alike. To look for variables rather "
-            "than labels, try --estimator rodeo."
+            f"{found} The choice that predicts best uses all variables. To look for variables rather than "
+            "labels, try --estimator rodeo."
         )
-    return f"{found} The classes are about as wide as all rows together; more rows may show finer structure."
+    return f"{found} More rows may show finer structure."
 
 
 # What commands have found

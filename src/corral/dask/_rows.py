@@ -62,7 +62,7 @@ class Summary(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """Summary of all partitions together.
+    """What must be known of all partitions together.
 
     Attributes
     ----------

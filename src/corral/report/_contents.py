@@ -385,9 +385,26 @@ def _relevance_in_words(estimator: Any) -> str:
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
         f"{_count(some, 'variable')} of {used.size} "
-        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. A variable "
-        "describes a class if the class is more concentrated in it than in others, so that its bandwidth "
-        "shrinks."
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
+        + _meaning_of_relevance(getattr(estimator, "best_estimator_", estimator))
+    )
+
+
+def _meaning_of_relevance(best: Any) -> str:
+    """What it means that a variable describes a class, which depends on the rule and the units."""
+    if best.rule == "shadow":
+        return (
+            "A variable describes a class if the class is more concentrated in it than the rows of all "
+            "classes together are, by more than chance."
+        )
+    if best.scale == "rank":
+        return (
+            "A variable describes a class if the class is distributed in it otherwise than all rows "
+            "together, more so than in its other variables."
+        )
+    return (
+        "A variable describes a class if the class is more concentrated in it than in its other variables; "
+        "other classes may be so as well."
     )
 
 

@@ -5,7 +5,7 @@ const { classes, variables, rows } = data;
 
 // The map of relevant variables
 
-// Shades: one for what is not concentrated, then one for each half of a standard deviation.
+// Shades: one for bandwidths that are not small, then one for each half of a standard deviation.
 const SHADES = ["0 or above", "to -0.5", "to -1", "to -1.5", "to -2", "to -2.5", "below"];
 const shade = (z) => (z >= 0 ? 0 : Math.min(6, 1 + Math.floor(-z / 0.5)));
 
