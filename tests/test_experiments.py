@@ -346,8 +346,8 @@ def test_two_trials_of_every_method(tmp_path, name):
 
 def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
     values = [0.66, 0.68, 0.70]
-    for trial, accuracy in enumerate(values):
-        row = {"cell": "ten groups", "trial": trial, "method": "local", "seed": 0, "accuracy": accuracy}
+    for trial, value in enumerate(values):
+        row = {"cell": "ten groups", "trial": trial, "method": "local", "seed": 0, "accuracy": value}
         append_line(tmp_path / "ten_groups.jsonl", row)
         append_line(tmp_path / "ten_groups.jsonl", {**row, "seed": 1, "accuracy": 0})
     frame = pd.DataFrame(read_results(tmp_path, "ten_groups", 0))

@@ -26,6 +26,7 @@ def shifted():
 # but checks that count warnings or forbid them would take it for a failure. So is scikit-learn's own, which
 # all its selectors give in `transform` when they have found nothing.
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @parametrize_with_checks(
     [
@@ -137,7 +138,8 @@ def test_nothing_selected(shifted):
         assert selector.transform(X).shape == (500, 0)
 
 
-def test_weight_k_is_k_copies(shifted):
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+def test_copies_are_one_row_with_their_weight(shifted):
     X, y = shifted
     X = X[:, :5]
     weights = np.random.RandomState(0).randint(0, 4, len(y))

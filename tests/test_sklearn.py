@@ -19,7 +19,9 @@ from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensi
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
-pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+)
 
 RODEOS = [
     RodeoClassifier(),
