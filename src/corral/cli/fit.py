@@ -1,0 +1,169 @@
+"""`corral fit`: a model, its scores on held-out rows, and what describes each class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral._persist.files import check_different
+from corral.cli.app import program
+from corral.cli.options import (
+    AsJson,
+    Drop,
+    EstimatorName,
+    Ids,
+    Jobs,
+    Missing,
+    MissingRows,
+    NaValues,
+    NumericOnly,
+    Priors,
+    Quiet,
+    Seed,
+    TablePath,
+    Target,
+    output,
+)
+from corral.cli.shared import note, threads
+
+if TYPE_CHECKING:
+    from corral.cli.console import Output
+
+
+@program.command(
+    short_help="Fit a classifier and measure it on held-out rows.",
+    epilog="\b\nExamples:\n  corral fit iris.csv --target species\n"
+    "  corral fit iris.csv -t species --id flower_id --cv 5 --model iris.corral --report iris.html\n"
+    "  corral fit iris.csv -t species --missing drop-rows --na-values '?'",
+)
+def fit(
+    table: TablePath,
+    target: Target,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "-m", metavar="FILE", help="Write the model to this file.", callback=output),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", "-r", metavar="FILE.html", help="Write a report to this file.", callback=output
+        ),
+    ] = None,
+    estimator: Annotated[
+        EstimatorName,
+        typer.Option(
+            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, in units of the "
+            "range; lspc is its rival, on standardised columns."
+        ),
+    ] = EstimatorName.cv,
+    priors: Annotated[
+        Priors,
+        typer.Option(
+            help="Whether classes count by their rows, so that probabilities fit tables like this one, "
+            "or all alike. Not for lspc."
+        ),
+    ] = Priors.empirical,
+    test_size: Annotated[
+        float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
+    ] = 0.25,
+    cv: Annotated[
+        int | None, typer.Option(help="Hold out each of so many parts in turn instead.", min=2)
+    ] = None,
+    ids: Ids = None,
+    drop: Drop = None,
+    numeric_only: NumericOnly = False,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a classifier, measure it on rows held out beside two baselines, and show what describes each class.
+
+    The model, and the variables shown, are those of all rows; the scores are those of held-out rows.
+    """
+    from dataclasses import asdict
+
+    from sklearn.dummy import DummyClassifier
+    from sklearn.naive_bayes import GaussianNB
+
+    from corral._estimators.base import copies_sentence
+    from corral._evaluation import held_out_predictions, splitter
+    from corral._persist.model_file import save_model
+    from corral.cli.columns import Asked, training_rows
+    from corral.cli.console import Output, describe, description, interval_words, score_table
+    from corral.cli.outputs import MODEL, REPORT, check_kinds
+
+    out = Output(as_json, quiet)
+    check_different(table, model, report)
+    check_kinds((model, MODEL), (report, REPORT))
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
+    split = splitter(y, test_size=test_size, cv=cv, seed=seed)
+    chosen = _estimator(estimator, priors, seed, out)
+    name = type(chosen).__name__
+    classifiers = {
+        name: chosen,
+        "Gaussian naive Bayes": GaussianNB(),
+        "most frequent class": DummyClassifier(strategy="prior"),
+    }
+    n_fits = len(classifiers) * split.get_n_splits() + 1
+    with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as told:
+        held_out = held_out_predictions(classifiers, X, y, split, told)
+        told(f"{name} with all rows")
+        fitted = chosen.fit(X, y)
+    if getattr(fitted, "n_copies_", 0):
+        note(copies_sentence(fitted.n_copies_, len(y)))
+    _silence(fitted)
+    if model is not None:
+        save_model(fitted, model)
+    if report is not None:
+        from corral.report import write_report
+
+        with threads(jobs), out.waiting("Write the report"):
+            write_report(report, fitted, X, y, held_out=held_out[name], source=table.name, random_state=seed)
+
+    measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
+    scores = {of_name: found.scores() for of_name, found in held_out.items()}
+    own = scores[name]
+    described = describe(fitted)
+    full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
+    if model is not None:
+        full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
+    if report is not None:
+        full.append(f"The report is in {report}")
+    facts = {"table": table, "target": target, "rows": len(y), "held_out": measured_on}
+    measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
+    out.answer(
+        {**facts, **measured, **described, "model": model, "report": report},
+        [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
+        full,
+    )
+
+
+def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> Any:
+    match name:
+        case EstimatorName.cv:
+            from corral._estimators.search import RodeoClassifierCV
+
+            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
+        case EstimatorName.rodeo:
+            from corral._estimators.classifier import RodeoClassifier
+
+            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
+        case EstimatorName.lspc:
+            from corral._estimators.lspc import LSPClassifier
+
+            # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
+            return LSPClassifier(scale="standard", random_state=seed)
+
+
+def _silence(fitted: Any) -> None:
+    """Show no more bars: they were for the fit."""
+    for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
+        if hasattr(each, "verbose"):
+            each.verbose = 0

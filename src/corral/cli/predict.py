@@ -1,0 +1,149 @@
+"""`corral predict`: labels and probabilities of a table that may be larger than memory."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral._persist.files import check_different
+from corral.cli.app import program
+from corral.cli.options import (
+    AsJson,
+    Ids,
+    Jobs,
+    Missing,
+    MissingRows,
+    ModelPath,
+    NaValues,
+    Quiet,
+    QuoteFormulas,
+    TablePath,
+    output,
+)
+from corral.cli.shared import load_classifier, note, threads
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@program.command(
+    short_help="Write labels and probabilities of a table's rows.",
+    epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv",
+)
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=output
+        ),
+    ],
+    ids: Ids = None,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
+    quote_formulas: QuoteFormulas = False,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the label and the probability of each class for every row, in the order of the table.
+
+    Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
+    all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
+    what was done, which is kept in a hidden folder beside FILE. If rows are left out and no --id names the
+    others, a column numbers them.
+    """
+    import pandas as pd
+
+    from corral.cli.columns import IF_MISSING
+    from corral.cli.console import Output
+    from corral.cli.outputs import PREDICTIONS, check_kinds
+    from corral.cli.tables import (
+        as_numbers,
+        formula_in,
+        missing_rows,
+        read_chunks,
+        resuming_table,
+        without_formulas,
+    )
+
+    out = Output(as_json, quiet)
+    check_different(model, table, to)
+    check_kinds((to, PREDICTIONS))
+    fitted, names = load_classifier(model)
+    kept = list(dict.fromkeys(ids or ()))
+    for name in kept:
+        if name in names:
+            raise ValueError(
+                f"{name!r} is a variable of {model}, so it does not name rows; "
+                f"to fit a model without it, give corral fit the option --id {name!r}."
+            )
+    added = ["label", *(f"p_{label}" for label in fitted.classes_.tolist())]
+    numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
+    while set(added) & set(kept):
+        added = [f"predicted_{name}" for name in added]
+    if added[0] != "label":
+        note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
+
+    def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
+        proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
+        labels = fitted.classes_[proba.argmax(axis=1)]
+        rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
+        if numbered:
+            rows.insert(0, "row", chunk.index)
+        rows = pd.concat([chunk[kept], rows], axis=1)
+        return without_formulas(rows, to) if quote_formulas else rows
+
+    options = {"kept": kept, "missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    job = _job(model, table, options)
+    formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
+    start, n_rows, n_left_out = time.perf_counter(), 0, 0
+    with resuming_table(to, job) as add, threads(jobs), out.share("Predict") as told:
+        for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
+            if missing is Missing.drop_rows:
+                lacking = missing_rows(chunk[names])
+                n_left_out += int(lacking.sum())
+                chunk = chunk[~lacking]  # noqa: PLW2901
+                if chunk.empty:
+                    continue
+            add(chunk, labelled)
+            formula = formula or formula_in(chunk[kept], to)
+            n_rows += len(chunk)
+        if n_rows == 0:
+            raise ValueError(f"{table} has no row without missing values.")
+    seconds = time.perf_counter() - start
+    if n_left_out:
+        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+    if formula and not quote_formulas:
+        note(
+            f"{to} holds text that a spreadsheet may run as a formula, such as {formula[:40]!r}; "
+            "--quote-formulas writes an apostrophe before it."
+        )
+    written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
+    columns = list((without_formulas(written, to) if quote_formulas else written).columns)
+    out.answer(
+        {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": columns, "out": to},
+        [],
+        [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
+    )
+
+
+def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """All that the rows written by `predict` depend on."""
+    import hashlib
+    from importlib.metadata import version
+
+    with model.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    of_table = table.stat()
+    packages = ("corral", "numba", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
+    return {
+        "model": checksum,
+        "table": [str(table.resolve()), of_table.st_size, of_table.st_mtime_ns],
+        "versions": {name: version(name) for name in packages},
+        **options,
+    }

@@ -1,0 +1,193 @@
+"""`corral report` and `corral sample-size`: pages about a model, and how many rows classes need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral._persist.files import check_different
+from corral.cli.app import program
+from corral.cli.options import (
+    AllocationName,
+    AsJson,
+    Drop,
+    Ids,
+    Jobs,
+    Missing,
+    MissingRows,
+    ModelPath,
+    NaValues,
+    NumericOnly,
+    Quiet,
+    Seed,
+    TablePath,
+    Target,
+    output,
+)
+from corral.cli.shared import load_classifier, note, sample_sizes, threads
+
+if TYPE_CHECKING:
+    from corral._evaluation import HeldOut
+
+
+@program.command(
+    short_help="Write a page about a model and a table.",
+    epilog="\b\nExamples:\n  corral report iris.corral new.csv\n"
+    "  corral report iris.corral new.csv --target species --tolerance 0.6 --out iris.html",
+)
+def report(
+    model: ModelPath,
+    table: TablePath,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.html",
+            help="Page to write; by default beside MODEL.",
+            callback=output,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
+    ] = None,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page about a model and the rows of a table: one HTML file that needs no network.
+
+    With --target it says how well the model does, measured on the rows of the table that are equal to no
+    training row, even when rounded. If there are none, it is not known whether rows are new: all count,
+    and the page says so.
+    """
+    from corral._evaluation import unseen_predictions
+    from corral.cli.columns import Asked, new_rows
+    from corral.cli.console import Output
+    from corral.cli.outputs import REPORT, check_kinds
+    from corral.report import write_report
+
+    out = Output(as_json, quiet)
+    if tolerance is not None and target is None:
+        raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
+    page = model.with_suffix(".html") if to is None else to
+    check_different(model, table, page)
+    check_kinds((page, REPORT))
+    fitted, names = load_classifier(model)
+    asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = new_rows(table, names, target, fitted.classes_, asked, told)
+    held_out, sizes = None, None
+    with threads(jobs):
+        if y is not None:
+            held_out = unseen_predictions(fitted, X, y)
+            _note_of_novelty(fitted, len(y), held_out)
+        if y is not None and tolerance is not None:
+            with out.waiting("Add rows step by step"):
+                sizes = sample_sizes(X, y, tolerance, seed=seed)
+        with out.waiting("Write the report"):
+            written = write_report(
+                page,
+                fitted,
+                X,
+                y,
+                held_out=held_out,
+                sample_sizes=sizes,
+                source=table.name,
+                random_state=seed,
+            )
+    out.answer(
+        {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": written},
+        [],
+        [f"The report on {len(X)} rows is in {written}"],
+    )
+
+
+@program.command(
+    "sample-size",
+    short_help="Estimate how many rows each class needs.",
+    epilog="\b\nExample:\n  corral sample-size iris.csv --target species --tolerance 0.6 --held-out 15",
+)
+def sample_size(
+    table: TablePath,
+    target: Target,
+    tolerance: Annotated[
+        float, typer.Option(help="Largest acceptable bound on the excess error; it is loose.", min=1e-10)
+    ],
+    initial_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Rows of each class to start with; by default 30, or fewer of small classes.", min=1
+        ),
+    ] = None,
+    test_size: Annotated[
+        int | None,
+        typer.Option("--held-out", help="Test rows of each class; by default 50, or fewer.", min=1),
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
+    ] = None,
+    allocation: Annotated[
+        AllocationName, typer.Option(help="How rows are shared out: as in the paper, or at the least bound.")
+    ] = AllocationName.proportional,
+    ids: Ids = None,
+    drop: Drop = None,
+    numeric_only: NumericOnly = False,
+    missing: MissingRows = Missing.error,
+    na_values: NaValues = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
+    from corral.cli.columns import Asked, training_rows
+    from corral.cli.console import Output, sample_size_data
+
+    out = Output(as_json, quiet)
+    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    with out.share(f"Read {table.name}") as told:
+        X, y = training_rows(table, target, asked, told)
+    with threads(jobs), out.waiting("Add rows step by step"):
+        found = sample_sizes(
+            X,
+            y,
+            tolerance,
+            seed=seed,
+            initial_size=initial_size,
+            test_size=test_size,
+            step=step,
+            allocation=allocation.value,
+        )
+    lines = str(found).split("\n")
+    out.answer(sample_size_data(found), lines[:1], lines)
+
+
+def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
+    """Say which of n rows the errors in a report are of, unless all of them are new."""
+    n_new = 0 if held_out is None else len(held_out.truth)
+    if held_out is not None and n_new < n:
+        note(
+            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; errors in the "
+            f"report are those of the other {n_new}, {held_out.claim}."
+        )
+    elif held_out is None:
+        why = (
+            f"all {n} rows may be training rows, to the digits that are written"
+            if hasattr(fitted, "model_")
+            else f"its {type(fitted).__name__} does not keep training rows as they were"
+        )
+        note(
+            f"it is not known whether any row is new to the model, because {why}; errors in the report are "
+            "those of all rows, and 'corral fit --report' measures on rows held out."
+        )
