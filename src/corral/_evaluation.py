@@ -127,18 +127,18 @@ class HeldOut:
 
 
 def held_out_predictions(
-    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, told: Callable[[str], None]
+    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, on_step: Callable[[str], None]
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
 
-    `told` is told of each fit before it begins.
+    `on_step` is called with a title before each fit begins.
     """
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
     for k, (train, test) in enumerate(split.split(np.empty(len(y)), y), start=1):
         right.append(y[test])
         for name, classifier in classifiers.items():
-            told(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
+            on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
             fitted = clone(classifier).fit(X.iloc[train], y[train])
             parts[name].append(fitted.predict_proba(X.iloc[test]))
     truth = np.concatenate(right)

@@ -190,7 +190,7 @@ def _moments(X, root, t, j, xj, c, a):
 
 @njit(**_INNER, fastmath=_FAST)
 def _sum_weights(root, t, a):
-    """Turn exp(-g) into weights, the square root of the multiplicity times it; return the density."""
+    """Turn exp(-g) into weights, the square root of the row's own weight times it; return the density."""
     density = 0.0
     if root is None:
         for i in range(a.shape[0]):
@@ -268,15 +268,15 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
     ----------
     X : (n_tiles, n_features, tile) the class.
     n_rows : rows that are not padding; at least one of them is not `own`.
-    root : (n_tiles, tile) square roots of the rows' multiplicities, or None if all are 1.
+    root : (n_tiles, tile) square roots of the rows' own weights, or None if all are 1.
     x : (n_queries, n_features) queries.
     own : (n_queries,) a row to leave out, or -1.
-    total : (n_queries,) n, the sum of the multiplicities not left out.
+    total : (n_queries,) sum of the weights of the rows not left out.
     critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
     h : (n_steps + 1,) the bandwidths h0 beta^k, down to the floor.
     work : workspace(X).
     steps : (n_queries, n_features) written: each bandwidth's index in h.
-    log_sum : (n_queries,) written: log of sum_i m_i exp(-sum_j d_ij^2 / (2 h_j^2)).
+    log_sum : (n_queries,) written: log of sum_i w_i exp(-sum_j d_ij^2 / (2 h_j^2)).
     """
     n_tiles, d, tile = X.shape
     D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, density = work

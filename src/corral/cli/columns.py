@@ -57,9 +57,9 @@ class Asked:
 
 
 def training_rows(
-    path: Path, target: str, asked: Asked, told: Callable[[float], None]
+    path: Path, target: str, asked: Asked, on_progress: Callable[[float], None]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Variables and classes; `told` is told the share of the file that has been read."""
+    """Variables and classes; `on_progress` is called with the share of the file that has been read."""
     if target in asked.left_out:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
     columns = table_columns(path)
@@ -72,7 +72,7 @@ def training_rows(
             raise ValueError(
                 f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
             )
-    table = read_table(path, variables, as_text=[target], na_values=asked.na_values, told=told)
+    table = read_table(path, variables, as_text=[target], na_values=asked.na_values, on_progress=on_progress)
     if asked.numeric_only:
         numeric = numeric_columns(table[variables])
         text = [name for name in variables if name not in numeric]
@@ -99,11 +99,11 @@ def new_rows(
     target: str | None,
     classes: NDArray[Any],
     asked: Asked,
-    told: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Variables of a model and, if there is a target, which of its classes rows have."""
     labels = [] if target is None else [target]
-    table = read_table(path, variables, as_text=labels, na_values=asked.na_values, told=told)
+    table = read_table(path, variables, as_text=labels, na_values=asked.na_values, on_progress=on_progress)
     table = _complete(table, path, asked)
     X = as_numbers(table[variables], path, if_missing=IF_MISSING)
     if target is None:

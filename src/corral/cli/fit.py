@@ -101,8 +101,8 @@ def fit(
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
-    with out.share(f"Read {table.name}") as told:
-        X, y = training_rows(table, target, asked, told)
+    with out.share(f"Read {table.name}") as on_progress:
+        X, y = training_rows(table, target, asked, on_progress)
     split = splitter(y, test_size=test_size, cv=cv, seed=seed)
     chosen = _estimator(estimator, priors, seed, out)
     name = type(chosen).__name__
@@ -112,9 +112,9 @@ def fit(
         "most frequent class": DummyClassifier(strategy="prior"),
     }
     n_fits = len(classifiers) * split.get_n_splits() + 1
-    with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as told:
-        held_out = held_out_predictions(classifiers, X, y, split, told)
-        told(f"{name} with all rows")
+    with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
+        held_out = held_out_predictions(classifiers, X, y, split, on_step)
+        on_step(f"{name} with all rows")
         fitted = chosen.fit(X, y)
     if getattr(fitted, "n_copies_", 0):
         note(copies_sentence(fitted.n_copies_, len(y)))

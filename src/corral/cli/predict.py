@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,19 +76,9 @@ def predict(
     check_different(model, table, to)
     check_kinds((to, PREDICTIONS))
     fitted, names = load_classifier(model)
-    kept = list(dict.fromkeys(ids or ()))
-    for name in kept:
-        if name in names:
-            raise ValueError(
-                f"{name!r} is a variable of {model}, so it does not name rows; "
-                f"to fit a model without it, give corral fit the option --id {name!r}."
-            )
-    added = ["label", *(f"p_{label}" for label in fitted.classes_.tolist())]
+    kept = _kept_columns(ids or (), names, model)
+    added = _added_columns(fitted.classes_.tolist(), kept)
     numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
-    while set(added) & set(kept):
-        added = [f"predicted_{name}" for name in added]
-    if added[0] != "label":
-        note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
 
     def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
         proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
@@ -102,8 +93,10 @@ def predict(
     job = _job(model, table, options)
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
-    with resuming_table(to, job) as add, threads(jobs), out.share("Predict") as told:
-        for chunk in read_chunks(table, names, verbatim=kept, na_values=na_values or (), told=told):
+    with resuming_table(to, job) as add, threads(jobs), out.share("Predict") as on_progress:
+        for chunk in read_chunks(
+            table, names, verbatim=kept, na_values=na_values or (), on_progress=on_progress
+        ):
             if missing is Missing.drop_rows:
                 lacking = missing_rows(chunk[names])
                 n_left_out += int(lacking.sum())
@@ -130,6 +123,27 @@ def predict(
         [],
         [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
     )
+
+
+def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> list[str]:
+    """Check columns that name rows; each once."""
+    for name in ids:
+        if name in variables:
+            raise ValueError(
+                f"{name!r} is a variable of {model}, so it does not name rows; "
+                f"to fit a model without it, give corral fit the option --id {name!r}."
+            )
+    return list(dict.fromkeys(ids))
+
+
+def _added_columns(classes: Sequence[Any], kept: Sequence[str]) -> list[str]:
+    """Name the columns of labels and probabilities, unlike those that are kept."""
+    added = ["label", *(f"p_{label}" for label in classes)]
+    while set(added) & set(kept):
+        added = [f"predicted_{name}" for name in added]
+    if added[0] != "label":
+        note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
+    return added
 
 
 def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def report(
     check_kinds((page, REPORT))
     fitted, names = load_classifier(model)
     asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
-    with out.share(f"Read {table.name}") as told:
-        X, y = new_rows(table, names, target, fitted.classes_, asked, told)
+    with out.share(f"Read {table.name}") as on_progress:
+        X, y = new_rows(table, names, target, fitted.classes_, asked, on_progress)
     held_out, sizes = None, None
     with threads(jobs):
         if y is not None:
@@ -156,8 +156,8 @@ def sample_size(
 
     out = Output(as_json, quiet)
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
-    with out.share(f"Read {table.name}") as told:
-        X, y = training_rows(table, target, asked, told)
+    with out.share(f"Read {table.name}") as on_progress:
+        X, y = training_rows(table, target, asked, on_progress)
     with threads(jobs), out.waiting("Add rows step by step"):
         found = sample_sizes(
             X,

@@ -70,7 +70,7 @@ def read_chunks(
     as_text: Sequence[str] = (),
     verbatim: Sequence[str] = (),
     na_values: Sequence[str] = (),
-    told: Callable[[float], None] = lambda share: None,
+    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[pd.DataFrame]:
     """Some columns, chunk by chunk, with rows numbered on.
 
@@ -82,7 +82,7 @@ def read_chunks(
         and `na_values`.
     verbatim : the same, but nothing is missing.
     na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
-    told : is told the share of the file that has been read, after each chunk.
+    on_progress : is called with the share of the file that has been read, after each chunk.
     """
     present = table_columns(path)
     wanted = list(dict.fromkeys((*columns, *as_text, *verbatim)))
@@ -94,7 +94,7 @@ def read_chunks(
         read = _parquet_chunks if _is_parquet(path) else _csv_chunks
         markers = {name: [*_MISSING, *na_values] for name in wanted if name not in verbatim}
         markers |= {name: ["", *na_values] for name in as_text}
-        for chunk in read(path, wanted, {*as_text, *verbatim}, markers, told):
+        for chunk in read(path, wanted, {*as_text, *verbatim}, markers, on_progress):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
@@ -394,7 +394,7 @@ def _csv_chunks(
     columns: Sequence[str],
     as_text: Collection[str],
     markers: Mapping[str, list[str]],
-    told: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
@@ -407,7 +407,7 @@ def _csv_chunks(
             if not isinstance(chunk.index, pd.RangeIndex):
                 raise ValueError(f"{path} is not a proper table: rows have more fields than there are names.")
             yield chunk
-            told(file.tell() / size)
+            on_progress(file.tell() / size)
 
 
 def _parquet_chunks(
@@ -415,7 +415,7 @@ def _parquet_chunks(
     columns: Sequence[str],
     as_text: Collection[str],
     markers: Mapping[str, list[str]],
-    told: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
 
@@ -430,7 +430,7 @@ def _parquet_chunks(
                 chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
             done += len(chunk)
             yield chunk
-            told(done / max(file.metadata.num_rows, done))
+            on_progress(done / max(file.metadata.num_rows, done))
     except pa.ArrowException as error:
         raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
 
