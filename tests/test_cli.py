@@ -302,7 +302,7 @@ def plain(shown):
 def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
     monkeypatch.setattr("corral.cli.tables.CHUNK", 30)
     told = []
-    read_table(folder / name, NAMES, told=told.append)
+    read_table(folder / name, NAMES, on_progress=told.append)
     assert len(told) == 3
     assert told == sorted(told)
     assert told[-1] == 1.0
