@@ -22,7 +22,8 @@ from corral._estimators.validation import check_integer
 from corral._evaluation import HeldOut
 from corral._persist.files import replacing
 from corral._planning import SampleSizes
-from corral.report._contents import Contents, Judged
+from corral.report.contents import Contents
+from corral.report.numbers import Judged
 
 _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 

@@ -1,0 +1,313 @@
+"""What is kept of each estimator in a model file, and how it is put together again from checked values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from corral._core.density import ClassDensity, DensityPlan
+from corral._core.model import ClassBandwidths, FittedModel
+from corral._core.rows import ClassRows, LabelledRows, TrainingRows
+from corral._core.scale import Scale, learn_scale
+from corral._core.settings import Floats
+from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.density import RodeoDensity
+from corral._estimators.lspc import LSPClassifier
+from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.selector import RodeoSelector
+from corral._estimators.validation import check_choice, check_rodeo
+from corral._persist.values import State
+
+# Parameters that earlier versions had; they mattered to fitting alone.
+_FORMER = {"LSPClassifier": ("centers",)}
+
+# How a model is computed belongs to the machine it runs on, not to the model.
+_NOT_KEPT = ("n_jobs", "verbose")
+
+# Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
+_SMALLEST = float(np.finfo(np.float64).tiny)
+_BANDWIDTHS = (1e-21, 1e11)
+_LARGEST_MIXING = 1e24
+_LARGEST_COEFFICIENT = 1e150
+
+
+def kept_params(estimator: BaseEstimator) -> dict[str, Any]:
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
+
+
+def construct(kind: type[BaseEstimator], params: Any) -> Any:
+    """Make an unfitted estimator; a parameter that the file does not name has its default."""
+    params = {name: value for name, value in params.items() if name not in _FORMER.get(kind.__name__, ())}
+    unknown = params.keys() - kept_params(kind()).keys()
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r}")
+    return kind(**params)
+
+
+def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
+    estimator.n_features_in_ = d
+    if names is None:
+        return
+    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names_in_ is not a list of {d} names")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _pack_scale(scale: Scale) -> dict[str, Any]:
+    knots = None
+    if scale.knots is not None:
+        values, ranks = zip(*scale.knots, strict=True)
+        knots = {"values": list(values), "ranks": list(ranks)}
+    return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
+
+
+def _restore_scale(state: State, d: int) -> Scale:
+    mixing = state.floats("mixing", (d, d), -_LARGEST_MIXING, _LARGEST_MIXING) if "mixing" in state else None
+    knots = None
+    if "knots" in state:
+        part = state.part("knots")
+        values = [x.floats("values", (None,)) for x in part.arrays("values", d)]
+        sizes = [x.size for x in values]
+        ranks = [
+            x.floats("ranks", (n,), 0.0, 1.0) for x, n in zip(part.arrays("ranks", d), sizes, strict=True)
+        ]
+        if min(sizes) < 1 or any((np.diff(x) <= 0.0).any() for x in (*values, *ranks)):
+            raise ValueError("knots do not rise")
+        knots = tuple(zip(values, ranks, strict=True))
+    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), _SMALLEST), knots, mixing)
+
+
+def _restore_rows(scaled: Floats, weights: Floats | None, state: State) -> tuple[ClassRows, Floats]:
+    """Arrange rows. The grid of bandwidths is the one in the file: parameters may have been set since."""
+    rows = ClassRows.arrange(scaled, weights)
+    if state.format == 1 and weights is not None:  # weights were numbers of copies
+        rows = replace(rows, measure=replace(rows.measure, n=float(weights.sum())))
+    grid = state.floats("h", (None,), *_BANDWIDTHS)
+    if grid.size < 1 or (np.diff(grid) >= 0.0).any():
+        raise ValueError("h does not fall")
+    return rows, grid
+
+
+def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
+    model = estimator.model_
+    X, y, weights = model.training
+    densities = [
+        {
+            "h": density.grid,
+            "variables": density.plan.variables,
+            "fixed": density.plan.fixed,
+            "outside": density.plan.outside,
+            "separate": density.plan.separate,
+        }
+        for density in model.densities
+    ]
+    return {
+        "X": X,
+        "codes": np.searchsorted(model.labels, y),
+        "weights": weights,
+        "scale": _pack_scale(model.scale),
+        "widths": model.bandwidths.widths,
+        "densities": densities,
+        "classes_": model.labels,
+        "class_prior_": model.prior,
+        "initial_bandwidth_": model.bandwidths.initial,
+        "bandwidths_": model.bandwidths.means,
+        "zscores_": model.bandwidths.zscores,
+        "shadow_scores_": model.bandwidths.shadow_scores,
+        "relevant_": model.relevant,
+    }
+
+
+def _restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None:
+    settings = estimator.model_settings()
+    classes = state.labels("classes_")
+    X = state.floats("X", (None, d))
+    weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
+    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
+    training = TrainingRows(X, y, weights)
+    data = LabelledRows.sort(training, classes, merge=state.format > 1)
+    prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
+    if abs(prior.sum() - 1.0) > 1e-8:
+        raise ValueError("class_prior_ does not sum to 1")
+    scale = _restore_scale(state.part("scale"), d)
+    estimator.model_ = FittedModel(
+        settings=settings,
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        scale=scale,
+        variable_scale=scale if scale.mixing is None else learn_scale(data.X, data.weights, "range"),
+        densities=_restore_densities(state, data, scale),
+        bandwidths=_restore_bandwidths(state, data.labels.size, d),
+        relevant=state.bools("relevant_", (classes.size, d)),
+    )
+
+
+def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
+    shadow = None
+    if "shadow_scores_" in state:
+        shadow = state.floats("shadow_scores_", (k, d), -math.inf, math.inf)
+    widths = state.floats("widths", (d,), _SMALLEST)
+    return ClassBandwidths(
+        initial=state.floats("initial_bandwidth_", (k,), *_BANDWIDTHS),
+        means=state.floats("bandwidths_", (k, d), *_BANDWIDTHS),
+        zscores=state.floats("zscores_", (k, d)),
+        shadow_scores=shadow,
+        widths=widths,
+        varies=np.ones(d, dtype=np.bool_),
+    )
+
+
+def _restore_densities(state: State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
+    scaled = scale.transform(data.X)
+    return [
+        _restore_density(part, scaled[at], data.weights_of(at), mixed=scale.mixing is not None)
+        for part, at in zip(state.parts("densities", data.labels.size), data.members(), strict=True)
+    ]
+
+
+def _restore_density(state: State, scaled: Floats, weights: Floats | None, *, mixed: bool) -> ClassDensity:
+    d = scaled.shape[1]
+    variables = state.integers("variables", (None,), 0, d - 1)
+    if variables.size < 1 or (np.diff(variables) <= 0).any():
+        raise ValueError("variables do not rise")
+    fixed = state.floats("fixed", (variables.size,), *_BANDWIDTHS) if "fixed" in state else None
+    separate = state.boolean("separate")
+    if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
+        raise ValueError("densities contradict each other")
+    rows, grid = _restore_rows(scaled, weights, state)
+    return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
+
+
+def _pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
+    return {
+        "best_estimator": {
+            "params": kept_params(estimator.best_estimator_),
+            "state": _pack_classifier(estimator.best_estimator_),
+        },
+        **{name: getattr(estimator, name) for name in ("best_params_", "cv_results_", *_SCORES)},
+    }
+
+
+_SCORES = ("best_score_", "best_log_loss_", "temperature_")
+
+
+def _restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
+    estimator.check_parameters()
+    part = state.part("best_estimator")
+    winner = construct(RodeoClassifier, part.table("params"))
+    names = getattr(estimator, "feature_names_in_", None)
+    set_features(winner, d, None if names is None else names.tolist())
+    _restore_classifier(winner, part.part("state"), d)
+    estimator.best_estimator_ = winner
+    estimator.model_ = winner.model_
+    estimator.best_params_ = state.table("best_params_")
+    estimator.cv_results_ = state.columns("cv_results_")
+    for name in _SCORES:
+        setattr(estimator, name, state.number(name, 0.0))
+
+
+def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
+    rows = estimator.density_.rows
+    return {
+        "rows": rows.all(),
+        "weights": rows.weights,
+        "h": estimator.density_.grid,
+        "scale": _pack_scale(estimator.scale_),
+    }
+
+
+def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> None:
+    check_choice("scale", estimator.scale, ("range", "standard", None))
+    check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
+    rows = state.floats("rows", (None, d), -1e100, 1e100)
+    if len(rows) < 1:
+        raise ValueError("rows are missing")
+    weights = state.floats("weights", (len(rows),), _SMALLEST) if "weights" in state else None
+    scale = _restore_scale(state.part("scale"), d)
+    if scale.knots is not None or scale.mixing is not None:
+        raise ValueError("the scale is not one of a density")
+    estimator.scale_ = scale
+    estimator.density_ = ClassDensity(*_restore_rows(rows, weights, state), DensityPlan(np.arange(d)))
+
+
+def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
+
+
+def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
+    model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
+    model.zscores_ = state.floats("zscores_", (k, d))
+
+
+def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
+    learnt = ("classes_", "class_count_", "centers_", "dual_coef_", "best_params_", *_CHOSEN)
+    return {
+        "scale": _pack_scale(model.scale_),
+        **{name: getattr(model, name) for name in learnt if hasattr(model, name)},
+    }
+
+
+# Only where there was something to choose.
+_CHOSEN = ("cv_results_", "best_index_", "best_score_")
+
+
+def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
+    model.check_parameters()
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.class_count_ = state.floats("class_count_", (k,), 0.0)
+    model.centers_ = state.floats("centers_", (None, d), -1e100, 1e100)
+    if len(model.centers_) < 1:
+        raise ValueError("centers_ are missing")
+    model.dual_coef_ = state.floats(
+        "dual_coef_", (len(model.centers_), k), -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT
+    )
+    chosen = state.part("best_params_")
+    model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
+    model.scale_ = _restore_scale(state.part("scale"), d)
+    if model.scale_.mixing is not None:
+        raise ValueError("the scale is not one of LSPClassifier")
+    if "cv_results_" in state:
+        model.cv_results_ = state.columns("cv_results_")
+        n_tried = len(next(iter(model.cv_results_.values())))
+        model.best_index_ = state.integer("best_index_", 0, n_tried - 1)
+        model.best_score_ = state.number("best_score_", 0.0, 1.0)
+
+
+class Kind(NamedTuple):
+    """An estimator that files can hold.
+
+    Attributes
+    ----------
+    type : its class.
+    pack : gives what has been learnt, as values that `_encode` takes.
+    restore : checks such values, and the parameters, and sets them; is told the number of variables.
+    """
+
+    type: type[BaseEstimator]
+    pack: Callable[[Any], dict[str, Any]]
+    restore: Callable[[Any, State, int], None]
+
+
+KINDS = {
+    kind.type.__name__: kind
+    for kind in (
+        Kind(RodeoClassifier, _pack_classifier, _restore_classifier),
+        Kind(RodeoClassifierCV, _pack_search, _restore_search),
+        Kind(RodeoDensity, _pack_density, _restore_rodeo_density),
+        Kind(RodeoSelector, _pack_selector, _restore_selector),
+        Kind(LSPClassifier, _pack_lspc, _restore_lspc),
+    )
+}

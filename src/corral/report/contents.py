@@ -1,0 +1,98 @@
+"""What the page shows: words, and numbers rounded to the digits that are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from corral._core.settings import Integers
+from corral._estimators.validation import feature_names
+from corral._planning import SampleSizes
+from corral.report.numbers import (
+    Judged,
+    browsed,
+    class_pages,
+    digits,
+    errors,
+    relevance,
+    shown_variables,
+    steps,
+)
+from corral.report.words import classes_at_a_glance, facts, in_words, parameters, summary, versions
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """All that the page may show.
+
+    Attributes
+    ----------
+    words : dict
+        What the template writes.
+    numbers : dict
+        What the script draws, all but the rows.
+    rows : list of dict
+        Rows to browse, in the order in which they were drawn.
+    training : dict
+        Values of the training rows that anything refers to, by position.
+    """
+
+    words: dict[str, Any]
+    numbers: dict[str, Any]
+    rows: list[dict[str, Any]]
+    training: dict[int, list[Any]]
+
+    @classmethod
+    def gather(
+        cls,
+        estimator: Any,
+        X: Any,
+        truth: NDArray[Any] | None,
+        order: Integers,
+        judged: Judged | None,
+        sample_sizes: SampleSizes | None,
+        source: str | None,
+    ) -> Contents:
+        """Compute everything; rows are those of `order`, in this order."""
+        explains = hasattr(estimator, "explain")
+        variables = shown_variables(estimator)
+        names = feature_names(estimator)
+        rows = browsed(estimator, X, truth, order, variables)
+        numbers: dict[str, Any] = {
+            "classes": [str(label) for label in estimator.classes_.tolist()],
+            "variables": [names[j] for j in variables],
+            "explains": explains,
+            "errors": None if judged is None else errors(judged),
+            "sampleSizes": None if sample_sizes is None else steps(sample_sizes),
+        }
+        training: dict[int, list[Any]] = {}
+        if explains:
+            numbers |= relevance(estimator, variables) | class_pages(estimator, variables)
+            X_train = estimator.model_.training.X
+            supporting = [i for row in rows for i in row["support"]]
+            typical = [i for of_class in numbers["typical"] for i in of_class]
+            training = {i: digits(X_train[i, variables]) for i in {*supporting, *typical}}
+        words = {
+            "summary": summary(estimator, judged, source),
+            "classes": classes_at_a_glance(estimator, judged, names),
+            "explains": explains,
+            "judged": judged,
+            "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
+            "n_variables": len(names),
+            "n_shown_variables": len(variables),
+            "n_rows": len(X),
+            "known": truth is not None,
+            "facts": facts(estimator, source, len(X)),
+            "parameters": parameters(estimator),
+            "versions": versions(),
+        }
+        return cls(words, numbers, rows, training)
+
+    def shown(self, n_rows: int) -> dict[str, Any]:
+        """What the script draws, with the first rows that were drawn and the training rows they refer to."""
+        rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
+        needed = {i for row in rows for i in row["support"]}
+        needed |= {i for typical in self.numbers.get("typical", []) for i in typical}
+        return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}

@@ -1,0 +1,240 @@
+"""Numbers for the page, rounded to the digits that are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+
+from corral._core.density import kernel_density
+from corral._core.model import FittedModel
+from corral._core.scale import Scale
+from corral._core.settings import Floats, Integers
+from corral._evaluation import HeldOut, confidence_bins, wilson_interval
+from corral._planning import SampleSizes
+
+# Beyond these a page would be too large to send or to read. Variables are those that describe some class
+# best; a typical row is looked for among so many of its class.
+_MOST_VARIABLES = 200
+_MOST_CURVE_POINTS = 40_000
+_MOST_CANDIDATES = 1000
+
+_N_POINTS = 49  # of a curve
+_N_TYPICAL = 5
+MAX_NAMED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Predictions whose truth is known.
+
+    Attributes
+    ----------
+    unseen : whether these rows are new to the estimator, as they claim.
+    on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
+    """
+
+    predictions: HeldOut
+    unseen: bool
+    on_page: bool
+
+
+# Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
+
+
+def _decimals(values: Any, n: int) -> Any:
+    """Numbers with n digits behind the point."""
+    if np.ndim(values):
+        return [_decimals(value, n) for value in values]
+    return round(float(values), n) + 0.0  # without the sign of -0.0
+
+
+def digits(values: Any, n: int = 4) -> Any:
+    """Numbers with n digits, more only before the point; whole ones as they are."""
+    if np.ndim(values):
+        return [digits(value, n) for value in values]
+    value = float(values)
+    if not value.is_integer():
+        value = float(f"{value:.{n}g}") if abs(value) < 10.0**n else float(round(value))
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+# Relevance and classes
+
+
+def shown_variables(estimator: Any) -> Integers:
+    """All variables, or those that describe some class best, in the order of the columns."""
+    d: int = estimator.n_features_in_
+    if d <= _MOST_VARIABLES:
+        return np.arange(d)
+    best = _best_first(estimator, np.arange(d)) if hasattr(estimator, "zscores_") else np.arange(d)
+    return np.sort(best[:_MOST_VARIABLES])
+
+
+def _best_first(estimator: Any, variables: Integers) -> Integers:
+    """Variables in order: relevant for some class, then by their smallest z-score."""
+    irrelevant = ~estimator.relevant_[:, variables].any(axis=0)
+    return variables[np.lexsort((estimator.zscores_[:, variables].min(axis=0), irrelevant))]
+
+
+def relevance(estimator: Any, variables: Integers) -> dict[str, Any]:
+    """Return the numbers of the map of classes by variables."""
+    return {
+        "zscores": _decimals(estimator.zscores_[:, variables], 2),
+        "bandwidths": digits(estimator.bandwidths_[:, variables], 3),
+        "relevant": estimator.relevant_[:, variables].astype(int).tolist(),
+    }
+
+
+def class_pages(estimator: Any, variables: Integers) -> dict[str, Any]:
+    """Densities of single variables and typical rows of each class."""
+    model: FittedModel = estimator.model_
+    n_classes = model.labels.size
+    scaled = model.variable_scale.transform(model.data.X)
+    max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), MAX_NAMED)
+    drawn = np.sort(_best_first(estimator, variables)[:max_drawn])
+    return {
+        "typical": [_typical(model, a) for a in range(n_classes)],
+        "inRanks": model.variable_scale.knots is not None,
+        "curves": {
+            int(np.searchsorted(variables, j)): _curves(model, scaled[:, j], j) for j in drawn.tolist()
+        },
+    }
+
+
+def _typical(model: FittedModel, a: int) -> list[int]:
+    """Positions of the training rows of a class at which its own density is highest."""
+    members = model.data.members()[a]
+    if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
+        members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
+    scaled = model.scale.transform(model.data.X[members])
+    log_density, _ = model.densities[a].estimate(scaled, model.settings.rodeo.update)
+    highest = np.argsort(-log_density, kind="stable")[:_N_TYPICAL]
+    positions: list[int] = model.data.numbers[members[highest]].tolist()
+    return positions
+
+
+def _curves(model: FittedModel, x: Floats, j: int) -> dict[str, Any]:
+    """Densities of variable j, scaled to x, in all classes: in thousandths of the highest point of all.
+
+    With the mean bandwidths of the classes, but none narrower than a step of the grid: a peak must not
+    fall between two points.
+    """
+    scale = model.variable_scale
+    margin = 0.0 if scale.knots is not None else 0.05 * np.ptp(x) or 0.5
+    grid = np.linspace(x.min() - margin, x.max() + margin, _N_POINTS)
+    step = float(grid[1] - grid[0]) or 1.0
+    log_density = np.array(
+        [
+            kernel_density(rows, grid[:, np.newaxis], np.array([max(h, step)]))
+            for rows, h in zip(
+                model.data.arrange(x[:, np.newaxis]), model.bandwidths.means[:, j], strict=True
+            )
+        ]
+    )
+    relative = np.exp(log_density - log_density.max())
+    return {
+        "x": digits(_raw(scale, grid, j)),
+        "y": np.rint(1000.0 * relative).astype(int).tolist(),
+    }
+
+
+def _raw(scale: Scale, grid: Floats, j: int) -> Floats:
+    """Points of one scaled variable in its own units; for ranks, values of training rows that have them."""
+    if scale.knots is not None:
+        values, ranks = scale.knots[j]
+        return values[np.minimum(np.searchsorted(ranks, grid), values.size - 1)]
+    return Scale(scale.center[j : j + 1], scale.half_width[j : j + 1]).restore(grid)
+
+
+# Rows
+
+
+def browsed(
+    estimator: Any, X: Any, truth: NDArray[Any] | None, order: Integers, variables: Integers
+) -> list[dict[str, Any]]:
+    """Label, probabilities and explanation of each row, in the order given."""
+    part = X.iloc[order] if hasattr(X, "iloc") else X[order]
+    names = part.index.tolist() if hasattr(part, "index") else order.tolist()
+    proba: Floats = estimator.predict_proba(part)
+    ranked = np.argsort(-proba, axis=1, kind="stable")
+    rows: list[dict[str, Any]] = [
+        {
+            "name": str(names[i]),
+            "position": int(position),
+            "truth": -1,
+            "label": int(ranked[i, 0]),
+            "rival": int(ranked[i, 1]),
+            "proba": _decimals(proba[i], 3),
+            "support": [],
+        }
+        for i, position in enumerate(order)
+    ]
+    if truth is not None:
+        for row, code in zip(rows, np.searchsorted(estimator.classes_, truth[order]).tolist(), strict=True):
+            row["truth"] = code
+    if not hasattr(estimator, "explain"):
+        values = np.asarray(part, dtype=np.float64)
+        for row, of_row in zip(rows, values[:, variables], strict=True):
+            row["values"] = digits(of_row)
+        return rows
+    explanation = estimator.explain(part)
+    labels = np.searchsorted(estimator.classes_, explanation.label)
+    rivals = np.searchsorted(estimator.classes_, explanation.rival)
+    for i, row in enumerate(rows):
+        listed = explanation.rows[i] >= 0
+        row |= {
+            "label": int(labels[i]),
+            "rival": int(rivals[i]),
+            "values": digits(explanation.values[i, variables]),
+            "evidence": _decimals(explanation.evidence[i, variables], 2),
+            "support": explanation.rows[i][listed].tolist(),
+            "shares": _decimals(explanation.shares[i][listed], 3),
+        }
+    return rows
+
+
+# Errors and sample sizes
+
+
+def errors(judged: Judged) -> dict[str, Any]:
+    """The confusion matrix, truth by label, and the points of the reliability curve."""
+    predictions = judged.predictions
+    counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
+    confidence = predictions.proba.max(axis=1)
+    hits = predictions.labels == predictions.truth
+    bins = confidence_bins(confidence)
+    points = []
+    for b in np.unique(bins):
+        inside = bins == b
+        low, high = wilson_interval(hits[inside])
+        points.append(
+            {
+                "n": int(inside.sum()),
+                "confidence": _decimals(confidence[inside].mean(), 3),
+                "right": _decimals(hits[inside].mean(), 3),
+                "low": _decimals(low, 3),
+                "high": _decimals(high, 3),
+            }
+        )
+    return {"confusion": counts.tolist(), "on_page": judged.on_page, "reliability": points}
+
+
+def steps(found: SampleSizes) -> dict[str, Any]:
+    """Return the curve of sample sizes."""
+    return {
+        "classes": [str(label) for label in found.classes.tolist()],
+        "tolerance": digits(found.tolerance),
+        "steps": [
+            {
+                "total": int(step.sizes.sum()),
+                "sizes": step.sizes.tolist(),
+                "epsilon": digits(step.epsilon),
+                "accuracy": _decimals(step.accuracy, 3),
+            }
+            for step in found.steps
+        ],
+    }

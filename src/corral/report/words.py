@@ -1,0 +1,156 @@
+"""Words for the page."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import confusion_matrix
+
+from corral._planning import SampleSizes
+from corral.report.numbers import MAX_NAMED, Judged
+
+
+def summary(estimator: Any, judged: Judged | None, source: str | None) -> list[str]:
+    """Paragraphs that say what was fitted, how good it is and what it found."""
+    n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
+    paragraphs = [
+        f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')} with {_count(d, 'variable')}."
+    ]
+    if source:
+        paragraphs[0] += f" The rows on this page are of {source}."
+    if judged is not None:
+        paragraphs += _quality(judged)
+    elif hasattr(estimator, "best_log_loss_"):
+        paragraphs.append(
+            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn "
+            "and classes count as its priors say."
+        )
+    if hasattr(estimator, "relevant_"):
+        paragraphs.append(_relevance_in_words(estimator))
+    return paragraphs
+
+
+def _quality(judged: Judged) -> list[str]:
+    predictions = judged.predictions
+    scores, n = predictions.scores(), len(predictions.truth)
+    _, counts = np.unique(predictions.truth, return_counts=True)
+    low, high = scores.accuracy_interval
+    rows, interval = (
+        (f"{_count(n, 'row')} {predictions.claim},", f" (95% interval {low:.1%} to {high:.1%})")
+        if judged.unseen
+        else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
+    )
+    said = [
+        f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
+        f"class would give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the "
+        f"probability of a label is off by {scores.calibration_error:.3f} on average."
+    ]
+    wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
+    in_class = wrong.sum(axis=1)
+    np.fill_diagonal(wrong, 0)
+    if not wrong.any():
+        return [*said, "None is wrong."]
+    a, b = np.unravel_index(wrong.argmax(), wrong.shape)
+    names = predictions.classes.tolist()
+    said.append(
+        f"The most frequent mistake is to take {names[a]} for {names[b]}: {wrong[a, b]} of "
+        f"{_count(in_class[a], 'row')} of {names[a]}."
+    )
+    return said
+
+
+def _relevance_in_words(estimator: Any) -> str:
+    numbers = estimator.relevant_.sum(axis=1)
+    if not numbers.any():
+        return (
+            "No variable stands out as describing a class: bandwidths shrink hardly or all alike, so labels "
+            "rest on all variables together."
+        )
+    used = estimator.relevant_.sum(axis=0)
+    some = int((used > 0).sum())
+    low, high = int(numbers.min()), int(numbers.max())
+    each = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{_count(some, 'variable')} of {used.size} "
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
+        + _meaning_of_relevance(getattr(estimator, "best_estimator_", estimator))
+    )
+
+
+def _meaning_of_relevance(best: Any) -> str:
+    """What it means that a variable describes a class, which depends on the rule and the units."""
+    if best.rule == "shadow":
+        return (
+            "A variable describes a class if the class is more concentrated in it than the rows of all "
+            "classes together are, by more than chance."
+        )
+    if best.scale == "rank":
+        return (
+            "A variable describes a class if the class is distributed in it otherwise than all rows "
+            "together, more so than in its other variables."
+        )
+    return (
+        "A variable describes a class if the class is more concentrated in it than in its other variables; "
+        "other classes may be so as well."
+    )
+
+
+def classes_at_a_glance(estimator: Any, judged: Judged | None, names: list[str]) -> list[dict[str, Any]]:
+    """One line per class: its rows, how many of those judged are right, its variables."""
+    accuracy = {} if judged is None else judged.predictions.scores().accuracy_by_class
+    lines = []
+    for a, label in enumerate(estimator.classes_.tolist()):
+        line = {"name": str(label), "rows": f"{estimator.class_count_[a]:g}", "variables": ""}
+        line["accuracy"] = f"{accuracy[str(label)]:.3f}" if str(label) in accuracy else ""
+        if hasattr(estimator, "relevant_"):
+            strongest = np.argsort(estimator.bandwidths_[a], kind="stable")
+            relevant = [names[j] for j in strongest if estimator.relevant_[a, j]]
+            more = len(relevant) - MAX_NAMED
+            line["variables"] = ", ".join(relevant[:MAX_NAMED]) or "none found"
+            line["variables"] += f" and {more} more" if more > 0 else ""
+        lines.append(line)
+    return lines
+
+
+def facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, str]]:
+    """Tell what the page is about."""
+    facts = [
+        ("data", source or "not named"),
+        ("training rows", f"{estimator.class_count_.sum():g}"),
+        ("variables", str(estimator.n_features_in_)),
+        ("classes", str(estimator.classes_.size)),
+        ("rows given to browse", str(n_rows)),
+    ]
+    if hasattr(estimator, "best_log_loss_"):
+        facts.append(("leave-one-out accuracy", f"{estimator.best_score_:.3f}"))
+        facts.append(("leave-one-out log loss", f"{estimator.best_log_loss_:.3f}"))
+    return facts
+
+
+def parameters(estimator: Any) -> list[tuple[str, str, str]]:
+    """Name, value and where it comes from."""
+    chosen = dict(getattr(estimator, "best_params_", {}))
+    if hasattr(estimator, "temperature_"):
+        chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
+    given = estimator.get_params()
+    return [(name, repr(value), "chosen") for name, value in chosen.items()] + [
+        (name, repr(value), "given") for name, value in given.items()
+    ]
+
+
+def versions() -> list[tuple[str, str]]:
+    """Name what computed the page."""
+    packages = ("corral", "numpy", "scipy", "scikit-learn", "numba")
+    return [("Python", platform.python_version()), *((name, version(name)) for name in packages)]
+
+
+def _count(n: float, what: str) -> str:
+    return f"{n:g} {what}" + ("" if n == 1 else "s")
+
+
+def in_words(found: SampleSizes) -> list[str]:
+    """Say what `estimate_sample_sizes` found."""
+    return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
