@@ -7,15 +7,15 @@ only what this program has written is removed.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral._persist.files import followed, lock, naming, remove_abandoned, replacing_itself
+from filelock import FileLock, Timeout
+
+from corral._persist.files import followed, naming, remove_abandoned, replacing_itself
 
 # A part of a work, and what version 0.1.0 has left if it was killed while it wrote one or the whole.
 _WRITTEN_HERE = re.compile(r"[0-9a-f]{32}-\d+-\d+|\..+\.\d+\.part")
@@ -84,22 +84,14 @@ class KeptParts:
         """Make the folder, and refuse to go on while another process is in it; a killed one is not."""
         self._check_way(self.folder, is_right=self.folder.is_dir())
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        # Where there are no locks, of two runs the first may lose what it has done and end in an error; no
-        # file becomes wrong, since every one is replaced whole.
-        if sys.platform == "win32":
-            yield
-            return
-
         self._check_way(self._lock, is_right=self._lock.is_file())
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            if not self._is_alone(descriptor):
-                raise ValueError(
-                    f"another run is writing {self.file}: wait for its end, or write to another file."
-                )
-            yield
-        finally:
-            os.close(descriptor)
+            with FileLock(self._lock, timeout=0, mode=0o600):
+                yield
+        except Timeout:
+            raise ValueError(
+                f"another run is writing {self.file}: wait for its end, or write to another file."
+            ) from None
 
     def _check_way(self, path: Path, *, is_right: bool) -> None:
         if path.is_symlink() or (path.exists() and not is_right):
@@ -107,14 +99,6 @@ class KeptParts:
                 f"{path} is in the way of what is kept until {self.file} is whole: "
                 "remove it, or write to another file."
             )
-
-    @staticmethod
-    def _is_alone(descriptor: int) -> bool:
-        try:
-            lock(descriptor, wait=False)
-        except BlockingIOError:
-            return False
-        return os.fstat(descriptor).st_nlink > 0  # or another run came to its end a moment ago
 
     def _remove(self, *, other_works: bool = False) -> None:
         """Remove what this program has written, or of that what other works have left."""

@@ -69,7 +69,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     safetensors = _import_safetensors()
     kind = KINDS.get(type(estimator).__name__)
     if kind is None or type(estimator) is not kind.type:
-        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {type(estimator).__name__}.")
+        local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
+        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {type(estimator).__name__}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
     arrays: dict[str, NDArray[Any]] = {}
     header = {

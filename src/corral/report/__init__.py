@@ -23,7 +23,7 @@ from corral._evaluation import HeldOut
 from corral._persist.files import replacing
 from corral._planning import SampleSizes
 from corral.report.contents import Contents
-from corral.report.numbers import Judged
+from corral.report.numbers import Judged, Shown
 
 _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 
@@ -106,9 +106,10 @@ def write_report(
     template = _template()
     if not isinstance(estimator, _KINDS):
         kinds = " or ".join(kind.__name__ for kind in _KINDS)
-        raise TypeError(f"a report is of a {kinds}, not of a {type(estimator).__name__}.")
+        local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
+        raise TypeError(f"a report is of a {kinds}, not of a {type(estimator).__name__}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
-    most = check_integer("max_samples", max_samples)
+    max_rows = check_integer("max_samples", max_samples)
     rows = X if hasattr(X, "shape") else np.asarray(X)
     truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
     if held_out is not None and not np.array_equal(held_out.classes, estimator.classes_):
@@ -116,18 +117,13 @@ def write_report(
             f"held_out has the classes {held_out.classes.tolist()}, "
             f"and the estimator {estimator.classes_.tolist()}."
         )
-    order = _draw(len(rows), truth, most, check_random_state(random_state))
+    order = _draw(len(rows), truth, max_rows, check_random_state(random_state))
     with replacing(path) as part:  # a folder that is missing is told of before all the work
-        judged = None
-        if held_out is not None:
-            # Other labels tell without a prediction of all rows, which may take long.
-            same = np.array_equal(held_out.truth, truth if truth is not None else ())
-            same = same and np.array_equal(held_out.proba, estimator.predict_proba(rows))
-            judged = Judged(held_out, unseen=True, on_page=same)
-        elif truth is not None:
-            own = HeldOut(estimator.classes_, truth, estimator.predict_proba(rows))
-            judged = Judged(own, unseen=False, on_page=True)
-        contents = Contents.gather(estimator, rows, truth, order, judged, sample_sizes, source)
+        judged, proba = _judge(estimator, rows, truth, held_out)
+        shown = _take(rows, order)
+        of_shown = estimator.predict_proba(shown) if proba is None else proba[order]
+        of_rows = Shown(shown, of_shown, order, truth, len(rows))
+        contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source)
         heading = title or (f"Classes of {source}" if source else "Classification report")
         n_browsed = len(order)
         page = _render(template, contents, n_browsed, heading)
@@ -136,6 +132,26 @@ def write_report(
             page = _render(template, contents, n_browsed, heading)
         part.write_bytes(page)
     return Path(path)
+
+
+def _judge(
+    estimator: Any, rows: Any, truth: NDArray[Any] | None, held_out: HeldOut | None
+) -> tuple[Judged | None, NDArray[np.float64] | None]:
+    """Find predictions whose truth is known, and those of all rows if they were needed for that."""
+    if held_out is None:
+        if truth is None:
+            return None, None
+        proba = estimator.predict_proba(rows)
+        return Judged(HeldOut(estimator.classes_, truth, proba), unseen=False, on_page=True), proba
+    # Other labels tell without a prediction of all rows, which may take long.
+    if not np.array_equal(held_out.truth, truth if truth is not None else ()):
+        return Judged(held_out, unseen=True, on_page=False), None
+    proba = estimator.predict_proba(rows)
+    return Judged(held_out, unseen=True, on_page=np.array_equal(held_out.proba, proba)), proba
+
+
+def _take(rows: Any, order: Integers) -> Any:
+    return rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
 
 
 def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
@@ -150,7 +166,7 @@ def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
     return labels.astype(classes.dtype)
 
 
-def _draw(n: int, labels: NDArray[Any] | None, most: int, random: np.random.RandomState) -> Integers:
+def _draw(n: int, labels: NDArray[Any] | None, max_rows: int, random: np.random.RandomState) -> Integers:
     """Positions of the rows to browse, drawn in such an order that classes take turns."""
     order: Integers = random.permutation(n)
     if labels is not None:
@@ -159,7 +175,7 @@ def _draw(n: int, labels: NDArray[Any] | None, most: int, random: np.random.Rand
             of_class = np.flatnonzero(labels[order] == label)
             turn[of_class] = np.arange(of_class.size)
         order = order[np.argsort(turn, kind="stable")]
-    return order[:most]
+    return order[:max_rows]
 
 
 def _template() -> Any:

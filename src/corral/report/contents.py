@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
-from corral._core.settings import Integers
 from corral._estimators.validation import feature_names
 from corral._planning import SampleSizes
 from corral.report.numbers import (
     Judged,
+    Shown,
     browsed,
     class_pages,
     digits,
@@ -48,18 +46,16 @@ class Contents:
     def gather(
         cls,
         estimator: Any,
-        X: Any,
-        truth: NDArray[Any] | None,
-        order: Integers,
+        shown: Shown,
         judged: Judged | None,
         sample_sizes: SampleSizes | None,
         source: str | None,
     ) -> Contents:
-        """Compute everything; rows are those of `order`, in this order."""
+        """Compute everything."""
         explains = hasattr(estimator, "explain")
         variables = shown_variables(estimator)
         names = feature_names(estimator)
-        rows = browsed(estimator, X, truth, order, variables)
+        rows = browsed(estimator, shown, variables)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
@@ -82,9 +78,9 @@ class Contents:
             "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
             "n_variables": len(names),
             "n_shown_variables": len(variables),
-            "n_rows": len(X),
-            "known": truth is not None,
-            "facts": facts(estimator, source, len(X)),
+            "n_rows": shown.n_rows,
+            "known": shown.truth is not None,
+            "facts": facts(estimator, source, shown.n_rows),
             "parameters": parameters(estimator),
             "versions": versions(),
         }

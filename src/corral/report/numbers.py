@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,25 @@ class Judged:
     predictions: HeldOut
     unseen: bool
     on_page: bool
+
+
+class Shown(NamedTuple):
+    """Rows that can be browsed.
+
+    Attributes
+    ----------
+    X : the rows, in the order in which they were drawn.
+    proba : (n_shown, n_classes) their probabilities.
+    order : (n_shown,) their positions among all rows.
+    truth : (n_rows,) labels of all rows, or None if they are not known.
+    n_rows : how many rows there are in all.
+    """
+
+    X: Any
+    proba: Floats
+    order: Integers
+    truth: NDArray[Any] | None
+    n_rows: int
 
 
 # Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
@@ -153,13 +172,10 @@ def _raw(scale: Scale, grid: Floats, j: int) -> Floats:
 # Rows
 
 
-def browsed(
-    estimator: Any, X: Any, truth: NDArray[Any] | None, order: Integers, variables: Integers
-) -> list[dict[str, Any]]:
-    """Label, probabilities and explanation of each row, in the order given."""
-    part = X.iloc[order] if hasattr(X, "iloc") else X[order]
+def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
+    """Label, probabilities and explanation of each row that is shown."""
+    part, proba, order, truth, _ = shown
     names = part.index.tolist() if hasattr(part, "index") else order.tolist()
-    proba: Floats = estimator.predict_proba(part)
     ranked = np.argsort(-proba, axis=1, kind="stable")
     rows: list[dict[str, Any]] = [
         {
