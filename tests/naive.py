@@ -8,7 +8,9 @@ factor of all weights changes no bit, and the order of the rows cannot matter. T
 equations, for which rounded numbers have to do.
 """
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 
@@ -353,6 +355,92 @@ def log_densities_left_out(
                     log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
                     found[bandwidth, features][i].append(log_p + outside)
     return found
+
+
+def number_copies(X: ArrayLike) -> list[int] | None:
+    """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
+    rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]
+    first: dict[tuple, int] = {}
+    numbers = [first.setdefault(row, len(first)) for row in rows]
+    return None if len(first) == len(rows) or agree_by_chance(rows) else numbers
+
+
+def agree_by_chance(rows: list[tuple]) -> bool:
+    """Whether equal rows are separate observations, from all pairs of rows (corral._copies has the rule)."""
+    counts = Counter(rows)
+    often = len(rows) > 3 * len(counts)
+    variables = variables_of(list(counts))
+    if len(variables) < 2:
+        f = Counter(counts.values())
+        return often or Fraction(3, 2) * f[1] * f[3] >= Fraction(max(f[2], 1), 5) ** 2
+    if often and len(counts) <= 20:
+        return True
+    equal = 0
+    one, two = [0] * len(variables), 0
+    for a, b in itertools.combinations(rows, 2):
+        differing = [v for v, columns in enumerate(variables) if any(a[j] != b[j] for j in columns)]
+        equal += len(differing) == 0
+        two += len(differing) == 2
+        if len(differing) == 1:
+            one[differing[0]] += 1
+    expected = sum(N_j * N_k for N_j, N_k in itertools.combinations(one, 2))
+    return Fraction(expected, max(two, 1)) >= Fraction(equal, 5)
+
+
+def variables_of(rows: list[tuple]) -> list[list[int]]:
+    """Columns that vary, in groups: a linear combination of columns with at most 20 values joins them."""
+    groups: list[list[int]] = []
+    basis: list[int] = []
+    for j in range(len(rows[0])):
+        x = [Fraction(row[j]) for row in rows]
+        if len(set(x)) == 1:
+            continue
+        groups.append([j])
+        if len(set(x)) > 20:
+            continue
+        known = [[Fraction(1)] * len(rows)] + [[Fraction(row[k]) for row in rows] for k in basis]
+        shares = _combination(known, x)
+        if shares is None:
+            basis.append(j)
+            continue
+        parts = {j} | {k for k, share in zip(basis, shares[1:], strict=True) if share != 0}
+        joined = sorted(k for group in groups if parts & set(group) for k in group)
+        groups = [group for group in groups if not parts & set(group)] + [joined]
+    return groups
+
+
+def _combination(columns: list[list[Fraction]], x: list[Fraction]) -> list[Fraction] | None:
+    """Shares of independent columns whose sum is x, by elimination; None where there are none."""
+    lines = [list(line) for line in zip(*columns, x, strict=True)]
+    for k in range(len(columns)):
+        pivot = next(i for i in range(k, len(lines)) if lines[i][k] != 0)
+        lines[k], lines[pivot] = lines[pivot], lines[k]
+        lines[k] = [value / lines[k][k] for value in lines[k]]
+        for i in range(len(lines)):
+            if i != k:
+                lines[i] = [v - lines[i][k] * p for v, p in zip(lines[i], lines[k], strict=True)]
+    if any(line[-1] != 0 for line in lines[len(columns) :]):
+        return None
+    return [line[-1] for line in lines[: len(columns)]]
+
+
+def merge_copies(
+    X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+    """Rows, labels, weights and numbers after copies of a class have become one row with their weights."""
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    X, y, w = X[w > 0], y[w > 0], w[w > 0]
+    numbers = number_copies(X)
+    if numbers is None:
+        return X, y, w, list(range(len(X)))
+    merged: dict[tuple, list[float]] = {}
+    first = {}
+    for i, (number, label) in enumerate(zip(numbers, y.tolist(), strict=True)):
+        merged.setdefault((number, label), []).append(w[i])
+        first.setdefault((number, label), i)
+    kept = list(first.values())
+    return X[kept], y[kept], np.array([math.fsum(parts) for parts in merged.values()]), [n for n, _ in first]
 
 
 def penalised_log_loss(

@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+from corral._core.copies import number_copies
 from corral._core.novelty import agreeing_rows
-
-Floats = NDArray[np.float64]
+from corral._core.settings import Floats, Integers
 
 _N_BINS = 10
 # So many values, most of them in one row only, are measurements.
@@ -44,8 +44,18 @@ class Scores:
     accuracy_by_class: dict[str, float]
 
 
-def splitter(y: NDArray[Any], *, test_size: float, cv: int | None, seed: int) -> Any:
-    """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole."""
+def number_rows(X: Any) -> Integers:
+    """Number the rows of a frame so that copies, and only they, share a number."""
+    copies = number_copies(X.to_numpy(np.float64))
+    return np.arange(len(X)) if copies is None else copies
+
+
+def splitter(y: NDArray[Any], units: Integers, *, test_size: float, cv: int | None, seed: int) -> Any:
+    """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole.
+
+    Rows that share a number of `units` are copies, and count as one.
+    """
+    y = y[np.unique(units, return_index=True)[1]]
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2:
         raise ValueError(
@@ -127,15 +137,23 @@ class HeldOut:
 
 
 def held_out_predictions(
-    classifiers: Mapping[str, Any], X: Any, y: NDArray[Any], split: Any, on_step: Callable[[str], None]
+    classifiers: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    units: Integers,
+    split: Any,
+    on_step: Callable[[str], None],
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
 
+    Rows that share a number of `units` are copies: they are held out together, and the first is predicted.
     `on_step` is called with a title before each fit begins.
     """
+    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
-    for k, (train, test) in enumerate(split.split(np.empty(len(y)), y), start=1):
+    for k, (kept, held_out) in enumerate(split.split(first, y[first]), start=1):
+        train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
         right.append(y[test])
         for name, classifier in classifiers.items():
             on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
@@ -167,7 +185,7 @@ def wilson_interval(hits: NDArray[np.bool_]) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:
+def calibration_error(proba: Floats, codes: Integers) -> float:
     """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
@@ -175,6 +193,6 @@ def calibration_error(proba: Floats, codes: NDArray[np.int64]) -> float:
     return float(np.abs(gaps).sum() / len(proba))
 
 
-def confidence_bins(confidence: Floats) -> NDArray[np.int64]:
+def confidence_bins(confidence: Floats) -> Integers:
     """Which of ten equal intervals each probability lies in."""
     return np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)

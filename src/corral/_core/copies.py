@@ -1,37 +1,59 @@
-"""Copies of rows, and how many observations weighted rows are worth.
+r"""Copies of rows, and how many observations weighted rows are worth.
 
 Two rows may agree in every column because a table repeats a row, or because its columns take few values. A
 copy says nothing new: what leaves the row out must leave the copy out, too. Rows that agree by chance are
 separate observations, and leaving all of them out would blind a row to its own class.
 
-The two are told apart by the rows that agree in all columns *but one*. Of the pairs that agree in all
-columns but j, chance would let a share agree in j as well: :math:`p_j` for each :math:`1 - p_j` that do not,
-where :math:`p_j` is the share of all pairs of rows that agree in column j. So it explains about
-:math:`N_j p_j / (1 - p_j)` pairs of equal rows, where :math:`N_j` pairs agree in all columns but j; the
-median over the columns counts. Equal rows are copies if this is less than half of their pairs.
+The two are told apart by rows that nearly agree. Where few values make rows agree, many more pairs of rows
+agree in all columns but one, or but two. Let :math:`N_j` pairs differ in column j alone, and :math:`N_{jk}`
+in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k are nearly
+independent, whatever makes columns depend on each other in the table as a whole; so chance explains
+:math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of columns together,
+
+.. math::
+
+    \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
+
+Equal rows are copies if this is less than a fifth of their pairs: where a column has a value of its own for
+each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the levels of
+one variable do, count as one column.
+
+A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
+Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, so that it explains
+:math:`\sqrt{3 f_1 f_3 / 2}` of the values that stand twice: again, equal rows are copies if this is less
+than a fifth of them. But they are separate where rows repeat more than three times on average, and so they
+are in several columns if these have no more than twenty different rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from corral._core.settings import Floats, Integers
+
 Words = NDArray[np.uint64]
 
 # A column with more values is not looked at for being determined by others, as indicators of levels are.
 _FEW_VALUES = 20
 
-# Rows that agree in a single column, or as few rows as there are values, are copies only if they are not
+# Rows that agree in a single column, or in a table of as few different rows, are copies only if they are not
 # repeated more often than this on average.
-_FEW_COPIES = 4
+_FEW_COPIES = 3
 
-# As many rows tell chance from copies.
+# Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
+_ONE_IN = 5
+
+# So many rows, and about so many pairs of columns, tell chance from copies.
 _ENOUGH_ROWS = 20_000
+_ENOUGH_PAIRS = 200
 
 _CHUNK = 4096
+_ROUNDING = 1e-6
 
 
 def effective_number(weights: Floats) -> float:
@@ -44,19 +66,31 @@ def effective_number(weights: Floats) -> float:
     return float(shares.sum() ** 2 / max((shares * shares).sum(), 1.0))
 
 
-def merge_copies(X: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
-    """Make one row of all copies of it, with the sum of their weights."""
-    numbers = number_copies(X)
-    if numbers is None:
-        return X, weights
-    _, first = np.unique(numbers, return_index=True)
-    merged = np.bincount(numbers, weights).astype(np.float64)
-    return X[first], None if (merged == merged[0]).all() else merged
+def shares_of_largest(weights: Floats | None) -> Floats | None:
+    """Divide weights by the largest one, since only shares matter; None if all are alike.
+
+    A share of 1e-100 is the least: it changes nothing, and its square is still a number.
+    """
+    if weights is None or not weights.size or (weights == weights[0]).all():
+        return None
+    shares: Floats = np.maximum(weights / weights.max(), 1e-100)
+    return shares
+
+
+def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, Floats]:
+    """Make one row of all rows that share a number, with the sum of their weights.
+
+    Returns the positions of the first row of each number, in order, and the weights.
+    """
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    merged = np.bincount(which, weights).astype(np.float64)
+    order = np.argsort(first)
+    return first[order], merged[order]
 
 
 def number_copies(X: Floats) -> Integers | None:
     """Number the rows of a table so that copies, and only they, share a number; None if there are none."""
-    keys = _row_keys(X)
+    keys = _row_keys(X, np.arange(X.shape[1]))
     in_order = np.sort(keys)
     if (in_order[1:] != in_order[:-1]).all():  # which is nearly always so, and found in a moment
         return None
@@ -71,40 +105,84 @@ def number_copies(X: Floats) -> Integers | None:
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
-    """Whether chance explains at least half of the pairs of equal rows.
+    """Whether chance explains enough of the pairs of equal rows.
 
     Parameters
     ----------
-    distinct : (n_distinct, n_features) rows that differ.
+    distinct : (n_distinct, n_features) rows that differ, in no order of their values.
     m : (n_distinct,) how many rows there are of each.
     """
-    equal, often = _n_pairs(m), m.sum() > _FEW_COPIES * m.size
+    often = bool(m.sum() > _FEW_COPIES * m.size)
     # Some of the rows will do: pairs among them are fewer by the square of their share.
     step = -(-m.size // _ENOUGH_ROWS)
-    distinct, m = distinct[::step], m[::step]
-    kept = _independent_columns(distinct)
-    if kept.size <= 1 or (m.size <= _FEW_VALUES and often):
-        return bool(often)
-    hashes = _mixed(_bits(distinct[:, kept]), kept.astype(np.uint64))
-    whole = hashes.sum(axis=1, dtype=np.uint64)
-    explained = []
-    for values in hashes.T:
-        agree = _n_pairs(_totals(values, m))
-        all_but_one = _n_pairs(_totals(whole - values, m)) - _n_pairs(m)
-        explained.append(all_but_one * agree / max(_n_pairs(m.sum()) - agree, 1.0))
-    return bool(np.median(explained) * step**2 >= 0.5 * equal)
+    some = distinct[::step]
+    variables = _variables(some)
+    if len(variables) <= 1:
+        return often or _repeats_mix(m)
+    if m.size <= _FEW_VALUES and often:
+        return True
+    return step**2 * _n_by_chance(some, variables, m[::step]) >= _n_pairs(m) / _ONE_IN
 
 
-def _independent_columns(X: Floats) -> Integers:
-    """Columns that vary, without those of few values that are sums of others of them, as indicators are."""
+def _repeats_mix(m: Integers) -> bool:
+    """Whether values that stand in one row and in three explain enough of those that stand in two."""
+    once, twice, thrice = np.bincount(m, minlength=4)[1:4].tolist()
+    return bool(1.5 * once * thrice >= (max(twice, 1) / _ONE_IN) ** 2)
+
+
+def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -> float:
+    """How many pairs of equal rows pairs that differ in one or two variables let expect."""
+    hashes = [_row_keys(distinct[:, columns], columns) for columns in variables]
+    whole = np.sum(hashes, axis=0, dtype=np.uint64)
+    equal = _n_pairs(m)
+    one = [_n_pairs(_totals(whole - values, m)) - equal for values in hashes]
+    expected = differing = 0.0
+    for j, k in _pairs(len(variables)):
+        agreeing = _n_pairs(_totals(whole - hashes[j] - hashes[k], m))
+        differing += agreeing - one[j] - one[k] - equal
+        expected += one[j] * one[k]
+    return expected / max(differing, 1.0)
+
+
+def _pairs(d: int) -> list[tuple[int, int]]:
+    """All pairs of d variables or, if these are many, each variable with some of those that follow it."""
+    n_next = min(-(-_ENOUGH_PAIRS // d), d - 1)
+    pairs = [(j, (j + s) % d) for j in range(d) for s in range(1, n_next + 1)]
+    return sorted({(min(pair), max(pair)) for pair in pairs})
+
+
+def _variables(X: Floats) -> list[Integers]:
+    """Columns that vary; those of few values that depend on each other linearly are one variable."""
     n_values = np.array([np.unique(x).size for x in X.T])
     few = np.flatnonzero((n_values > 1) & (n_values <= _FEW_VALUES))
-    if few.size:
-        centred = X[:, few] - X[:, few].mean(axis=0)
-        R, order = qr(centred / np.abs(centred).max(axis=0), mode="r", pivoting=True)
-        size = np.abs(np.diag(R))
-        few = few[order[: size.size][size > 1e-9 * size[0]]]
-    return np.sort(np.concatenate([few, np.flatnonzero(n_values > _FEW_VALUES)]))
+    single = [np.array([j]) for j in np.flatnonzero(n_values > _FEW_VALUES)]
+    if not few.size:
+        return single
+    centred = X[:, few] - X[:, few].mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=0)
+    if len(centred) > few.size:  # the same lengths and angles, in fewer numbers
+        squares, axes = eigh(centred.T @ centred)
+        centred = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * axes.T
+    n_groups, group = connected_components(_dependent(centred))
+    return [few[group == a] for a in range(n_groups)] + single
+
+
+def _dependent(X: Floats) -> NDArray[np.bool_]:
+    """Which columns (of length 1) are linear combinations of columns before them, and of which."""
+    d = X.shape[1]
+    directions, independent = np.empty((d, len(X))), np.zeros(d, dtype=np.bool_)
+    for j, x in enumerate(X.T):
+        known, rest = directions[: independent.sum()], x
+        for _ in range(2):  # once more, for what rounding has left
+            rest = rest - (known @ rest) @ known
+        size = np.linalg.norm(rest)
+        if size > _ROUNDING:
+            directions[independent.sum()] = rest / size
+            independent[j] = True
+    shares = np.linalg.pinv(X[:, independent]) @ X[:, ~independent]
+    made_of = np.zeros((d, d), dtype=np.bool_)
+    made_of[np.ix_(~independent, independent)] = np.abs(shares.T) > _ROUNDING
+    return made_of
 
 
 def _n_pairs(counts: Integers) -> float:
@@ -119,13 +197,12 @@ def _totals(keys: Words, m: Integers) -> Integers:
     return np.bincount(group, m).astype(np.int64)
 
 
-def _row_keys(X: Floats) -> Words:
-    """One number per row, which equal rows share and others hardly ever do."""
-    salt = np.arange(X.shape[1], dtype=np.uint64)
+def _row_keys(X: Floats, salt: Integers) -> Words:
+    """One number per row, which equal rows share and others hardly ever do; `salt` numbers the columns."""
     keys = np.empty(len(X), dtype=np.uint64)
     for first in range(0, len(X), _CHUNK):  # which stays in the cache
         chunk = slice(first, first + _CHUNK)
-        keys[chunk] = _mixed(_bits(X[chunk]), salt).sum(axis=1, dtype=np.uint64)
+        keys[chunk] = _mixed(_bits(X[chunk]), salt.astype(np.uint64)).sum(axis=1, dtype=np.uint64)
     return keys
 
 

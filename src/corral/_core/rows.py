@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._core import kernels
-from corral._core.copies import effective_number, number_copies
+from corral._core.copies import effective_number, merge_copies, number_copies, shares_of_largest
 from corral._core.settings import SMALLEST_COUNT, Floats, Integers
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -52,7 +53,7 @@ class LabelledRows:
     counts : (n_classes,) rows, weights counted.
     numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
     units : (n_rows,) numbers that copies with other labels share: they are left out together.
-    n_copies : how many of the rows that were given are copies of others.
+    copies : the same numbers of all rows that count, before copies were merged; None without copies.
     """
 
     X: Floats
@@ -62,15 +63,19 @@ class LabelledRows:
     counts: Floats
     numbers: Integers
     units: Integers
-    n_copies: int
+    copies: Integers | None
 
     @classmethod
     def sort(
-        cls, training: TrainingRows, expected: NDArray[Any] | None = None, *, merge: bool = True
+        cls,
+        training: TrainingRows,
+        expected: NDArray[Any] | None = None,
+        *,
+        find_copies: Callable[[Floats], Integers | None] = number_copies,
     ) -> LabelledRows:
-        """Drop rows without weight and number the classes, those of the rows and those expected.
+        """Drop rows without weight, number the classes, also those expected, and merge copies.
 
-        Copies are merged, unless `merge` is False: then all rows are kept as they are.
+        `find_copies` numbers the rows that are left so that copies share a number, or returns None.
         """
         X, y, weights = training
         numbers = np.arange(len(X))
@@ -80,15 +85,18 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        units = number_copies(X) if merge else None
-        if units is None:
-            return cls(X, codes, weights, labels, counts, numbers, np.arange(len(X)), 0)
-        n_copies = units.size - int(units.max()) - 1
-        _, first, which = np.unique(np.stack([units, codes]), axis=1, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # rows stay in the order they were given
-        first, merged = first[order], np.bincount(which.reshape(-1), weights).astype(np.float64)[order]
-        weights = None if (merged == merged[0]).all() else merged
-        return cls(X[first], codes[first], weights, labels, counts, numbers[first], units[first], n_copies)
+        copies = find_copies(X)
+        first, units = np.arange(len(X)), np.arange(len(X))
+        if copies is not None:
+            first, weights = merge_copies(copies * labels.size + codes, weights)
+            units = copies[first]
+        shares = shares_of_largest(weights)
+        return cls(X[first], codes[first], shares, labels, counts, numbers[first], units, copies)
+
+    @property
+    def n_copies(self) -> int:
+        """How many of the rows that were given are copies of others."""
+        return 0 if self.copies is None else self.copies.size - np.unique(self.copies).size
 
     def take(self, positions: Integers) -> LabelledRows:
         """Keep some of the rows, and all classes."""
@@ -102,6 +110,7 @@ class LabelledRows:
             counts=counts,
             numbers=self.numbers[positions],
             units=self.units[positions],
+            copies=None,
         )
 
     @property
@@ -183,7 +192,7 @@ class Measure:
         if weights is None or (weights == largest).all():
             n, rest = float(n_rows), max(n_rows - 1.0, 0.0)
             return cls(largest, True, n, n, rest, rest, n)
-        others = np.delete(weights, weights.argmax()) / largest
+        others = np.delete(np.maximum(weights / largest, 1e-100), weights.argmax())
         return cls.of_sums(largest, float(others.sum()), float((others * others).sum()))
 
     @classmethod
@@ -225,7 +234,7 @@ class ClassRows:
         if measure is None:
             measure = Measure.of(n_rows, weights)
         if weights is not None:
-            weights = None if measure.alike else weights / measure.largest
+            weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
         n_tiles = max(1, -(-n_rows // kernels.TILE))
         size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
         tiles = np.zeros((n_tiles, d, size))

@@ -150,9 +150,10 @@ class Trial:
         _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
         folds = folds[first][unit]
         codes = data.codes[points]
-        weights = np.ones(points.size) if data.weights is None else data.weights[points] / data.weights.max()
+        weights = np.ones(points.size) if data.weights is None else data.weights[points]
         count = effective_number(weights)
-        weights *= (prior / np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300))[codes]
+        shares = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
+        weights = weights / shares[codes] * prior[codes]
         weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
         return cls(data, points, folds, weights, count, prior, lapse)
 
@@ -312,10 +313,11 @@ class Trial:
 
 def _positions(units: Integers, wanted: Integers) -> Integers:
     """Where the wanted units stand, none of which stands twice; -1 for those that do not."""
+    if not units.size:
+        return np.full(wanted.size, -1)
     order = np.argsort(units)
-    at = np.searchsorted(units, wanted, sorter=order)
-    found = order[np.minimum(at, units.size - 1)] if units.size else np.full(wanted.size, -1)
-    return np.where((at < units.size) & (units[found] == wanted if units.size else False), found, -1)
+    found = order[np.minimum(np.searchsorted(units, wanted, sorter=order), units.size - 1)]
+    return np.where(units[found] == wanted, found, -1)
 
 
 def _vectors(candidates: Sequence[Sequence[DensityPlan]], d: int) -> tuple[Floats, Floats]:

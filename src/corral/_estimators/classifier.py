@@ -144,11 +144,11 @@ class RodeoClassifier(DensityClassifier):
     Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
     shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
     are left out together, whatever their labels. Rows may also agree because all columns take few
-    values; these are separate observations. They are told apart by the rows that agree in all columns
-    but one: where :math:`N_j` pairs of rows agree in all but column j, and a share :math:`p_j` of all
-    pairs agrees in j, chance explains about :math:`N_j p_j / (1 - p_j)` pairs of equal rows. If that is less
-    than half of them, in the median over the columns, equal rows are copies. In a single column they
-    are copies if each value stands in four rows at most, on average.
+    values; these are separate observations. They are told apart by rows that nearly agree: where
+    :math:`N_j` pairs of rows differ in column j alone, and :math:`N_{jk}` in j and k alone, chance explains
+    about :math:`\sum_{j<k} N_j N_k / \sum_{j<k} N_{jk}` pairs of equal rows. If that is less than a fifth of
+    them, equal rows are copies. Rows that agree in a single column are copies unless values that stand in
+    one and in three rows say otherwise, or values stand in more than three rows on average.
 
     What relevance means depends on the units and on the rule. By z-scores in range or standard units a
     relevant variable is one in which the class is *concentrated*, more than in its other variables;

@@ -10,13 +10,14 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._core.copies import merge_copies
+from corral._core.copies import merge_copies, number_copies, shares_of_largest
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.path import RodeoPath, density_path
 from corral._core.relevance import leave_one_out_bandwidths
 from corral._core.rows import ClassRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
+from corral._estimators.base import warn_of_copies
 from corral._estimators.validation import (
     check_choice,
     check_integer,
@@ -76,6 +77,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         Units that `fit` has learnt.
     initial_bandwidth_ : float
         The bandwidth every variable starts from, in scaled units.
+    n_copies_ : int
+        Number of rows that are copies of others; see Notes of `RodeoClassifier`.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -154,7 +157,14 @@ class RodeoDensity(DensityMixin, BaseEstimator):
             weights = check_sample_weight(sample_weight, len(rows))
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
-        rows, weights = merge_copies(rows, weights)
+        copies = number_copies(rows)
+        self.n_copies_ = 0
+        if copies is not None:
+            first, weights = merge_copies(copies, weights)
+            self.n_copies_ = len(rows) - first.size
+            rows = rows[first]
+        weights = shares_of_largest(weights)
+        warn_of_copies(self.n_copies_, self.n_copies_ + len(rows))
         self.scale_ = learn_scale(rows, weights, self.scale)
         arranged = ClassRows.arrange(self.scale_.transform(rows), weights)
         plan = DensityPlan(np.arange(self.n_features_in_))

@@ -109,11 +109,9 @@ def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSet
     )
 
 
-def sort_rows(
-    training: TrainingRows, expected: NDArray[Any] | None = None, *, merge: bool = True
-) -> LabelledRows:
+def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
     """Sort training rows by class, see `LabelledRows.sort`; refuse fewer than two classes."""
-    data = LabelledRows.sort(training, expected, merge=merge)
+    data = LabelledRows.sort(training, expected)
     check_two_classes(data.labels)
     return data
 
@@ -135,6 +133,9 @@ def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float6
     )
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have the shape ({n_samples},), got {weights.shape}.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(f"sample_weight must have a finite sum, got weights up to {weights.max():g}.")
     if weights.min(initial=0.0) < 0.0:
         raise ValueError(f"sample_weight must not be negative, got {weights.min():g}.")
     return weights

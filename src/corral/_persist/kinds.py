@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from corral._core.density import ClassDensity, DensityPlan
 from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import ClassRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
-from corral._core.settings import Floats
+from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
@@ -93,6 +95,17 @@ def _restore_rows(scaled: Floats, weights: Floats | None, state: State) -> tuple
     return rows, grid
 
 
+def _restore_copies(state: State, X: Floats) -> Integers | None:
+    """Numbers that copies of rows share; they must be copies. Files of format 1 have none."""
+    if "copies" not in state:
+        return None
+    copies = state.integers("copies", (len(X),), 0, len(X) - 1)
+    _, first, which = np.unique(copies, return_index=True, return_inverse=True)
+    if not np.array_equal(X[first][which], X):
+        raise ValueError("copies are not copies")
+    return copies
+
+
 def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
     model = estimator.model_
     X, y, weights = model.training
@@ -110,6 +123,7 @@ def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
         "X": X,
         "codes": np.searchsorted(model.labels, y),
         "weights": weights,
+        "copies": model.data.copies,
         "scale": _pack_scale(model.scale),
         "widths": model.bandwidths.widths,
         "densities": densities,
@@ -130,7 +144,7 @@ def _restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> Non
     weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
     y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
     training = TrainingRows(X, y, weights)
-    data = LabelledRows.sort(training, classes, merge=state.format > 1)
+    data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
     prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
     if abs(prior.sum() - 1.0) > 1e-8:
         raise ValueError("class_prior_ does not sum to 1")
@@ -221,6 +235,7 @@ def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
         "rows": rows.all(),
         "weights": rows.weights,
         "h": estimator.density_.grid,
+        "n_copies_": estimator.n_copies_,
         "scale": _pack_scale(estimator.scale_),
     }
 
@@ -236,6 +251,7 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     if scale.knots is not None or scale.mixing is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
+    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
     estimator.density_ = ClassDensity(*_restore_rows(rows, weights, state), DensityPlan(np.arange(d)))
 
 

@@ -91,7 +91,7 @@ def fit(
     from sklearn.naive_bayes import GaussianNB
 
     from corral._estimators.base import copies_sentence
-    from corral._evaluation import held_out_predictions, splitter
+    from corral._evaluation import held_out_predictions, number_rows, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, describe, description, interval_words, score_table
@@ -103,7 +103,8 @@ def fit(
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
     with out.share(f"Read {table.name}") as on_progress:
         X, y = training_rows(table, target, asked, on_progress)
-    split = splitter(y, test_size=test_size, cv=cv, seed=seed)
+    units = number_rows(X)
+    split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
     chosen = _estimator(estimator, priors, seed, out)
     name = type(chosen).__name__
     classifiers = {
@@ -113,7 +114,7 @@ def fit(
     }
     n_fits = len(classifiers) * split.get_n_splits() + 1
     with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
-        held_out = held_out_predictions(classifiers, X, y, split, on_step)
+        held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
         on_step(f"{name} with all rows")
         fitted = chosen.fit(X, y)
     if getattr(fitted, "n_copies_", 0):

@@ -134,7 +134,7 @@ class ClusterModel(ClassModel):
         X, y = np.concatenate([rows.X for rows in parts]), np.concatenate([rows.y for rows in parts])
         weights = None if parts[0].weights is None else np.concatenate([rows.weights for rows in parts])
         training = TrainingRows(X, y, weights)
-        data = LabelledRows.sort(training, merge=False)
+        data = LabelledRows.sort(training, find_copies=lambda X: None)
         densities = [
             ClassDensity.build(rows, density.grid, density.plan)
             for rows, density in zip(data.arrange(self.scale.transform(data.X)), self.densities, strict=True)

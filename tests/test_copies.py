@@ -1,0 +1,211 @@
+"""Copies of rows: told from rows that agree by chance, merged once, and never a vote for themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import naive
+from corral import CopiedRowsWarning, RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral._core.copies import effective_number, number_copies
+from corral._core.rows import LabelledRows, TrainingRows
+from corral.datasets import make_ten_groups
+
+QUICK = {"scales": ("range", "standard"), "c0s": (0.25, 1.0), "rules": ("zscore",), "random_state": 0}
+quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
+
+
+def table(kind):
+    """Rows of some kind, drawn from a fixed seed."""
+    rng = np.random.default_rng(0)
+    levels = [np.eye(k)[rng.integers(0, k, 600)] for k in (5, 4, 3)]
+    flag = rng.integers(0, 2, 600)
+    return {
+        "continuous": rng.normal(size=(120, 5)),
+        "whole numbers": rng.integers(0, 17, (120, 5)).astype(float),
+        "a number and a flag": np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)]),
+        "one number": rng.normal(size=(120, 1)),
+        "one flag": rng.integers(0, 2, (600, 1)).astype(float),
+        "two flags": rng.integers(0, 2, (600, 2)).astype(float),
+        "three flags": rng.integers(0, 2, (600, 3)).astype(float),
+        "ten flags": rng.integers(0, 2, (600, 10)).astype(float),
+        "rare flags": (rng.random((600, 3)) < 0.05).astype(float),
+        "levels": levels[0],
+        "three variables of levels": np.hstack(levels),
+        "a flag and its opposite": np.column_stack([flag, 1.0 - flag]),
+        "ages": rng.integers(0, 100, (1000, 1)).astype(float),
+        "ages and flags": np.column_stack([rng.integers(0, 100, 600), rng.integers(0, 2, (600, 3))]),
+        "symptoms": rng.integers(0, 4, (366, 6)).astype(float),
+    }[kind]
+
+
+REPEATED = {
+    "all twice": lambda X: np.vstack([X, X]),
+    "a tenth twice": lambda X: np.vstack([X, X[: len(X) // 10]]),
+    "one twice": lambda X: np.vstack([X, X[:1]]),
+}
+
+
+@pytest.mark.parametrize("kind", ["continuous", "whole numbers", "a number and a flag", "one number"])
+@pytest.mark.parametrize("repeat", REPEATED)
+def test_rows_that_a_table_repeats_are_copies(kind, repeat):
+    X = table(kind)
+    found = number_copies(REPEATED[repeat](X))
+    assert_array_equal(found[: len(X)], np.arange(len(X)))
+    assert_array_equal(found[len(X) :], np.arange(len(found) - len(X)))
+    assert number_copies(X) is None
+
+
+def test_rows_repeated_very_often_are_copies():
+    X = table("continuous")
+    assert_array_equal(number_copies(np.repeat(X, 50, axis=0)), np.repeat(np.arange(len(X)), 50))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "one flag",
+        "two flags",
+        "three flags",
+        "ten flags",
+        "rare flags",
+        "levels",
+        "three variables of levels",
+        "a flag and its opposite",
+        "ages",
+        "ages and flags",
+        "symptoms",
+    ],
+)
+def test_rows_that_agree_by_chance_are_separate(kind):
+    X = table(kind)
+    assert len(np.unique(X, axis=0)) < len(X)  # or there would be nothing to tell apart
+    assert number_copies(X) is None
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from(["number", "flag", "level", "constant", "sum"]), min_size=1, max_size=4),
+    st.integers(0, 12),
+)
+def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated):
+    rng = np.random.default_rng(seed)
+    columns = []
+    for kind in kinds:
+        columns.append(
+            {
+                "number": rng.normal(size=24),
+                "flag": rng.integers(0, 2, 24).astype(float),
+                "level": rng.integers(0, 5, 24).astype(float),
+                "constant": np.ones(24),
+                "sum": np.sum(columns, axis=0) if columns else np.zeros(24),
+            }[kind]
+        )
+    X = np.column_stack(columns)
+    X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
+    found, expected = number_copies(X), naive.number_copies(X)
+    assert (None if found is None else found.tolist()) == expected
+
+
+def test_copies_become_one_row_with_their_weight():
+    X = table("continuous")[[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
+    y = np.array(["a"] * 3 + ["b"] * 4 + ["c"] * 36)
+    weights = np.array([1.0, 2.0, 3.0, 1.0, 0.5, 4.0, 1.5] + [1.0] * 36)
+    data = LabelledRows.sort(TrainingRows(X, y, weights))
+    assert_array_equal(data.numbers, [0, 1, 3, 4, 5, *range(7, 43)])
+    assert_array_equal(data.weights[:5], [1.0, 0.5, 0.25, 0.5, 1.0])  # over the largest
+    assert_array_equal(data.counts, [6.0, 7.0, 36.0])
+    assert data.units[1] == data.units[3]  # the same values with another label
+    assert np.unique(data.units).size == 40
+    assert data.n_copies == 3
+
+
+def test_effective_number():
+    assert effective_number(np.full(7, 0.3)) == 7.0
+    assert effective_number(np.array([1.0, 1.0, 0.0, 1e-300])) == 2.0
+    assert_allclose(effective_number(np.array([1e-250, 3e-250])), 1.6)
+
+
+@quiet
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
+    X, y = make_ten_groups(15, random_state=0)
+    plain = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    twice = RodeoClassifier(bandwidth=bandwidth).fit(np.vstack([X, X]), np.tile(y, 2))
+    others = [RodeoClassifier(bandwidth=bandwidth).fit(X, y, np.full(len(y), w)) for w in (1.01, 2.0)]
+    for other in (twice, *others):
+        assert_array_equal(other.bandwidths_, plain.bandwidths_)
+        assert_array_equal(other.relevant_, plain.relevant_)
+        assert_array_equal(other.log_density(X[::7] + 0.01), plain.log_density(X[::7] + 0.01))
+    assert (plain.n_copies_, twice.n_copies_) == (0, len(y))
+
+
+@quiet
+def test_rescaled_weights_change_no_choice():
+    X, y = make_ten_groups(12, random_state=0)
+    keep = y <= 3
+    X, y = X[keep][:, :8], y[keep]
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+    one, other = (RodeoClassifierCV(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
+    assert one.best_params_ == other.best_params_
+    assert_array_equal(one.relevant_, other.relevant_)
+    assert_allclose(one.bandwidths_, other.bandwidths_, rtol=1e-12)
+    for name in ("best_score_", "best_log_loss_"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("repeat", ["all twice", "a tenth twice", "weights"])
+def test_noise_does_not_score_above_chance(repeat):
+    scores = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y, weights = rng.normal(size=(120, 5)), rng.integers(0, 2, 120), None
+        if repeat == "weights":
+            weights = rng.uniform(0.5, 1.5, 120)
+        else:
+            n = 120 if repeat == "all twice" else 12
+            X, y = np.vstack([X, X[:n]]), np.append(y, y[:n])
+        scores.append(RodeoClassifierCV(**QUICK).fit(X, y, weights).best_score_)
+    error = np.sqrt(0.25 / 120)
+    assert max(scores) < 0.5 + 4 * error
+    assert np.mean(scores) < 0.5 + 3 * error / np.sqrt(6)  # version 0.1.0 had 0.8 and more
+
+
+@quiet
+def test_a_table_of_flags_keeps_its_accuracy():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1500)
+    X = (rng.random((1500, 3)) < np.array([[0.2, 0.5, 0.7], [0.8, 0.4, 0.3]])[y]).astype(float)
+    model = RodeoClassifierCV(**QUICK).fit(X[:1000], y[:1000])
+    cells = X @ [4, 2, 1]
+    best = [np.bincount(y[:1000][cells[:1000] == c], minlength=2).argmax() for c in range(8)]
+    expected = np.mean(np.array(best)[cells[1000:].astype(int)] == y[1000:])
+    assert model.n_copies_ == 0
+    assert model.score(X[1000:], y[1000:]) > expected - 0.02
+    assert abs(model.best_score_ - expected) < 0.04
+
+
+def test_many_copies_are_told_of_and_few_are_not():
+    X, y = make_ten_groups(20, random_state=0)
+    with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
+        RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
+    assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_copies_ == 1
+    with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are copies"):
+        density = RodeoDensity().fit(np.vstack([X, X]))
+    assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
+
+
+@quiet
+@pytest.mark.parametrize("weight", [1e12, 1e-12, 1e-300])
+def test_one_row_of_another_weight(weight):
+    X, y = make_ten_groups(10, random_state=0)
+    weights = np.ones(len(y))
+    weights[3] = weight
+    model = RodeoClassifier(bandwidth="class", scale=None).fit(X, y, weights)
+    assert np.isfinite(model.bandwidths_).all()
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    if weight < 1.0:
+        without = RodeoClassifier(bandwidth="class", scale=None).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
+        assert_allclose(model.log_density(X[:2] + 0.01), without.log_density(X[:2] + 0.01), rtol=1e-6)
