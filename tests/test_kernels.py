@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
@@ -17,6 +17,7 @@ from numba.core.runtime import _nrt_python, rtsys
 
 from corral import _kernels
 from corral._rodeo import ClassRows, rodeo
+from exploring import examples
 
 EXACT_ERROR = 4e-16
 LIMIT = _kernels._STRONGEST
@@ -76,7 +77,7 @@ def test_exponential_in_a_fast_loop(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EXPONENTIALS)
-@settings(max_examples=300)
+@examples(300)
 @given(x=st.floats(-LIMIT, LIMIT))
 def test_exponential(kind: str, x: float) -> None:
     function, _, tolerance = EXPONENTIALS[kind]

@@ -182,10 +182,14 @@ def test_the_stub_lists_what_it_imports() -> None:
     assert listed == names == corral.__all__
 
 
-def test_public_names_are_loaded_when_asked_for() -> None:
+LOADED_WHEN_NEEDED = {"dask", "distributed", "jinja2", "matplotlib", "safetensors", "typer"}
+
+
+def test_public_names_and_extras_are_loaded_when_needed() -> None:
     code = (
         "import sys, corral; assert 'numpy' not in sys.modules; "
         "from corral import *; assert RodeoClassifier.__module__ == 'corral._classifier'; "
+        f"assert not {LOADED_WHEN_NEEDED!r} & set(sys.modules), sys.modules.keys(); "
         "assert set(corral.__all__) <= set(dir(corral)); corral.nothing"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
