@@ -70,7 +70,8 @@ def rodeo(
             Z_j, s2_j = _derivative(column, at_start if update == "simultaneous" else exponents, h[j], m)
             c_n = math.log(max(n, 16))
             lambda2_j = s2_j * Fraction(2 * math.log(n * c_n))
-            ratios[j] = _root_of_quotient(Z_j**2, lambda2_j)
+            if sweeps is not None:
+                ratios[j] = _root_of_quotient(Z_j**2, lambda2_j)
             smaller = h0 * beta ** (steps[j] + 1)
             if Z_j**2 > lambda2_j and smaller >= floor:  # |Z_j| > lambda_j
                 # The j-th term of every exponent changes; fractions are exact, so nothing drifts.
@@ -560,9 +561,10 @@ def _derivative(
     Z = []
     for E, numerator in zip(exponents, numerators, strict=True):
         Z.append(numerator * Fraction(math.exp(_to_float(E - largest))) if numerator != 0 else Fraction(0))
-    mean = sum(m_i * Z_i for m_i, Z_i in zip(m, Z, strict=True)) / n
-    v2 = sum(m_i * (Z_i - mean) ** 2 for m_i, Z_i in zip(m, Z, strict=True)) / (n - 1)
-    return mean, v2 / n
+    total = sum(m_i * Z_i for m_i, Z_i in zip(m, Z, strict=True))
+    total_of_squares = sum(m_i * Z_i**2 for m_i, Z_i in zip(m, Z, strict=True))
+    v2 = (total_of_squares - total**2 / n) / (n - 1)  # exact, so the difference loses nothing
+    return total / n, v2 / n
 
 
 def _log_density(squares: list[list[Fraction]], h: list[float], m: list[Fraction]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -19,6 +19,7 @@ import corral._core.relevance
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
+from exploring import examples
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -146,7 +147,7 @@ def groups():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=12)
+@examples(6)
 @given(problem=problems(), seed=st.integers(0, 2**32))
 def test_agrees_with_the_plain_loops(scale, update, weighted, problem, seed):
     X, y, queries = problem
@@ -175,7 +176,7 @@ def test_agrees_with_the_plain_loops(scale, update, weighted, problem, seed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=8)
+@examples(5)
 @given(problem=problems(max_rows=5), seed=st.integers(0, 2**32))
 def test_relevant_variables_agree_with_the_plain_loops(scale, update, weighted, problem, seed):
     X, y, _ = problem
@@ -192,7 +193,7 @@ def test_relevant_variables_agree_with_the_plain_loops(scale, update, weighted, 
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@settings(max_examples=25)
+@examples(15)
 @given(problem=problems(max_columns=2), far=st.sampled_from([30.0, 1e3, 1e6, -1e6]))
 def test_agrees_with_the_plain_loops_far_away(update, problem, far):
     # In raw units, where both sides see the same numbers: far away the last digit of a scaled one counts.
@@ -349,7 +350,7 @@ def test_impossible_priors(priors):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("features", ["all", "separate"])
 @pytest.mark.parametrize("bandwidth", ["class", "initial"])
-@settings(max_examples=15)
+@examples(8)
 @given(
     problem=problems(max_rows=5),
     seed=st.integers(0, 2**32),
@@ -463,7 +464,7 @@ def test_separate_needs_bandwidths_that_are_fixed():
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(8)
 @given(problem=problems(max_rows=8), seed=st.integers(0, 2**32))
 def test_weights_equal_copies_and_zero_equals_removal(scale, update, problem, seed):
     X, y, queries = problem
@@ -896,7 +897,7 @@ def test_unfitted(method):
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(8)
 @given(problem=problems(max_rows=12, max_columns=5), seed=st.integers(0, 2**32))
 def test_order_of_rows(scale, update, problem, seed):
     X, y, queries = problem
@@ -907,7 +908,7 @@ def test_order_of_rows(scale, update, problem, seed):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(8)
 @given(problem=problems(max_rows=12, max_columns=5), seed=st.integers(0, 2**32))
 def test_order_of_columns(scale, problem, seed):
     X, y, queries = problem
@@ -918,7 +919,7 @@ def test_order_of_columns(scale, problem, seed):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(8)
 @given(problem=problems(max_rows=12), seed=st.integers(0, 2**32))
 def test_names_of_classes(scale, problem, seed):
     X, y, queries = problem
@@ -932,7 +933,7 @@ def test_names_of_classes(scale, problem, seed):
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(8)
 @given(
     problem=problems(max_rows=12),
     constants=st.lists(st.integers(-1000, 1000), min_size=3, max_size=3),
@@ -947,7 +948,7 @@ def test_adding_a_constant(scale, update, problem, constants):
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", [scale for scale in SCALES if scale is not None])
-@settings(max_examples=15)
+@examples(8)
 @given(
     problem=problems(max_rows=12),
     factors=st.lists(st.floats(1e-100, 1e100), min_size=3, max_size=3),
@@ -968,7 +969,7 @@ def test_without_a_scale_units_matter(groups):
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@settings(max_examples=8)
+@examples(5)
 @given(
     seed=st.integers(0, 2**32),
     n_jobs=st.sampled_from([None, 2, 3, -1]),
@@ -1052,7 +1053,7 @@ NASTY = {
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=40)
+@examples(20)
 @given(
     kinds=st.lists(st.sampled_from(sorted(NASTY)), min_size=1, max_size=4),
     sizes=st.lists(st.integers(1, 7), min_size=2, max_size=4),

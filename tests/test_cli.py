@@ -787,8 +787,10 @@ def complete(words):
     return done.stdout.splitlines()
 
 
-def test_completion_can_be_installed():
-    assert "_CORRAL_COMPLETE=complete_" in run("--show-completion", "bash").stdout
+def test_completion_can_be_installed(monkeypatch):
+    # Else it is the shell that the tests were started from, if there is one.
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
+    assert "_CORRAL_COMPLETE=complete_bash" in run("--show-completion").stdout
 
 
 def test_help_does_not_wait_for_the_library():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -16,6 +16,7 @@ from sklearn.neighbors import KernelDensity
 import naive
 from corral import RodeoDensity
 from corral.datasets import make_shifted_groups
+from exploring import examples
 
 SCALES = ["range", "standard", None]
 UPDATES = ["simultaneous", "sequential"]
@@ -77,7 +78,7 @@ def tables(draw, max_rows=10, max_columns=3):
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=25)
+@examples(25)
 @given(table=tables())
 def test_agrees_with_the_plain_loops(scale, update, table):
     X, queries = table
@@ -89,7 +90,7 @@ def test_agrees_with_the_plain_loops(scale, update, table):
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=15)
+@examples(15)
 @given(table=tables(max_rows=7), seed=st.integers(0, 2**32))
 def test_weights_agree_with_the_plain_loops(scale, update, table, seed):
     X, queries = table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import itertools
 import runpy
@@ -31,7 +30,6 @@ from corral import (
     RodeoPath,
     RodeoPathDisplay,
     RodeoSelector,
-    _display,
     load_model,
     save_model,
 )
@@ -540,18 +538,6 @@ def test_a_missing_matplotlib_is_named(fitted, X_test, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'^drawing needs matplotlib: pip install "corral\[plot\]"$'):
         RelevanceDisplay.from_estimator(fitted["range"])
-
-
-def test_matplotlib_is_imported_only_to_draw():
-    sources = [file.read_text(encoding="utf-8") for file in Path(_display.__file__).parent.glob("*.py")]
-    at_the_top = [
-        ast.unparse(node)
-        for source in sources
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    assert any("        import matplotlib.pyplot as plt\n" in source for source in sources)
-    assert not any("matplotlib" in line for line in at_the_top)
 
 
 def test_the_gallery_has_a_picture_of_every_display():

@@ -41,6 +41,8 @@ NEEDS_DATA = {
     "digits": "optdigits_train.csv",
 }
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
+# Of many variables every so manyth is enough to see that all runs, and much faster drawn.
+THINNED = {"anuran": 3, "digits": 8}
 TIMES = ["fit_seconds", "predict_seconds"]
 
 
@@ -311,12 +313,26 @@ def test_a_quick_run_has_trials_enough_for_the_targets():
 # Every experiment
 
 
+def thinned(make_trial, every):
+    def make(seed, **settings):
+        trial = make_trial(seed, **settings)
+        some = slice(every // 2, None, every)
+        return replace(trial, X=trial.X[:, some], X_test=trial.X_test[:, some])
+
+    return make
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_two_trials_of_every_method(tmp_path, name):
     skip_without_data(name)
     experiment = EXPERIMENTS[name]
     cell, settings = next(iter(experiment.cells.items()))
-    small = replace(experiment, cells={cell: {**settings, "n_train": 20, "n_test": 10}}, detailed=(cell,))
+    small = replace(
+        experiment,
+        make_trial=thinned(experiment.make_trial, THINNED.get(name, 1)),
+        cells={cell: {**settings, "n_train": 20, "n_test": 10}},
+        detailed=(cell,),
+    )
     # What is slow with many classes runs where there are few.
     chosen = [m for m, method in small.methods.items() if method.cost != "heavy" or name in FEW_CLASSES]
     run(small, tmp_path, trials=2, methods=tuple(chosen))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
@@ -22,6 +22,7 @@ from corral._core.density import (
 )
 from corral._core.rows import ClassRows
 from corral._core.settings import Computation
+from exploring import examples
 
 
 def arrange(X, w=None, tile=None):
@@ -51,7 +52,7 @@ def agree(log_density, X, w, x, h):
     assert_allclose(log_density, expected, rtol=1e-14 + 1e-16 * X.shape[1], atol=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     n=st.integers(1, 100),
     d=st.sampled_from([1, 2, 5]),
@@ -216,7 +217,7 @@ def left_out(w, n, i):
     ("fast", "slow"),
     [(kernel_density, naive.kernel_log_density), (separate_density, naive.product_log_density)],
 )
-@settings(max_examples=30)
+@examples(30)
 @given(sample=samples(), tile=st.sampled_from([16, 1024]))
 def test_each_row_leaves_itself_out(fast, slow, sample, tile):
     X, w, x, own, h = sample

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
@@ -19,6 +19,7 @@ from corral._core import kernels
 from corral._core.rodeo import rodeo
 from corral._core.rows import ClassRows
 from corral._core.settings import RodeoSettings
+from exploring import examples
 
 EXACT_ERROR = 4e-16
 LIMIT = kernels._STRONGEST
@@ -78,7 +79,7 @@ def test_exponential_in_a_fast_loop(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EXPONENTIALS)
-@settings(max_examples=300)
+@examples(300)
 @given(x=st.floats(-LIMIT, LIMIT))
 def test_exponential(kind: str, x: float) -> None:
     function, _, tolerance = EXPONENTIALS[kind]

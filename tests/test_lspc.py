@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
@@ -19,6 +19,7 @@ import naive
 from corral import LSPClassifier
 from corral._estimators.lspc import _tabulate
 from corral.datasets import make_shifted_groups, make_ten_groups
+from exploring import examples
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
 SMALL = {"sigmas": SIGMAS, "alphas": ALPHAS}
@@ -233,7 +234,7 @@ def numbers(low=-1e300, high=1e300):  # scikit-learn's own check adds them up, w
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=4, max_size=12),
     st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=1, max_size=4),
@@ -252,7 +253,7 @@ def test_no_finite_input_gives_nan(rows, queries, scale, extreme):
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 1000))
 def test_labels_are_only_names(seed):
     rng = np.random.default_rng(seed)
@@ -287,7 +288,7 @@ def test_labels_are_only_names(seed):
 )
 def test_accuracy_of_the_paper(make, train, test, low, high):
     scores = []
-    for seed in range(5):
+    for seed in range(2):
         random = np.random.RandomState(seed)
         X, y = make(train, random_state=random)
         scores.append(LSPClassifier().fit(X, y).score(*make(test, random_state=random)))

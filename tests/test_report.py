@@ -33,6 +33,7 @@ from corral import (
     write_report,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
+from exploring import examples
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
 
@@ -440,7 +441,8 @@ def two_of(texts):
     return st.lists(texts, min_size=2, max_size=2, unique=True)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(15)
 @given(
     names=two_of(st.text(max_size=30)),
     labels=two_of(st.text(st.characters(exclude_characters="\0"), max_size=30)),  # which numpy drops

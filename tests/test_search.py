@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+import rich.progress
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -22,6 +23,7 @@ from corral._core.scale import learn_scale
 from corral._core.trial import Trial
 from corral._estimators import search as _search
 from corral.datasets import make_shifted_groups
+from exploring import examples
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -152,7 +154,7 @@ def hit_bounds(tables, codes, weights, temperature, lapse, prior):
     return low - 1e-9, high + 1e-9
 
 
-@settings(max_examples=16)
+@examples(16)
 @given(problem=problems(), c0=st.sampled_from([0.2, 0.7]), seed=st.integers(0, 2**32 - 1))
 def test_candidates_agree_with_the_plain_loops(problem, c0, seed):
     X, y, weights, labels, priors = problem
@@ -287,7 +289,7 @@ def test_probabilities_are_calibrated_where_variables_repeat():
 # Folds and weights
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(problem=problems(), seed=st.integers(0, 2**32 - 1))
 def test_folds_keep_copies_together(problem, seed):
     X, y, weights, labels, priors = problem
@@ -783,24 +785,23 @@ def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys, verbos
     assert "100%" in shown.err
 
 
-def test_the_bar_ends_with_the_search(data, capsys, monkeypatch):
-    steps = []
+@pytest.mark.parametrize("parameters", [{}, {"rules": ("shadow",), "features": ("selected",)}])
+def test_the_bar_ends_with_the_search(data, capsys, monkeypatch, parameters):
+    ends = []
 
-    class Bar:
-        def __init__(self, total):
-            self.total = total
-
-        def __enter__(self):
-            return steps.append
-
+    class Recorded(rich.progress.Progress):
         def __exit__(self, *error):
-            assert sum(steps) == self.total
+            ends.extend((task.description, task.completed, task.total) for task in self.tasks)
+            super().__exit__(*error)
 
-    monkeypatch.setattr(_search, "progress", lambda total, what, verbose: Bar(total))
-    for parameters, n in [({}, 2 * 2 + 3), ({"rules": ("shadow",), "features": ("selected",)}, 3)]:
-        steps.clear()
-        RodeoClassifierCV(scales=("range", "rank"), c0s=(0.5, 1.0), random_state=0, **parameters).fit(*data)
-        assert sum(steps) == n
+    monkeypatch.setattr(rich.progress, "Progress", Recorded)
+    grid = {"scales": ("range", "rank"), "c0s": (0.5, 1.0)}
+    RodeoClassifierCV(**grid, **parameters, random_state=0, verbose=1).fit(*data)
+    (search, _, n_steps), *of_winner = ends
+    assert search == "Search"
+    assert n_steps > 2
+    assert {what for what, _, _ in of_winner} == {"Leave-one-out"}
+    assert all(completed == total for _, completed, total in ends)
 
 
 @pytest.mark.parametrize("verbose", [0, -1, False])

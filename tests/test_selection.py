@@ -85,12 +85,12 @@ def fit_quietly(classifier, *args):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bandwidths_and_scores_are_those_of_algorithm_2(scale, weighted):
-    X, y = three_classes(n=12)
+    X, y = three_classes(n=9)
     weights = np.random.RandomState(1).randint(1, 4, len(y)).astype(float) if weighted else None
     fitted = fit_quietly(RodeoClassifier(scale=scale), X, y, weights)
     scaled = units(X, weights, scale)(X)
     for k in range(3):
-        w = np.ones(12) if weights is None else weights[y == k]
+        w = np.ones(9) if weights is None else weights[y == k]
         n = naive.effective_number(scaled[y == k], w)
         h0 = naive.initial_bandwidth(n)
         h = naive.mean_bandwidths(scaled[y == k], h0=h0, floor=h0 / n, weights=w)

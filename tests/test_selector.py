@@ -69,10 +69,14 @@ def test_relevant_are_those_of_the_classifier(shifted, rule, scale):
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")  # in standard units nothing shrinks here
 def test_parameters_reach_the_classifier(parameters):
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
-    parameters = {"cutpoint": -0.5, **parameters}
-    selector, classifier = RodeoSelector(**parameters), RodeoClassifier(**parameters)
-    assert_array_equal(selector.fit(X, y).bandwidths_, classifier.fit(X, y).bandwidths_)
+    plain = RodeoSelector(cutpoint=-0.5).fit(X, y)
+    selector = RodeoSelector(**{"cutpoint": -0.5, **parameters}).fit(X, y)
+    classifier = RodeoClassifier(**{"cutpoint": -0.5, **parameters}).fit(X, y)
+    assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
     assert_array_equal(selector.relevant_, classifier.relevant_)
+    if "n_jobs" not in parameters:  # or the parameter would not have mattered here
+        changed = (selector.bandwidths_ != plain.bandwidths_) | (selector.relevant_ != plain.relevant_)
+        assert changed.any()
 
 
 def test_the_union_of_all_classes_is_kept():
