@@ -32,14 +32,8 @@ _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-# For the sake of the first call: nothing here allocates, so no references are counted ("_nrt": a quarter of
-# the compiling); only what Python calls gets a wrapper for it, and nothing one for C (another fifth).
-_OUTER: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "_nrt": False,
-    "no_cfunc_wrapper": True,
-}
+# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C.
+_OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True}
 
 # Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
