@@ -19,11 +19,11 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test fuzz lint types bench reproduce clean
+.PHONY: help demo test test-oldest fuzz lint types bench reproduce clean
 
 help: ## show this list
-	@echo 'make TARGET [PYTHON=python3.12] [ARGS="options of the command"]'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+	@echo 'make TARGET [PYTHON=python3.12] [VENV=folder] [ARGS="options of the command"]'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten groups; files go to corral-demo
 	$(VENV)/bin/corral demo $(ARGS)
@@ -33,6 +33,13 @@ test: $(VENV)/.has-test ## run the tests and the docstrings' examples
 
 fuzz: $(VENV)/.has-test ## try new random examples of every property, and 10,000 damaged files of each kind
 	CORRAL_FUZZ=$${CORRAL_FUZZ:-10000} $(PY) -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile fuzz $(ARGS)
+
+# Old releases warn of what newer ones of their own dependencies deprecate.
+test-oldest: ## run the tests with the lowest versions that pyproject.toml allows, in .venv-oldest
+	mkdir -p build
+	$(PYTHON) .ci/oldest > build/oldest.txt
+	PIP_CONSTRAINT=build/oldest.txt $(MAKE) test VENV=.venv-oldest \
+	    ARGS='-W default::DeprecationWarning -W default::PendingDeprecationWarning $(ARGS)'
 
 lint: $(VENV)/.has-lint ## check style, format and the order of imports
 	$(PY) -m ruff check
@@ -50,7 +57,8 @@ reproduce: $(VENV)/.has-test ## regenerate the paper's tables and figures on two
 	$(PY) -m experiments report
 
 clean: ## remove everything that make, the tests and the checks have written, .venv included
-	rm -rf .venv corral-demo build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-oldest corral-demo build dist htmlcov .coverage .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for what has been installed; a change of pyproject.toml makes them all stale.

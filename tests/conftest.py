@@ -1,10 +1,15 @@
 """Settings that all tests share: they are the same every time, unless `make fuzz` asks for new examples."""
 
+import os
 import random
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+# scikit-learn skips its array API checks unless scipy, which reads this when it is imported, checks its input
+# as strictly as the standard asks for.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 # Nothing here goes by the clock: the first example of a property may have to compile a kernel, and other
 # programs may keep the machine busy.

@@ -367,7 +367,7 @@ def number_copies(X: ArrayLike) -> list[int] | None:
 
 
 def agree_by_chance(rows: list[tuple]) -> bool:
-    """Whether equal rows are separate observations, from all pairs of rows (corral._copies has the rule)."""
+    """Whether equal rows are separate observations, from all pairs of rows; copies.py has the rule."""
     counts = Counter(rows)
     often = len(rows) > 3 * len(counts)
     variables = variables_of(list(counts))

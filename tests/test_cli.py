@@ -320,12 +320,12 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     if out == "o.parquet":
         found = pd.read_parquet(tmp_path / out)
     else:
-        found = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype={"id": str})
+        found = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype=str)
     model = load_model(folder / "m.corral")
     assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat"]
     assert found["id"].tolist() == frame["id"].tolist()  # with their zeros
     assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
-    assert_array_equal(found.iloc[:, 2:].to_numpy(), model.predict_proba(frame[NAMES]))
+    assert_array_equal(found.iloc[:, 2:].to_numpy(float), model.predict_proba(frame[NAMES]))
     assert list(tmp_path.iterdir()) == [tmp_path / out]
 
 

@@ -123,7 +123,7 @@ def sweep(block: ClassRows, question: Question, own: Integers | None = None) -> 
 
 def merge_sums(parts: Sequence[Sums]) -> Sums:
     """The answer of several blocks together, as one of them."""
-    least = np.min([part.least for part in parts], axis=0)
+    least = np.stack([part.least for part in parts]).min(axis=0)
     density = np.zeros_like(parts[0].density)
     first, second = np.zeros_like(parts[0].first), np.zeros_like(parts[0].second)
     for part in parts:

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from corral._core.compiling import compiled
 
 LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
 TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
@@ -31,15 +33,8 @@ _SHARING = 8  # rows of a product that share one reading of the other matrix
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-# For the sake of the first call: nothing here allocates, so no references are counted ("_nrt": a quarter of
-# the compiling); only what Python calls gets a wrapper for it, and nothing one for C (another fifth).
-_OUTER: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "_nrt": False,
-    "no_cfunc_wrapper": True,
-}
+# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C.
+_OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True}
 
 # Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
@@ -88,7 +83,7 @@ def _double(typing_context: Any, x: Any) -> Any:
 # numba (LLVM may), since numba would compile them with the flags of their callers.
 
 
-@njit(**_OUTER, fastmath={"contract"})
+@compiled(**_OUTER, fastmath={"contract"})
 def _exp(x):
     x = x if x > -_STRONGEST else -_STRONGEST
     x = x if x < _STRONGEST else _STRONGEST
@@ -102,7 +97,7 @@ def _exp(x):
     return _double(_bits(p * r2 + r + 1.0) + (_bits(z) << 52))
 
 
-@njit(**_OUTER, fastmath={"contract"})
+@compiled(**_OUTER, fastmath={"contract"})
 def _exp_rough(x):
     x = x if x > -_STRONGEST else -_STRONGEST
     z = x * _LOG2E + _ROUND
@@ -155,7 +150,7 @@ def workspace(X: Any) -> Work:
 # The loops below index whole arrays: a view per variable would cost as much as the sum over it.
 
 
-@njit(**_INNER, fastmath=_FAST)
+@compiled(**_INNER, fastmath=_FAST)
 def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
     """out_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
     for i in range(out.shape[2]):
@@ -167,7 +162,7 @@ def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
             out[out_b, out_t, i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
 
 
-@njit(**_INNER, fastmath=_FAST)
+@compiled(**_INNER, fastmath=_FAST)
 def _moments(X, root, t, j, xj, c, a):
     """Sums of Z_ji and of Z_ji^2 over tile t, up to the factor that Z_j and lambda_j share."""
     z1 = 0.0
@@ -188,7 +183,7 @@ def _moments(X, root, t, j, xj, c, a):
     return z1, z2
 
 
-@njit(**_INNER, fastmath=_FAST)
+@compiled(**_INNER, fastmath=_FAST)
 def _sum_weights(root, t, a):
     """Turn exp(-g) into weights, the square root of the row's own weight times it; return the density."""
     density = 0.0
@@ -202,7 +197,7 @@ def _sum_weights(root, t, a):
     return density
 
 
-@njit(**_INNER, fastmath=_FAST)
+@compiled(**_INNER, fastmath=_FAST)
 def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
     """Sums over all rows for order[begin:end], with exact weights, shifted so that they are in range."""
     density = 0.0
@@ -229,7 +224,7 @@ def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
     return density
 
 
-@njit(**_INNER)
+@compiled(**_INNER)
 def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
     """Turn squared distances in D into those relative to the nearest row, leaving row `own` out."""
     n_tiles, d, tile = X.shape
@@ -256,7 +251,7 @@ def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
     nearest[b, 0], nearest[b, 1] = least, 0.0
 
 
-@njit(**_OUTER, fastmath=_FAST)
+@compiled(**_OUTER, fastmath=_FAST)
 def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 with all active bandwidths shrinking together, for many queries and one class.
 
@@ -378,7 +373,7 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
             k += 1
 
 
-@njit(**_OUTER, fastmath=_FAST)
+@compiled(**_OUTER, fastmath=_FAST)
 def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
     n_tiles, d, tile = X.shape
@@ -434,7 +429,7 @@ def product_by_rows(A: Any, B: Any) -> Any:
     return out
 
 
-@njit(**_OUTER, fastmath={"contract"})
+@compiled(**_OUTER, fastmath={"contract"})
 def _multiply_rows(A, B, out):
     """Write the product to `out`; no "reassoc", so that every row is summed in the order written here."""
     for first in range(0, A.shape[0], _SHARING):
@@ -453,7 +448,7 @@ def _multiply_rows(A, B, out):
                     out[i, k] += A[i, j] * B[j, k]
 
 
-@njit(**_INNER, fastmath={"nnan", "nsz"})
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
 def _least(a, k):
     """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
     least = a[k, 0]
@@ -462,7 +457,7 @@ def _least(a, k):
     return least
 
 
-@njit(**_OUTER, fastmath=_FAST)
+@compiled(**_OUTER, fastmath=_FAST)
 def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
     """Kernel sums for many queries and one class, with m given vectors of bandwidths.
 
@@ -523,7 +518,7 @@ def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
             log_sum[k, q] = math.log(log_sum[k, q]) - least[k, q]
 
 
-@njit(**_OUTER, fastmath=_FAST)
+@compiled(**_OUTER, fastmath=_FAST)
 def nearest_rows(X, n_rows, x, own, a, least, row):
     """The row nearest to each query, the first of several.
 
@@ -550,7 +545,7 @@ def nearest_rows(X, n_rows, x, own, a, least, row):
                     row[q] = t * tile + i
 
 
-@njit(**_OUTER, fastmath=_FAST)
+@compiled(**_OUTER, fastmath=_FAST)
 def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1, s2):
     """Sums of Z_ji and Z_ji^2 over the rows of a block, at given bandwidths, for many queries.
 

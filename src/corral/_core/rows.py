@@ -131,7 +131,7 @@ class LabelledRows:
         return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
 
 
-def squared_factor(n: Floats) -> Floats:
+def squared_factor(n: Floats | np.float64) -> Floats:
     """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
     L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
     return L

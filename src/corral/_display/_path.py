@@ -149,7 +149,7 @@ class RodeoPathDisplay:
         of_h, of_ratios = self.axes_ = check_axes(axes, 2)
         self.figure_ = of_h.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
-        for j in others:
+        for j in others.tolist():
             self._plot_variable(j, GREY, linewidth=0.7)
         for i, j in enumerate(named):
             self._plot_variable(j, COLOURS[i % len(COLOURS)], linewidth=1.8)

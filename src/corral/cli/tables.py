@@ -386,7 +386,13 @@ def _shown(value: Any) -> str:
 
 
 def _csv_options(path: Path, kind: Any = None) -> dict[str, Any]:
-    return {"sep": _SEPARATORS[path.suffix.lower()], "encoding": "utf-8-sig", "dtype": kind}
+    import pandas as pd
+
+    options = {"sep": _SEPARATORS[path.suffix.lower()], "encoding": "utf-8-sig", "dtype": kind}
+    # Since 3.1 pandas reads the number that is nearest to the digits; before, only if it is asked to.
+    if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
+        options["float_precision"] = "round_trip"
+    return options
 
 
 def _csv_chunks(

@@ -187,8 +187,8 @@ def overview(summaries: Sequence[Summary]) -> Overview:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
         totals[at] += of_part.counts
-    low = np.min([of_part.low for of_part in summaries], axis=0)
-    high = np.max([of_part.high for of_part in summaries], axis=0)
+    low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
+    high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
     return Overview(labels, n_rows, totals, low, high)
 
 

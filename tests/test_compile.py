@@ -1,0 +1,163 @@
+"""Compiled code on the disk: kept where a folder can be written, and never the reason why a call fails."""
+
+from __future__ import annotations
+
+import os
+import resource
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import corral
+from corral import RodeoClassifier, save_model
+from corral._core.compiling import compiled
+from corral.datasets import make_shifted_groups
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that numba is told to keep compiled code in."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def start() -> Any:
+    """A function as a new process has it: nothing of it is compiled or read."""
+
+    @compiled(error_model="numpy")
+    def half(x: float) -> float:
+        return x / 2
+
+    return half
+
+
+def hits(kernel: Any) -> int:
+    return sum(kernel.stats.cache_hits.values())
+
+
+def test_compiled_code_is_read_by_the_next_process(folder: Path) -> None:
+    for expected in (0, 1):
+        half = start()
+        assert half(3.0) == 1.5
+        assert hits(half) == expected
+
+
+@pytest.mark.parametrize("size", [0, 20, -1])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_truncated_file_is_replaced(folder: Path, suffix: str, size: int) -> None:
+    start()(3.0)
+    [file] = folder.rglob(f"*{suffix}")
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.warns(
+        UserWarning, match=r"^corral compiles its kernels anew, because .* are damaged\.$"
+    ) as said:
+        assert start()(3.0) == 1.5
+    assert len(said) == 1
+    half = start()
+    assert half(3.0) == 1.5
+    assert hits(half) == 1
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let a file have the size of an index but not that of compiled code, as where little space is left."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_folder_costs_a_warning(folder: Path) -> None:
+    for _ in range(2):
+        with full_disk(), pytest.warns(UserWarning, match="NUMBA_CACHE_DIR can name another") as said:
+            assert start()(3.0) == 1.5
+        assert len(said) == 1
+        assert str(folder) in str(said[0].message)
+
+
+def test_a_full_folder_does_not_bring_older_code_back(folder: Path) -> None:
+    module = folder / "module.py"
+
+    def start(term: int) -> Any:
+        module.write_text(
+            f"from corral._core.compiling import compiled\n@compiled()\ndef add(x):\n    return x + {term}\n"
+        )
+        return runpy.run_path(str(module))["add"]
+
+    assert start(100)(1) == 101
+    with full_disk(), pytest.warns(UserWarning, match="cannot keep its compiled kernels"):
+        assert start(2000)(1) == 2001
+    assert start(2000)(1) == 2001
+
+
+# A locked-down container
+
+
+def prefix_of_a_stranger() -> list[str]:
+    """How a command begins that is run by a user who owns no file here, has no entry and so no home."""
+    if os.getuid() != 0:
+        return []  # nobody else can be asked for, but what is read-only is so for this user, too
+    stranger = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
+    reader = [*stranger, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    for prefix in (stranger, reader):  # the latter where Python is installed in root's home
+        done = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, check=False)
+        if done.returncode == 0:
+            return prefix
+    return pytest.skip("root can start this Python as no other user")
+
+
+PREDICT = """
+import corral
+model = corral.load_model("../model")
+print(corral.__file__)
+print(model.predict_proba([[0.5] * 10]).tolist())
+"""
+
+
+def test_a_model_runs_from_a_read_only_installation_for_a_user_without_a_home() -> None:
+    prefix = prefix_of_a_stranger()
+    X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
+    model = RodeoClassifier(bandwidth="initial").fit(X, y)  # needs a single kernel
+    with tempfile.TemporaryDirectory() as name:  # pytest's folders are closed to other users
+        folder = Path(name)
+        here, installed = folder / "here", folder / "site" / "corral"
+        shutil.copytree(Path(corral.__file__).parent, installed, ignore=shutil.ignore_patterns("__pycache__"))
+        save_model(model, folder / "model")
+        here.mkdir()
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        here.chmod(0o777)
+        environment = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+        environment |= {"PYTHONPATH": str(installed.parent), "HOME": "/dev/null"}
+        if prefix:
+            del environment["HOME"]
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", PREDICT],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        left = list(here.iterdir())
+        for path in (folder, *folder.rglob("*/")):
+            path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    file, proba = done.stdout.splitlines()
+    assert Path(file).parent == installed
+    assert proba == str(model.predict_proba(np.full((1, 10), 0.5)).tolist())
+    assert done.stderr.count("Warning") == 1
+    assert "corral finds no folder where it can keep its compiled kernels" in done.stderr
+    assert left == []
