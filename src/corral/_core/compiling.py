@@ -10,7 +10,6 @@ from typing import Any
 from numba import config, njit
 from numba.core.caching import FunctionCache
 
-
 # Where numba's functions have their cache; it has no public name, and no other way to replace it.
 _CACHE = "_cache"
 
