@@ -24,8 +24,8 @@ settings.register_profile("fuzz", settings.get_profile("suite"), derandomize=Fal
 settings.load_profile("suite")
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers_every_time():
-    """What is given no seed draws from the global generators."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Seed the generators from which all draws that is given no seed, before fixtures of any scope."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (the generator that scikit-learn takes for random_state=None)

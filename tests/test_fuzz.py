@@ -127,8 +127,8 @@ def outcomes():
     outcomes = defaultdict(Counter)
     yield outcomes
     for test, counts in outcomes.items():
-        assert counts["read"], test
-        assert counts["refused"], test
+        assert counts["read"] or counts.total() < 20, test
+        assert counts["refused"] or counts.total() < 20, test
 
 
 def loaded(path):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, rankdata
@@ -267,6 +267,7 @@ def test_sample_sizes(rows, classifier, tmp_path):
     assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
     assert shown["steps"][-1]["epsilon"] == float(f"{found.epsilon:.4g}")
     assert found.reason in Outline(page).text
+    assert "sample-sizes" in Outline(page).ids
     assert "sample-sizes" not in Outline(page_of(classifier, X, folder=tmp_path)).ids
 
 
@@ -441,15 +442,14 @@ def two_of(texts):
     return st.lists(texts, min_size=2, max_size=2, unique=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @examples(15)
 @given(
     names=two_of(st.text(max_size=30)),
     labels=two_of(st.text(st.characters(exclude_characters="\0"), max_size=30)),  # which numpy drops
     title=st.text(min_size=1),
 )
-def test_any_text_may_be_a_name(tmp_path, usual_tags, names, labels, title):
-    page = page_of_two_columns(names, labels, title, tmp_path)
+def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, title):
+    page = page_of_two_columns(names, labels, title, tmp_path_factory.mktemp("any"))
     assert data_of(page)["variables"] == names
     assert data_of(page)["classes"] == sorted(labels)
     assert Outline(page).tags == usual_tags
