@@ -397,7 +397,7 @@ def variables_of(rows: list[tuple]) -> list[list[int]]:
         if len(set(x)) == 1:
             continue
         groups.append([j])
-        if len(set(x)) > 20:
+        if len(set(x)) > 20 or 2 * len(set(x)) > len(rows):
             continue
         known = [[Fraction(1)] * len(rows)] + [[Fraction(row[k]) for row in rows] for k in basis]
         shares = _combination(known, x)

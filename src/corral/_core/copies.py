@@ -16,7 +16,7 @@ independent, whatever makes columns depend on each other in the table as a whole
 
 Equal rows are copies if this is less than a fifth of their pairs: where a column has a value of its own for
 each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the levels of
-one variable do, count as one column.
+one variable do, count as one column (few are at most twenty, and at most half as many as different rows).
 
 A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
 Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, so that it explains
@@ -154,8 +154,10 @@ def _pairs(d: int) -> list[tuple[int, int]]:
 def _variables(X: Floats) -> list[Integers]:
     """Columns that vary; those of few values that depend on each other linearly are one variable."""
     n_values = np.array([np.unique(x).size for x in X.T])
-    few = np.flatnonzero((n_values > 1) & (n_values <= _FEW_VALUES))
-    single = [np.array([j]) for j in np.flatnonzero(n_values > _FEW_VALUES)]
+    # In a small table a column of measurements has few values, too, but one for nearly every row.
+    are_few = (n_values <= _FEW_VALUES) & (2 * n_values <= len(X))
+    few = np.flatnonzero((n_values > 1) & are_few)
+    single = [np.array([j]) for j in np.flatnonzero((n_values > 1) & ~are_few)]
     if not few.size:
         return single
     centred = X[:, few] - X[:, few].mean(axis=0)
