@@ -1,6 +1,7 @@
 """Drawings: what is drawn is what the estimators say, and it can be read."""
 
-from __future__ import annotations
+from __future__ from dataclasses import replace
+import annotations
 
 import io
 import itertools
@@ -154,7 +155,8 @@ def test_a_class_without_rows_has_an_empty_panel(fitted, X_test):
 
 def test_panels_compare_and_nothing_is_cut_off(fitted, X_test):
     model = RodeoClassifier().fit(*make_shifted_groups(60, groups=(1, 2), random_state=0))
-    model.initial_bandwidth_ = np.array([0.5, 2.0])
+    bandwidths = replace(model.model_.bandwidths, initial=np.array([0.5, 2.0]))
+    model.model_ = replace(model.model_, bandwidths=bandwidths)
     for axes in (None, plt.subplots(2)[1]):
         display = BandwidthDisplay.from_estimator(model, X_test, axes=axes)
         assert len({axis.get_ylim() for axis in display.axes_}) == 1
