@@ -1,12 +1,12 @@
 """Drawings: what is drawn is what the estimators say, and it can be read."""
 
-from __future__ from dataclasses import replace
-import annotations
+from __future__ import annotations
 
 import io
 import itertools
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
