@@ -1,7 +1,7 @@
 """Whether a row votes for itself: pure noise, weights and copies must not score above chance.
 
-Noise sets have 120 rows, 5 normal variables and two classes drawn at random. The tables of flags have 1,000 rows to
-learn from, 1,000 to judge by, and classes that differ in how often each flag is set.
+Noise sets have 120 rows, 5 normal variables and two classes drawn at random. The tables of flags have 1,000
+rows to learn from, 1,000 to judge by, and classes that differ in how often each flag is set.
 """
 
 import warnings

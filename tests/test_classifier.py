@@ -281,11 +281,12 @@ def test_cutpoint_decides_what_is_relevant(groups):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_better_of_two_variables_is_relevant(seed):
-    # Two z-scores are -1 and 1, whatever the bandwidths: at the default cut point rounding must not decide.
+    # Two z-scores are -+sqrt(1/2), whatever the bandwidths: rounding must not decide, and -1 selects none.
     X, y = make_shifted_groups(20, random_state=seed)
-    model = RodeoClassifier().fit(X[:, :2], y)
-    assert_allclose(np.sort(model.zscores_), np.tile([-1.0, 1.0], (5, 1)), rtol=1e-9)
+    model = RodeoClassifier(cutpoint=-math.sqrt(0.5)).fit(X[:, :2], y)
+    assert_allclose(np.abs(model.zscores_), math.sqrt(0.5), rtol=1e-9)
     assert_array_equal(model.relevant_, model.zscores_ < 0)
+    assert not RodeoClassifier().fit(X[:, :2], y).relevant_.any()
 
 
 # Priors

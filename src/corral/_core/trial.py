@@ -146,7 +146,8 @@ class Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = np.empty(len(data.X), dtype=np.int64)
         for members in data.members():
-            folds[members] = random.permutation(members.size) % N_FOLDS
+            by_value = members[np.lexsort(data.X[members].T[::-1])]  # so that their order does not matter
+            folds[by_value] = random.permutation(members.size) % N_FOLDS
         _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
         folds = folds[first][unit]
         codes = data.codes[points]

@@ -76,7 +76,8 @@ class RodeoClassifier(DensityClassifier):
         values of the variable in all classes, by so many standard errors that among the variables of a
         class noise is selected with probability 0.01 at most. See Notes.
     cutpoint : float, default=-1.0
-        Largest z-score of a relevant variable; read by ``rule="zscore"`` only.
+        Largest z-score of a relevant variable; read by ``rule="zscore"`` only. With two variables the
+        scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
