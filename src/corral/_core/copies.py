@@ -160,7 +160,8 @@ def _variables(X: Floats) -> list[Integers]:
     single = [np.array([j]) for j in np.flatnonzero((n_values > 1) & ~are_few)]
     if not few.size:
         return single
-    centred = X[:, few] - X[:, few].mean(axis=0)
+    shares = X[:, few] / np.abs(X[:, few]).max(axis=0)  # which no sum of makes infinite
+    centred = shares - shares.mean(axis=0)
     centred /= np.linalg.norm(centred, axis=0)
     if len(centred) > few.size:  # the same lengths and angles, in fewer numbers
         squares, axes = eigh(centred.T @ centred)
