@@ -84,11 +84,16 @@ def _restore_scale(state: State, d: int) -> Scale:
     return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), _SMALLEST), knots, mixing)
 
 
-def _restore_rows(scaled: Floats, weights: Floats | None, state: State) -> tuple[ClassRows, Floats]:
-    """Arrange rows. The grid of bandwidths is the one in the file: parameters may have been set since."""
+def _restore_rows(
+    scaled: Floats, weights: Floats | None, count: float, state: State
+) -> tuple[ClassRows, Floats]:
+    """Arrange rows; `count` is the sum of the weights as they were given.
+
+    The grid of bandwidths is the one in the file: parameters may have been set since.
+    """
     rows = ClassRows.arrange(scaled, weights)
-    if state.format == 1 and weights is not None:  # weights were numbers of copies
-        rows = replace(rows, measure=replace(rows.measure, n=float(weights.sum())))
+    if state.format == 1:  # weights were numbers of copies
+        rows = replace(rows, measure=replace(rows.measure, n=count))
     grid = state.floats("h", (None,), *_BANDWIDTHS)
     if grid.size < 1 or (np.diff(grid) >= 0.0).any():
         raise ValueError("h does not fall")
@@ -183,12 +188,16 @@ def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
 def _restore_densities(state: State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
     scaled = scale.transform(data.X)
     return [
-        _restore_density(part, scaled[at], data.weights_of(at), mixed=scale.mixing is not None)
-        for part, at in zip(state.parts("densities", data.labels.size), data.members(), strict=True)
+        _restore_density(part, scaled[at], data.weights_of(at), float(n), mixed=scale.mixing is not None)
+        for part, at, n in zip(
+            state.parts("densities", data.labels.size), data.members(), data.counts, strict=True
+        )
     ]
 
 
-def _restore_density(state: State, scaled: Floats, weights: Floats | None, *, mixed: bool) -> ClassDensity:
+def _restore_density(
+    state: State, scaled: Floats, weights: Floats | None, count: float, *, mixed: bool
+) -> ClassDensity:
     d = scaled.shape[1]
     variables = state.integers("variables", (None,), 0, d - 1)
     if variables.size < 1 or (np.diff(variables) <= 0).any():
@@ -197,7 +206,7 @@ def _restore_density(state: State, scaled: Floats, weights: Floats | None, *, mi
     separate = state.boolean("separate")
     if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
         raise ValueError("densities contradict each other")
-    rows, grid = _restore_rows(scaled, weights, state)
+    rows, grid = _restore_rows(scaled, weights, count, state)
     return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
 
 
@@ -252,7 +261,8 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
     estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
-    estimator.density_ = ClassDensity(*_restore_rows(rows, weights, state), DensityPlan(np.arange(d)))
+    count = float(len(rows) if weights is None else weights.sum())
+    estimator.density_ = ClassDensity(*_restore_rows(rows, weights, count, state), DensityPlan(np.arange(d)))
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
