@@ -50,7 +50,7 @@ class LabelledRows:
     codes : (n_rows,) class numbers.
     weights : (n_rows,) how much each row matters, or None if all matter alike.
     labels : (n_classes,) classes in order, some perhaps without rows.
-    counts : (n_classes,) rows, weights counted.
+    counts : (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`.
     numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
     units : (n_rows,) numbers that copies with other labels share: they are left out together.
     copies : the same numbers of all rows that count, before copies were merged; None without copies.
