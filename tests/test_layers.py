@@ -23,6 +23,7 @@ ORDER = (
     "_scale",
     "_validation",
     "_classes",
+    "_contrast",
     "_explain",
     "datasets",
     "_density",
