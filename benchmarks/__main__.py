@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     anchors,
+    contrast,
     dask,
     detection,
     growth,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "accuracy": accuracy,
     "selection": selection,
     "detection": detection,
+    "contrast": contrast,
     "sample_size": sample_size,
     "lspc": lspc,
     "predict": predict,
