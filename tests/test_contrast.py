@@ -181,10 +181,20 @@ def test_the_order_of_rows_columns_and_classes_changes_nothing() -> None:
 
 def test_blocks_of_variables_do_not_matter() -> None:
     X, y = _mixed(3)
-    many = np.tile(X, 60)  # more than fit into one block
+    many = np.tile(X, 60)  # more than fit into one block of variables
     found, alone = contrast(many, y, 4), contrast(X, y, 4)
     assert_allclose(found.statistic, np.tile(alone.statistic, 60), rtol=1e-7, atol=1e-12)
     assert_array_equal(found.background, np.tile(alone.background, 60))
+
+
+def test_many_classes_are_compared() -> None:
+    rng = np.random.default_rng(0)
+    y = _classes(*[30] * 60)  # more pairs than fit into one block
+    X = rng.standard_normal((y.size, 2))
+    X[y == 59, 0] += 2.0
+    found = contrast(X, y, 60)
+    assert found.relevant[59].tolist() == [True, False]
+    assert found.background[:, 0].sum() == 59
 
 
 # --------------------------------------------------------------------------------- weights, missing
@@ -243,6 +253,13 @@ def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
     assert (found.effect[silent] == 0.0).all()
     assert (found.direction[silent] == "").all()
     assert not found.background[[1, 3, 4]].any()
+
+
+def test_a_single_class_has_no_background() -> None:
+    found = contrast(np.arange(20.0)[:, np.newaxis], np.zeros(20, dtype=int), 1)
+    assert not found.relevant.any()
+    assert not found.background.any()
+    assert found.pvalue.tolist() == [[1.0]]
 
 
 def test_constant_columns_do_not_count_in_the_adjustment() -> None:

@@ -208,8 +208,7 @@ class _Table:
 def _tabulate(X: Floats, codes: Integers, n_classes: int, weights: Floats) -> Iterator[_Table]:
     """Count values by class, some variables at a time, sorting each column once."""
     n, d = X.shape
-    per_variable = max(n_classes * (n_classes - 1) // 2, n_classes) * min(n, _MAX_CELLS) + n
-    step = max(1, _BLOCK // per_variable)
+    step = max(1, _BLOCK // max(n_classes * min(n, _MAX_CELLS), n))
     for first in range(0, d, step):
         values = np.ascontiguousarray(X[:, first : first + step].T)
         order = np.argsort(values, axis=1, kind="stable")
@@ -506,7 +505,20 @@ class _Pairs:
 
 def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
     m, n_classes, n_cells = table.counts.shape
+    pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     a, b = np.triu_indices(n_classes, 1)
+    step = max(1, _BLOCK // (m * n_cells))
+    for first in range(0, a.size, step):
+        some = slice(first, first + step)
+        _compare_some_pairs(table, pairs, a[some], b[some], level, min_effect)
+    return pairs
+
+
+def _compare_some_pairs(
+    table: _Table, pairs: _Pairs, a: Integers, b: Integers, level: float, min_effect: float
+) -> None:
+    """Compare each of the classes a with that of the classes b in the same place, and fill in the results."""
+    m, _, n_cells = table.counts.shape
     first, second = (table.counts[:, of].reshape(-1, n_cells) for of in (a, b))
     log_p, squared = _log_pvalues(first, second)
     log_p[~(table.active[:, a] & table.active[:, b]).ravel()] = 0.0
@@ -517,10 +529,8 @@ def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
     of_second = log_p.copy()
     log_p[doubtful[_size(first, second, effects) < min_effect]] = 0.0
     of_second[doubtful[_size(second, first, effects) < min_effect]] = 0.0
-    pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     pairs.log_p[:, a, b], pairs.log_p[:, b, a] = log_p.reshape(m, -1), of_second.reshape(m, -1)
     pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
-    return pairs
 
 
 def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Flags:
