@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     anchors,
+    contrast,
     dask,
     detection,
     growth,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "selection": selection,
     "leave_one_out": leave_one_out,
     "detection": detection,
+    "contrast": contrast,
     "sample_size": sample_size,
     "lspc": lspc,
     "predict": predict,

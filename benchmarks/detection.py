@@ -28,6 +28,7 @@ from sklearn.svm import l1_min_c
 
 from benchmarks._measure import Figure, Options
 from corral import RodeoClassifier
+from corral._core.contrast import contrast
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 # Rows, labels and, per class, which variables are relevant.
@@ -53,12 +54,14 @@ class Design:
     about : the distribution in words.
     draw : rows, labels and truth from a generator.
     bystanders : columns whose selection is worth a line of its own, though the truth says no already.
+    strong : whether the rows suffice to find everything, so that exact sets can be asked for.
     """
 
     name: str
     about: str
     draw: Callable[[np.random.Generator], Drawn]
     bystanders: slice | None = None
+    strong: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,6 @@ def run(options: Options) -> Iterator[Figure]:
         print(f"    {method.name:15} {method.about}", flush=True)
 
     # Processes rather than threads, since forests and searches hold the interpreter's lock for long.
-    # The ten groups take longest, so they start first.
     tasks = [(design, seed) for design in reversed(DESIGNS) for seed in range(trials)]
     masks = Parallel(n_jobs=-1)(delayed(_trial)(design, seed) for design, seed in tasks)
     results: dict[str, np.ndarray] = {}
@@ -100,6 +102,7 @@ def run(options: Options) -> Iterator[Figure]:
         selected = np.concatenate([chosen for _, chosen in found], axis=1)
         results[design.name] = _scores(selected, truth)
         yield from _figures(design, results[design.name], selected, truth)
+    yield from _summary(results)
     _print_tables(results)
     _print_losses(results)
 
@@ -152,6 +155,21 @@ def _figures(design: Design, scores: np.ndarray, selected: np.ndarray, truth: np
         yield Figure(f"{design.name}: F1, {method.name}", means[i, 2], digits=3, detail=detail)
 
 
+def _summary(results: Mapping[str, np.ndarray]) -> Iterator[Figure]:
+    """How the first method, contrast, does over all designs."""
+    overall = np.mean([scores[:, 2].mean(axis=1) for scores in results.values()], axis=0)
+    best = 1 + int(overall[1:].argmax())
+    detail = f"{len(results)} designs; next {METHODS[best].name} {overall[best]:.3f}"
+    yield Figure("mean F1 of contrast over all designs", overall[0], low=0.97, digits=3, detail=detail)
+    yield Figure("  ahead of the next method by", overall[0] - overall[best], low=0.0, digits=3)
+    exact = {design.name: results[design.name][0, 3].mean() for design in DESIGNS if design.strong}
+    least = min(exact, key=lambda name: exact[name])
+    detail = f"mean of {len(exact)} designs with a strong signal; least {least} {exact[least]:.3f}"
+    yield Figure(
+        "exact sets of contrast", float(np.mean(list(exact.values()))), low=0.9, digits=3, detail=detail
+    )
+
+
 def _print_tables(results: Mapping[str, np.ndarray]) -> None:
     for m, metric in enumerate(_METRICS):
         print(f"\n  {metric}\n  {'':15}" + "".join(f"{method.name:>14}" for method in METHODS))
@@ -197,6 +215,11 @@ def _rodeo(rule: str, scale: str) -> Method:
     return Method(
         f"{rule} {scale}", f"RodeoClassifier, {about[rule]}, {about_scale[scale]}", select, own=True
     )
+
+
+def _contrast(X: np.ndarray, y: np.ndarray, _: np.ndarray, __: int) -> np.ndarray:
+    labels, codes = np.unique(y, return_inverse=True)
+    return contrast(X, codes, labels.size).relevant
 
 
 def _one_vs_rest(name: str, about: str, score: Callable[..., np.ndarray]) -> Method:
@@ -257,6 +280,7 @@ def _kolmogorov(X: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 METHODS = (
+    Method("contrast", "ranks against the background of each variable, level 1 %", _contrast, own=True),
     _rodeo("zscore", "range"),
     _rodeo("zscore", "rank"),
     _rodeo("shadow", "range"),
@@ -298,8 +322,17 @@ def _common_columns(rng: np.random.Generator, step: float, width: float, n: int,
     """Three columns in which class a sits at -step, 0 or step; standard normal columns besides."""
     y = np.repeat(np.arange(3), n)
     X = rng.standard_normal((y.size, d))
-    X[:, :3] = rng.normal(step * ((y[:, np.newaxis] + np.arange(3)) % 3 - 1), width)
+    k = min(d, 3)
+    X[:, :k] = rng.normal(step * ((y[:, np.newaxis] + np.arange(k)) % 3 - 1), width)
     return X, y, np.tile(np.arange(d) < 3, (3, 1))
+
+
+def _two_classes(rng: np.random.Generator, step: float, n: int, k: int, d: int) -> Drawn:
+    """Two classes a step apart in the first k columns, which therefore describe both."""
+    y = np.repeat(np.arange(2), n)
+    X = rng.standard_normal((y.size, d))
+    X[y == 1, :k] += step
+    return X, y, np.tile(np.arange(d) < k, (2, 1))
 
 
 _UNIT = (0.3, 0.5, 0.7)
@@ -354,6 +387,49 @@ def _modes(rng: np.random.Generator) -> Drawn:
     return X + np.where(truth[y], rng.choice([-0.25, 0.25], X.shape), 0.0), y, truth
 
 
+def _integers(rng: np.random.Generator) -> Drawn:
+    X, y, truth = _normal(rng)
+    return np.rint(2.0 * X), y, truth
+
+
+def _heavy_mixture(rng: np.random.Generator) -> Drawn:
+    """Every other column is of whole numbers, the others have tails heavier than any moment."""
+    X, y, truth = _normal(rng)
+    return np.where(np.arange(X.shape[1]) % 2, np.rint(2.0 * X), np.sinh(2.0 * X) ** 3), y, truth
+
+
+def _rare_flags(rng: np.random.Generator) -> Drawn:
+    X, y, truth = _normal(rng)
+    X[:, 12:15] = rng.random((len(X), 3)) < 1.0 / 40.0
+    return X, y, truth
+
+
+def _pair(rng: np.random.Generator) -> Drawn:
+    return _two_classes(rng, 1.0, 100, 3, 20)
+
+
+def _one_column(rng: np.random.Generator) -> Drawn:
+    return _common_columns(rng, 1.0, 1.0, 100, d=1)
+
+
+def _two_columns(rng: np.random.Generator) -> Drawn:
+    """Class 0 has a column of its own, and nothing else is to be found."""
+    y = np.repeat(np.arange(3), 100)
+    X = rng.standard_normal((y.size, 2))
+    X[y == 0, 0] += 1.0
+    truth = np.zeros((3, 2), dtype=bool)
+    truth[0, 0] = True
+    return X, y, truth
+
+
+def _twenty(rng: np.random.Generator) -> Drawn:
+    return _own_columns(rng, rng.standard_normal, (-0.7, 0.7), 0.35, rows=(50,) * 20, d=50)
+
+
+def _genes(rng: np.random.Generator) -> Drawn:
+    return _two_classes(rng, 2.5, 30, 10, 5000)
+
+
 def _nothing(rng: np.random.Generator) -> Drawn:
     return rng.standard_normal((300, 20)), np.repeat(np.arange(3), 100), np.zeros((3, 20), dtype=bool)
 
@@ -377,7 +453,7 @@ DESIGNS = (
     ),
     Design("normal", "the same with sd 0.35 at -0.7, 0, 0.7, rest standard normal", _normal),
     Design("heavy tails", "the same with the rest Student t with 2 degrees of freedom", _heavy),
-    Design("d > rows", "d=200, n=30, 90 rows; 3 own columns (sd 0.05), rest uniform", _wide),
+    Design("d > rows", "d=200, n=30, 90 rows; 3 own columns (sd 0.05), rest uniform", _wide, strong=False),
     Design("unequal", "as 'normal' with n=300, 100 and 30", _unequal),
     Design(
         "correlated",
@@ -391,10 +467,28 @@ DESIGNS = (
         _shared,
         slice(12, 15),
     ),
-    Design("weak", "common: n=200, d=20, 3 columns at -0.5, 0, 0.5 with sd 0.9, rest standard normal", _weak),
+    Design(
+        "weak",
+        "common: n=200, d=20, 3 columns at -0.5, 0, 0.5 with sd 0.9, rest standard normal",
+        _weak,
+        strong=False,
+    ),
     Design("shift only", "common: n=100, d=20, 3 columns at -1.5, 0, 1.5 with sd 1, rest sd 1", _shift),
     Design("modes", "as 'uniform' with two modes 0.25 and 0.75 (sd 0.03) in each own column", _modes),
     Design("nothing", "3 classes, n=100, d=20, all standard normal: whatever is selected is wrong", _nothing),
     Design("ten groups", "the paper's: 10 classes, n=150, d=30, 6 own columns each", _ten_groups),
     Design("shifted groups", "common: the paper's: 5 classes, n=200, d=10, 2 columns", _shifted_groups),
+    Design("two classes", "common: n=100, d=20, 3 columns one sd apart, rest standard normal", _pair),
+    Design("one column", "common: 3 classes, n=100, d=1, at -1, 0 and 1 with sd 1", _one_column),
+    Design("two columns", "3 classes, n=100, d=2; one class a sd off in one column", _two_columns),
+    Design("20 classes", "n=50, d=50; each at -0.7 and 0.7 (sd 0.35) in 2 columns of its own", _twenty),
+    Design("60 x 5000", "common: 2 classes, n=30, d=5000, 10 columns 2.5 sd apart", _genes),
+    Design("integers", "as 'normal', twice the values rounded to whole numbers", _integers),
+    Design("heavy mixture", "as 'integers', every other column sinh(2 x)^3 instead", _heavy_mixture),
+    Design(
+        "rare flags",
+        "as 'normal', with 3 columns that are 1 in a random fortieth of the rows and 0 elsewhere",
+        _rare_flags,
+        slice(12, 15),
+    ),
 )

@@ -1,0 +1,249 @@
+"""The variables that describe each class, by contrast: levels, power, real tables, stability and speed.
+
+Everything is counted in class-trials, one class in one trial. Trial s draws its data from the seed s. Where
+nothing distinguishes the classes, whatever is found is a mistake. Of real tables nobody knows the truth, so
+that columns of noise are added to them.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import beta
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
+from benchmarks._trials import Samples
+from corral._core.contrast import Contrast, contrast
+from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
+
+_NULL_SETS = 1200
+_POWER_SETS = 200
+_FLAG_DRAWS = 100
+_NOISE_TRIALS = 50
+_SUBSAMPLES = 20
+
+_Columns = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+
+
+def run(options: Options) -> Iterator[Figure]:
+    """Levels and power on simulated data, then real tables, then times."""
+    yield from _levels()
+    yield from _power()
+    yield from _paper(max(options.seeds, 20))
+    yield from _random_flag()
+    yield from _tables()
+    yield from _noise_columns()
+    yield from _stability()
+    yield from _speed(options)
+
+
+def _describe(X: np.ndarray, y: np.ndarray) -> Contrast:
+    labels, codes = np.unique(y, return_inverse=True)
+    return contrast(np.asarray(X, dtype=float), codes, labels.size)
+
+
+def _share(what: str, hits: int, n: int, *, low: float = -np.inf, high: float = np.inf) -> Figure:
+    """A percentage with its exact 95 % interval."""
+    bounds = [
+        100.0 * (beta.ppf(0.025, hits, n - hits + 1) if hits else 0.0),
+        100.0 * (beta.ppf(0.975, hits + 1, n - hits) if hits < n else 1.0),
+    ]
+    detail = f"{hits} of {n}, 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f} %"
+    return Figure(what, 100.0 * hits / n, low, high, unit=" %", detail=detail)
+
+
+# ---------------------------------------------------------------------------------- simulated data
+
+
+def _flag(rate: float) -> _Columns:
+    return lambda rng, size: (rng.random(size) < rate).astype(float)
+
+
+def _mostly_zero(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
+    return np.where(rng.random(size) < 0.8, 0.0, rng.exponential(size=size))
+
+
+_NULL_COLUMNS: dict[str, _Columns] = {
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "Student t, 2 degrees": lambda rng, size: rng.standard_t(2, size),
+    "whole numbers 0 to 4": lambda rng, size: rng.integers(0, 5, size).astype(float),
+    "tied": lambda rng, size: np.rint(2.0 * rng.standard_normal(size)),
+    "binary": _flag(0.5),
+    "flag of 5 %": _flag(0.05),
+    "symptoms 0 to 3": lambda rng, size: rng.choice(4, size, p=[0.8, 0.1, 0.07, 0.03]).astype(float),
+    "80 % zeros": _mostly_zero,
+}
+
+
+def _null_set(seed: int, columns: _Columns) -> np.ndarray:
+    """Which classes get a variable, though 2 to 8 classes of 15 to 200 rows are all alike in 10 variables."""
+    rng = np.random.default_rng(seed)
+    n_classes = int(rng.integers(2, 9))
+    y = np.repeat(np.arange(n_classes), rng.integers(15, 201, n_classes))
+    return _describe(columns(rng, (y.size, 10)), y).relevant.any(axis=1)
+
+
+def _levels() -> Iterator[Figure]:
+    per_kind = _NULL_SETS // len(_NULL_COLUMNS)
+    total = []
+    for name, columns in _NULL_COLUMNS.items():
+        sets = Parallel(n_jobs=-1)(delayed(_null_set)(seed, columns) for seed in range(per_kind))
+        found = np.concatenate(sets)
+        total.append(found)
+        yield _share(f"{per_kind} null sets, {name}: classes with a variable", found.sum(), found.size)
+    found = np.concatenate(total)
+    what = f"all {per_kind * len(total)} null sets: classes with a variable"
+    yield _share(what, found.sum(), found.size, high=1.5)
+
+
+def _single(seed: int, n_classes: int, shift: float, width: float) -> bool:
+    """Whether the first class is told by the first of 20 variables, in which alone it differs; 100 rows."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), 100)
+    X = rng.standard_normal((y.size, 20))
+    X[y == 0, 0] = shift + width * X[y == 0, 0]
+    return bool(_describe(X, y).relevant[0, 0])
+
+
+def _power() -> Iterator[Figure]:
+    for n_classes in (2, 3, 6):
+        for name, shift, width, low in (
+            ("shift of one sd", 1.0, 1.0, 95.0),
+            ("halved spread", 0.0, 0.5, 90.0),
+        ):
+            found = sum(_single(seed, n_classes, shift, width) for seed in range(_POWER_SETS))
+            yield _share(f"{name}, 100 rows in each of {n_classes} classes", found, _POWER_SETS, low=low)
+
+
+def _paper(trials: int) -> Iterator[Figure]:
+    columns = np.arange(30)
+    six = np.array([(columns >= group) & (columns < group + 6) for group in range(10)])
+    two = np.arange(10) < 2
+    ten = [_describe(*make_ten_groups(150, random_state=seed)).relevant == six for seed in range(trials)]
+    exact = np.array(ten).all(axis=2)
+    yield _share("ten groups: exactly the six variables", int(exact.sum()), exact.size, low=95.0)
+    shifted = np.array(
+        [_describe(*make_shifted_groups(200, random_state=seed)).relevant for seed in range(trials)]
+    )
+    both = shifted[:, :, two].all(axis=2)
+    yield _share("shifted groups: variables 1 and 2", int(both.sum()), both.size, low=95.0)
+    exact = (shifted == two).all(axis=2)
+    yield _share("shifted groups: exactly these", int(exact.sum()), exact.size)
+
+
+# ------------------------------------------------------------------------------------- real tables
+
+
+def _real_tables() -> dict[str, Samples]:
+    tables = {
+        "iris": load_iris(return_X_y=True),
+        "wine": load_wine(return_X_y=True),
+        "breast cancer": load_breast_cancer(return_X_y=True),
+        "digits": load_digits(return_X_y=True),
+    }
+    if os.environ.get("CORRAL_DATA"):
+        tables["optdigits"] = load_optdigits(return_X_y=True)
+        tables["anuran"] = load_anuran(return_X_y=True)
+    else:
+        print("  optdigits, anuran, waveform: not measured, because CORRAL_DATA does not name a data folder")
+    return tables
+
+
+def _strongest(found: Contrast) -> list[list[int]]:
+    """The five variables of each class with the largest effects."""
+    effect = np.where(found.relevant, np.abs(found.effect), -1.0)
+    return np.argsort(-effect, axis=1, kind="stable")[:, :5].tolist()
+
+
+def _random_flag() -> Iterator[Figure]:
+    X, y = load_breast_cancer(return_X_y=True)
+    alone = _strongest(_describe(X, y))
+    described = same = 0
+    for seed in range(_FLAG_DRAWS):
+        flag = np.random.default_rng(seed).random(len(X)) < 1.0 / 40.0
+        found = _describe(np.column_stack([X, flag]), y)
+        described += bool(found.relevant[:, -1].any())
+        same += _strongest(found) == alone
+    what = "breast cancer and a flag of one in forty"
+    yield _share(f"{what}: the flag is described", described, _FLAG_DRAWS, high=1.0)
+    yield _share(f"{what}: first five variables unchanged", same, _FLAG_DRAWS, low=100.0)
+
+
+def _tables() -> Iterator[Figure]:
+    for name, (X, y) in _real_tables().items():
+        numbers = _describe(X, y).relevant.sum(axis=1)
+        detail = f"variables per class of {X.shape[1]}: {' '.join(map(str, numbers))}"
+        empty = float((numbers == 0).sum())
+        yield Figure(f"{name}: classes without variables", empty, high=0.0, digits=0, detail=detail)
+
+
+def _noise_columns() -> Iterator[Figure]:
+    if not os.environ.get("CORRAL_DATA"):
+        return
+    frogs, waves = load_anuran(return_X_y=True), load_waveform(return_X_y=True)
+    for name, (X, y), noise, n_noise in (
+        ("anuran + 5 normal", frogs, "normal", 5),
+        ("anuran + 5 uniform", frogs, "uniform", 5),
+        ("waveform, its own 19", waves, None, 19),
+        ("waveform + 5 normal", waves, "normal", 5),
+    ):
+        trial = partial(_finds_noise, X, y, noise, n_noise)
+        found = np.concatenate(Parallel(n_jobs=-1)(delayed(trial)(seed) for seed in range(_NOISE_TRIALS)))
+        yield _share(f"{name}: classes with a column of noise", int(found.sum()), found.size, high=1.0)
+
+
+def _finds_noise(X: np.ndarray, y: np.ndarray, noise: str | None, n_noise: int, seed: int) -> np.ndarray:
+    """Which classes get one of the last columns, from 100 rows of each class."""
+    rng = np.random.default_rng(seed)
+    rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:100] for label in np.unique(y)])
+    X, y = X[rows], y[rows]
+    if noise is not None:
+        draw = rng.standard_normal if noise == "normal" else rng.random
+        X = np.hstack([X, draw((len(X), n_noise))])
+    return _describe(X, y).relevant[:, -n_noise:].any(axis=1)
+
+
+def _stability() -> Iterator[Figure]:
+    """Mean Jaccard index over all pairs of subsamples and all classes."""
+    for name, load in (("breast cancer", load_breast_cancer), ("iris", load_iris), ("wine", load_wine)):
+        X, y = load(return_X_y=True)
+        masks = []
+        for seed in range(_SUBSAMPLES):
+            rows = np.random.default_rng(seed).permutation(len(X))[: round(0.9 * len(X))]
+            masks.append(_describe(X[rows], y[rows]).relevant)
+        whole = _describe(X, y).relevant
+        between = float(np.mean([_jaccard(a, b) for a, b in combinations(masks, 2)]))
+        against = float(np.mean([_jaccard(whole, mask) for mask in masks]))
+        detail = f"{_SUBSAMPLES} subsamples; {against:.3f} against all rows"
+        low = -np.inf if name == "wine" else 0.9
+        what = f"{name}: Jaccard index of 90 % subsamples"
+        yield Figure(what, between, low, digits=3, detail=detail)
+
+
+def _jaccard(first: np.ndarray, second: np.ndarray) -> float:
+    """Mean over classes; two empty sets agree."""
+    both, either = (first & second).sum(axis=1), (first | second).sum(axis=1)
+    return float(np.where(either == 0, 1.0, both / np.maximum(either, 1)).mean())
+
+
+# --------------------------------------------------------------------------------------------- costs
+
+
+def _speed(options: Options) -> Iterator[Figure]:
+    rng = np.random.default_rng(0)
+    sizes = (
+        ("60 x 5,000, 3 classes", 60, 5000, 3, 2.0),
+        ("100,000 x 30, 10 classes", 100_000, 30, 10, 5.0),
+        ("20,000 x 16, 26 classes", 20_000, 16, 26, np.inf),
+    )
+    for name, n, d, n_classes, high in sizes:
+        y = np.arange(n) % n_classes
+        X = rng.standard_normal((n, d))
+        X[:, : d // 3] += 0.2 * y[:, np.newaxis]
+        timing = time_alternately({"": Task(partial(_describe, X, y))}, min(options.repeats, 3))[""]
+        detail = f"one thread; processor time {seconds(timing.best_cpu)}"
+        yield Figure(f"contrast of {name}", timing.best, high=high, unit=" s", detail=detail)

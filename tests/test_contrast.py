@@ -1,0 +1,405 @@
+"""Contrast: against loops over fractions and exact distributions; invariances, levels and power."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import fisher_exact, mannwhitneyu
+
+import naive
+from corral._core.contrast import Contrast, contrast
+
+NUMBERS = ("pvalue", "effect", "location", "spread", "size")
+NAMES = ("relevant", "direction", "background")
+
+
+def _classes(*sizes: int) -> np.ndarray:
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _agree(first: Contrast, second: Contrast) -> None:
+    for name in NUMBERS:
+        assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-7, atol=1e-12, err_msg=name)
+    for name in NAMES:
+        assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+
+
+# ------------------------------------------------------------------------------------ against loops
+
+COLUMNS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "continuous": lambda rng, n: rng.standard_normal(n),
+    "rounded": lambda rng, n: np.rint(2.0 * rng.standard_normal(n)),
+    "three values": lambda rng, n: rng.choice([0.0, 1.0, 5.0], n, p=[0.5, 0.3, 0.2]),
+    "flag": lambda rng, n: (rng.random(n) < 0.1).astype(float),
+    "zeros": lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.exponential(size=n)),
+}
+
+
+def _table(seed: int, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each kind a column in which the last class is shifted, and one in which all classes are in a row."""
+    rng = np.random.default_rng(seed)
+    y = _classes(*sizes)
+    columns = []
+    for draw in COLUMNS.values():
+        x = draw(rng, y.size)
+        columns += [x + (y == len(sizes) - 1), x + y]
+    return np.column_stack(columns), y
+
+
+@pytest.mark.parametrize("sizes", [(12, 15), (17, 9, 12), (8, 7, 8, 7), (12, 2, 1, 15, 14)])
+@pytest.mark.parametrize("extra", ["", "weights", "missing"])
+def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
+    X, y = _table(len(sizes), sizes)
+    rng = np.random.default_rng(0)
+    weights = None
+    if extra == "weights":
+        weights = rng.choice([0.0, 0.5, 1.0, 1.75], y.size)
+    if extra == "missing":
+        X[rng.random(X.shape) < 0.15] = np.nan
+    # A lower level for significance and effects, so that both sides of either are seen.
+    options = {"weights": weights, "level": 0.2, "min_effect": 0.3}
+    found = contrast(X, y, len(sizes), **options)
+    expected = naive.contrast(X, y, len(sizes), **options)
+    assert found.relevant.any()
+    for name in NUMBERS:
+        of_naive = [[one[name] for one in of_class] for of_class in expected]
+        assert_allclose(getattr(found, name), of_naive, rtol=1e-6, atol=1e-9, err_msg=name)
+    for name in NAMES:
+        of_naive = [[one[name] for one in of_class] for of_class in expected]
+        assert_array_equal(getattr(found, name), of_naive, err_msg=name)
+
+
+def test_many_distinct_values_agree_with_loops_over_cells() -> None:
+    rng = np.random.default_rng(4)
+    y = _classes(330, 290)
+    X = (rng.standard_normal(y.size) + 0.25 * y)[:, np.newaxis]
+    X[:40] = X[40]  # a tie that is larger than a cell
+    found = contrast(X, y, 2)
+    assert found.n_values.tolist() == [620 - 40]
+    for a, (of_loops,) in enumerate(naive.contrast(X, y, 2)):
+        assert found.pvalue[a, 0] == pytest.approx(of_loops["pvalue"], rel=1e-6)
+        assert found.effect[a, 0] == pytest.approx(of_loops["effect"], rel=1e-6)
+    exact = mannwhitneyu(X[y == 1, 0], X[y == 0, 0]).statistic / (330 * 290) * 2 - 1
+    assert found.location[1, 0] == pytest.approx(exact, abs=1e-4)
+
+
+# ------------------------------------------------------------------------- against exact distributions
+
+
+@pytest.mark.parametrize(
+    ("values", "error"), [(np.arange(17.0), 0.3), (np.repeat(np.arange(6.0), [4, 4, 3, 3, 2, 1]), 0.5)]
+)
+def test_tails_are_those_of_all_permutations(values: np.ndarray, error: float) -> None:
+    """The approximation is near the mean of P(S > s) and P(S >= s)."""
+    distinct, cells = np.unique(values, return_inverse=True)
+    both = np.bincount(cells)
+    draws = np.array(list(combinations(range(values.size), 6)))
+    for polynomial in naive.rank_polynomials([Fraction(int(c)) for c in both]):
+        scores = np.array(polynomial, dtype=float)
+        square = float(both @ scores**2 / values.size)
+        for sign in (1, -1):
+            sums = sign * scores[cells][draws].sum(axis=1)
+            for share in (0.02, 0.005, 0.002):
+                position = np.argsort(sums)[int((1.0 - share) * len(sums))]
+                first = np.bincount(cells[draws[position]], minlength=distinct.size)
+                more, as_many = (sums > sums[position] + 1e-9).mean(), (sums > sums[position] - 1e-9).mean()
+                tail = naive.permutation_tail(
+                    [Fraction(int(f)) for f in first],
+                    [Fraction(int(g)) for g in both - first],
+                    [sign * p for p in polynomial],
+                    Fraction(square),
+                )
+                assert tail == pytest.approx((more + as_many) / 2, rel=error)
+
+
+def test_a_column_of_two_values_is_tested_exactly() -> None:
+    y = _classes(40, 90)
+    X = np.zeros((130, 1))
+    X[:7] = 3.0
+    X[40] = 3.0
+    table = [[7, 33], [1, 89]]
+    one_sided = fisher_exact(table, alternative="greater").pvalue
+    assert_allclose(contrast(X, y, 2).pvalue, 2.0 * one_sided, rtol=1e-9)
+
+
+def test_separate_samples_have_the_probability_of_their_arrangement() -> None:
+    X = np.arange(12.0)[:, np.newaxis]
+    # Twice one of 792 arrangements; location alone has half of the level.
+    assert_allclose(contrast(X, _classes(5, 7), 2).pvalue, 4.0 / 792.0, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------- invariances
+
+
+def _mixed(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    return _table(seed, (30, 25, 40, 20))
+
+
+def test_units_and_increasing_transformations_change_nothing() -> None:
+    X, y = _mixed()
+    expected = contrast(X, y, 4)
+    _agree(contrast(-7.0 + 1e-6 * X, y, 4), expected)
+    _agree(contrast(np.exp(X), y, 4), expected)
+    _agree(contrast(np.sinh(X) ** 3, y, 4), expected)
+
+
+def test_a_mirror_image_only_exchanges_high_and_low() -> None:
+    X, y = _mixed(1)
+    expected, mirrored = contrast(X, y, 4), contrast(-X, y, 4)
+    assert_array_equal(mirrored.relevant, expected.relevant)
+    assert_allclose(mirrored.pvalue, expected.pvalue, rtol=1e-7)
+    assert_allclose(mirrored.location, -expected.location, atol=1e-12)
+    assert_allclose(mirrored.spread, expected.spread, atol=1e-9)
+    opposite = {"high": "low", "low": "high"}
+    assert mirrored.direction.tolist() == [[opposite.get(d, d) for d in row] for row in expected.direction]
+
+
+def test_the_mirror_image_of_many_values_has_the_same_cells() -> None:
+    rng = np.random.default_rng(2)
+    y = _classes(1000, 1500)
+    X = rng.standard_normal((2500, 2)) + 0.2 * y[:, np.newaxis]
+    assert_allclose(contrast(-X, y, 2).pvalue, contrast(X, y, 2).pvalue, rtol=1e-7)
+
+
+def test_the_order_of_rows_columns_and_classes_changes_nothing() -> None:
+    X, y = _mixed(2)
+    expected = contrast(X, y, 4)
+    rng = np.random.default_rng(0)
+    rows, columns, classes = rng.permutation(len(X)), rng.permutation(X.shape[1]), np.array([2, 0, 3, 1])
+    found = contrast(X[rows][:, columns], classes[y[rows]], 4)
+    for name in (*NUMBERS, "statistic", "typical", "background_typical", "share"):
+        given = getattr(expected, name)[:, columns]
+        assert_allclose(getattr(found, name)[classes], given, rtol=1e-7, atol=1e-12, err_msg=name)
+    for name in NAMES:
+        assert_array_equal(getattr(found, name)[classes], getattr(expected, name)[:, columns], err_msg=name)
+
+
+def test_blocks_of_variables_do_not_matter() -> None:
+    X, y = _mixed(3)
+    many = np.tile(X, 60)  # more than fit into one block of variables
+    found, alone = contrast(many, y, 4), contrast(X, y, 4)
+    assert_allclose(found.statistic, np.tile(alone.statistic, 60), rtol=1e-7, atol=1e-12)
+    assert_array_equal(found.background, np.tile(alone.background, 60))
+
+
+def test_many_classes_are_compared() -> None:
+    rng = np.random.default_rng(0)
+    y = _classes(*[30] * 60)  # more pairs than fit into one block
+    X = rng.standard_normal((y.size, 2))
+    X[y == 59, 0] += 2.0
+    found = contrast(X, y, 60)
+    assert found.relevant[59].tolist() == [True, False]
+    assert found.background[:, 0].sum() == 59
+
+
+# --------------------------------------------------------------------------------- weights, missing
+
+
+def test_the_scale_of_weights_does_not_matter() -> None:
+    X, y = _mixed(4)
+    weights = np.random.default_rng(0).exponential(size=y.size)
+    expected = contrast(X, y, 4, weights=weights)
+    _agree(contrast(X, y, 4, weights=1e3 * weights), expected)
+    _agree(contrast(X, y, 4, weights=np.full(y.size, 0.1)), contrast(X, y, 4))
+
+
+def test_rows_without_weight_are_not_there() -> None:
+    X, y = _mixed(5)
+    weights = (np.arange(y.size) % 3 > 0).astype(float)
+    kept = weights > 0
+    _agree(contrast(X, y, 4, weights=weights), contrast(X[kept], y[kept], 4))
+
+
+def test_unequal_weights_count_as_fewer_rows() -> None:
+    X, y = _mixed(6)
+    weights = np.where(np.arange(y.size) % 2, 1.0, 1e-9)
+    half = np.arange(y.size) % 2 == 1
+    found, expected = contrast(X, y, 4, weights=weights), contrast(X[half], y[half], 4)
+    assert_allclose(found.location, expected.location, atol=1e-6)
+    assert_allclose(found.statistic[:, 0], expected.statistic[:, 0], rtol=1e-3)
+
+
+def test_rows_without_a_value_are_left_out_of_that_variable_only() -> None:
+    X, y = _mixed(7)
+    missing = np.random.default_rng(0).random(len(X)) < 0.3
+    with_gaps = X.copy()
+    with_gaps[missing, 4] = np.nan
+    found = contrast(with_gaps, y, 4)
+    alone = contrast(X[~missing][:, [4]], y[~missing], 4)
+    assert_allclose(found.statistic[:, 4], alone.statistic[:, 0], rtol=1e-9)
+    assert_allclose(found.typical[:, 4], alone.typical[:, 0])
+    others = np.arange(X.shape[1]) != 4
+    assert_allclose(found.statistic[:, others], contrast(X, y, 4).statistic[:, others], rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------- silent cases
+
+
+def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
+    rng = np.random.default_rng(0)
+    y = _classes(50, 2, 50, 1, 0)
+    X = np.column_stack([np.full(y.size, 3.0), rng.standard_normal(y.size) + 3.0 * (y == 2), y == 1])
+    X = np.column_stack([X, np.full(y.size, np.nan)])
+    found = contrast(X, y, 5)
+    assert found.relevant.tolist() == [[False, a in (0, 2), False, False] for a in range(5)]
+    silent = np.ones((5, 4), dtype=bool)
+    silent[[0, 2], 1] = False
+    assert (found.pvalue[silent] == 1.0).all()
+    assert (found.effect[silent] == 0.0).all()
+    assert (found.direction[silent] == "").all()
+    assert not found.background[[1, 3, 4]].any()
+
+
+def test_a_single_class_has_no_background() -> None:
+    found = contrast(np.arange(20.0)[:, np.newaxis], np.zeros(20, dtype=int), 1)
+    assert not found.relevant.any()
+    assert not found.background.any()
+    assert found.pvalue.tolist() == [[1.0]]
+
+
+def test_constant_columns_do_not_count_in_the_adjustment() -> None:
+    X, y = _mixed(8)
+    padded = np.hstack([X, np.ones((len(X), 50))])
+    assert_allclose(contrast(padded, y, 4).pvalue[:, : X.shape[1]], contrast(X, y, 4).pvalue)
+
+
+def test_bad_options_are_refused_by_name_and_value() -> None:
+    X, y = np.zeros((4, 1)), _classes(2, 2)
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.0"):
+        contrast(X, y, 2, level=1.0)
+    with pytest.raises(ValueError, match=r"min_effect must be at least 0 and below 1, got -0\.1"):
+        contrast(X, y, 2, min_effect=-0.1)
+
+
+# --------------------------------------------------------------------------- background and direction
+
+
+def _normals(seed: int, means: list[float], widths: list[float], n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = _classes(*[n] * len(means))
+    return rng.normal(np.repeat(means, n), np.repeat(widths, n))[:, np.newaxis], y
+
+
+def test_each_of_two_classes_is_the_others_background() -> None:
+    X, y = _normals(0, [0.0, 2.0], [1.0, 1.0], 50)
+    found = contrast(X, y, 2)
+    assert found.background.all()
+    assert found.direction[:, 0].tolist() == ["low", "high"]
+    assert found.location[0, 0] == pytest.approx(-found.location[1, 0])
+    assert_allclose(found.typical[:, 0], found.background_typical[::-1, 0])
+
+
+def test_classes_that_are_alike_are_the_background_of_the_others() -> None:
+    X, y = _normals(1, [0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60)
+    found = contrast(X, y, 5)
+    assert found.background[:, 0].tolist() == [True, False, True, True, False]
+    assert found.relevant[:, 0].tolist() == [False, True, False, False, True]
+    assert found.direction[[1, 4], 0].tolist() == ["high", "low"]
+
+
+def test_without_a_background_every_class_that_differs_from_most_is_described() -> None:
+    X, y = _normals(2, [-2.0, 0.0, 2.0], [0.8] * 3, 60)
+    found = contrast(X, y, 3)
+    assert not found.background.any()
+    assert found.relevant.all()
+    assert found.direction[:, 0].tolist() == ["low", "narrow", "high"]
+    X, y = _normals(3, [0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60)  # two against two: nobody is the background
+    found = contrast(X, y, 4)
+    assert not found.background.any()
+    assert found.relevant.all()
+    assert found.direction[:, 0].tolist() == ["low", "low", "high", "high"]
+
+
+def test_a_minority_that_is_spread_out_is_a_background() -> None:
+    X, y = _normals(4, [0.0] * 7, [5.0, 5.0, 5.0, 0.1, 0.3, 0.8, 2.0], 80)
+    found = contrast(X, y, 7)
+    assert np.flatnonzero(found.background[:, 0]).tolist() == [0, 1, 2]
+    assert np.flatnonzero(found.relevant[:, 0]).tolist() == [3, 4, 5, 6]
+    assert set(found.direction[3:, 0]) == {"narrow"}
+
+
+def test_a_wide_class_and_one_with_two_modes_are_named() -> None:
+    X, y = _normals(5, [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 3.0], 100)
+    assert contrast(X, y, 4).direction[3, 0] == "wide"
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 1))
+    X[:100, 0] = rng.normal(rng.choice([0.25, 0.75], 100), 0.03)
+    found = contrast(X, _classes(100, 100, 100, 100), 4)
+    assert found.direction[0, 0] == "shape"
+    assert found.relevant[:, 0].tolist() == [True, False, False, False]
+
+
+def test_of_few_values_the_one_that_marks_the_class_is_told() -> None:
+    y = _classes(20, 40, 40)
+    X = np.zeros((100, 1))
+    X[:14] = 2.0
+    X[14:18] = 3.0
+    X[20:26] = 1.0
+    found = contrast(X, y, 3)
+    assert found.n_values.tolist() == [4]
+    assert found.relevant[:, 0].tolist() == [True, False, False]
+    assert (found.value[0, 0], found.share[0, 0], found.background_share[0, 0]) == (2.0, 0.7, 0.0)
+    assert (found.typical[0, 0], found.background_typical[0, 0]) == (2.0, 0.0)
+
+
+def test_negligible_differences_are_left_out_however_significant() -> None:
+    X, y = _normals(6, [0.0, 0.1, 0.5], [1.0] * 3, 20_000)
+    found = contrast(X, y, 3)
+    assert found.pvalue[1, 0] < 1e-10
+    assert found.background[:, 0].tolist() == [True, True, False]
+    assert found.relevant[:, 0].tolist() == [False, False, True]
+    assert contrast(X, y, 3, min_effect=0.0).relevant.all()
+
+
+def test_a_rare_flag_that_no_other_class_has_is_not_negligible() -> None:
+    y = _classes(400, 400, 400)
+    X = np.zeros((1200, 1))
+    X[:20] = 1.0  # 5 %
+    found = contrast(X, y, 3)
+    assert found.location[0, 0] == pytest.approx(0.05)
+    assert found.size[0, 0] == pytest.approx(0.185, abs=1e-3)
+    assert found.relevant[:, 0].tolist() == [True, False, False]
+
+
+def test_to_lack_a_rare_flag_marks_nothing() -> None:
+    y = _classes(400, 400, 400)
+    X = np.zeros((1200, 1))
+    X[:20] = X[400:420] = 1.0
+    found = contrast(X, y, 3)
+    assert found.pvalue[2, 0] < 0.01
+    assert found.size[2, 0] == pytest.approx(0.05)
+    assert not found.relevant.any()
+
+
+# ---------------------------------------------------------------------------------- levels and power
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_classes_that_do_not_differ_get_no_variables(kind: str) -> None:
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = _classes(*rng.integers(15, 40, 5))
+        X = COLUMNS[kind](rng, 8 * y.size).reshape(-1, 8)
+        found.append(contrast(X, y, 5).relevant.any(axis=1))
+    assert np.mean(found) <= 0.015
+
+
+@pytest.mark.parametrize(("shift", "width", "least"), [(1.0, 1.0, 0.95), (0.0, 0.5, 0.9)])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_shift_of_one_deviation_and_a_halved_spread_are_found(
+    shift: float, width: float, least: float, n_classes: int
+) -> None:
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = _classes(*[100] * n_classes)
+        X = rng.standard_normal((y.size, 20))
+        X[y == 0, 0] = shift + width * X[y == 0, 0]
+        found.append(contrast(X, y, n_classes).relevant[0, 0])
+    assert np.mean(found) >= least
