@@ -32,6 +32,7 @@ from corral._core.settings import (
 )
 
 N_FOLDS = 5
+_MANY_VALUES = 20 * N_FOLDS
 _TEMPERATURES = 2.0 ** np.arange(-3.0, 8.5, 0.5)
 
 # Bandwidths are averaged over at most so many rows of a class while searching.
@@ -146,8 +147,12 @@ class Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = np.empty(len(data.X), dtype=np.int64)
         for members in data.members():
-            by_value = members[np.lexsort(data.X[members].T[::-1])]  # so that their order does not matter
-            folds[by_value] = random.permutation(members.size) % N_FOLDS
+            # By value, so that the order of rows does not matter. Rows that agree by chance share a fold
+            # where there are enough different ones: a fold should not hide a large part of a class.
+            distinct, value = np.unique(data.X[members], axis=0, return_inverse=True)
+            if len(distinct) < _MANY_VALUES:
+                value = np.argsort(np.argsort(value.reshape(-1), kind="stable"))
+            folds[members] = (random.permutation(value.max(initial=0) + 1) % N_FOLDS)[value.reshape(-1)]
         _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
         folds = folds[first][unit]
         codes = data.codes[points]
