@@ -111,8 +111,10 @@ def prefix_of_a_stranger() -> list[str]:
         return []  # nobody else can be asked for, but what is read-only is so for this user, too
     stranger = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
     reader = [*stranger, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-    for prefix in (stranger, reader):  # the latter where Python is installed in root's home
-        done = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, check=False)
+    for prefix in (stranger, reader):  # the latter where Python lies in a folder of root's
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", "import numba"], capture_output=True, check=False
+        )
         if done.returncode == 0:
             return prefix
     return pytest.skip("root can start this Python as no other user")

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils.validation import has_fit_parameter
 from typer.testing import CliRunner
 
 from corral import (
@@ -114,7 +115,8 @@ def folder(frame, tmp_path_factory):
         elif name == "selector":
             model.fit(frame[NAMES], frame["species"])
         else:
-            model.fit(frame[NAMES], frame["species"], sample_weight=weights)
+            options = {"sample_weight": weights} if has_fit_parameter(model, "sample_weight") else {}
+            model.fit(frame[NAMES], frame["species"], **options)
         save_model(model, folder / f"{name}.corral")
         answers(model, frame)
     command("predict", folder / "search.corral", folder / "t.parquet", "--out", folder / "o.csv")

@@ -85,13 +85,20 @@ class KeptParts:
         self._check_way(self.folder, is_right=self.folder.is_dir())
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self._check_way(self._lock, is_right=self._lock.is_file())
+        lock = FileLock(self._lock, timeout=0, mode=0o600)
+        # Where there are no locks, of two runs the first may lose what it has done and end in an error; no
+        # file becomes wrong, since every one is replaced whole.
+        with suppress(NotImplementedError, OSError):
+            try:
+                lock.acquire()
+            except Timeout:
+                raise ValueError(
+                    f"another run is writing {self.file}: wait for its end, or write to another file."
+                ) from None
         try:
-            with FileLock(self._lock, timeout=0, mode=0o600):
-                yield
-        except Timeout:
-            raise ValueError(
-                f"another run is writing {self.file}: wait for its end, or write to another file."
-            ) from None
+            yield
+        finally:
+            lock.release()
 
     def _check_way(self, path: Path, *, is_right: bool) -> None:
         if path.is_symlink() or (path.exists() and not is_right):
