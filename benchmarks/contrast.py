@@ -23,7 +23,7 @@ from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shi
 _NULL_SETS = 1200
 _POWER_SETS = 200
 _FLAG_DRAWS = 100
-_NOISE_TRIALS = 50
+_NOISE_TRIALS = 150
 _SUBSAMPLES = 20
 
 _Columns = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]

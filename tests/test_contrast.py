@@ -127,6 +127,16 @@ def test_a_column_of_two_values_is_tested_exactly() -> None:
     assert_allclose(contrast(X, y, 2).pvalue, 2.0 * one_sided, rtol=1e-9)
 
 
+def test_a_weighted_column_of_two_values_is_tested_nearly_exactly() -> None:
+    y = _classes(40, 90)
+    X = np.zeros((130, 1))
+    X[:7] = X[40] = 1.0
+    weights = 1.0 + 1e-3 * np.cos(np.arange(130))
+    found = contrast(X, y, 2, weights=weights).pvalue
+    assert_allclose(found, contrast(X, y, 2).pvalue, rtol=0.1)
+    assert found[0, 0] == pytest.approx(naive.contrast(X, y, 2, weights=weights)[0][0]["pvalue"], rel=1e-6)
+
+
 def test_separate_samples_have_the_probability_of_their_arrangement() -> None:
     X = np.arange(12.0)[:, np.newaxis]
     # Twice one of 792 arrangements; location alone has half of the level.
@@ -205,6 +215,7 @@ def test_the_scale_of_weights_does_not_matter() -> None:
     weights = np.random.default_rng(0).exponential(size=y.size)
     expected = contrast(X, y, 4, weights=weights)
     _agree(contrast(X, y, 4, weights=1e3 * weights), expected)
+    _agree(contrast(X, y, 4, weights=1e-200 * weights), expected)
     _agree(contrast(X, y, 4, weights=np.full(y.size, 0.1)), contrast(X, y, 4))
 
 
@@ -356,14 +367,16 @@ def test_negligible_differences_are_left_out_however_significant() -> None:
     assert contrast(X, y, 3, min_effect=0.0).relevant.all()
 
 
-def test_a_rare_flag_that_no_other_class_has_is_not_negligible() -> None:
+@pytest.mark.parametrize("marked", [0, 1, 2])
+def test_a_rare_flag_that_no_other_class_has_is_not_negligible(marked: int) -> None:
     y = _classes(400, 400, 400)
     X = np.zeros((1200, 1))
-    X[:20] = 1.0  # 5 %
+    X[400 * marked : 400 * marked + 20] = 1.0  # 5 %
     found = contrast(X, y, 3)
-    assert found.location[0, 0] == pytest.approx(0.05)
-    assert found.size[0, 0] == pytest.approx(0.185, abs=1e-3)
-    assert found.relevant[:, 0].tolist() == [True, False, False]
+    assert found.location[marked, 0] == pytest.approx(0.05)
+    assert found.size[marked, 0] == pytest.approx(0.185, abs=1e-3)
+    assert np.flatnonzero(found.relevant).tolist() == [marked]
+    assert np.flatnonzero(~found.background).tolist() == [marked]
 
 
 def test_to_lack_a_rare_flag_marks_nothing() -> None:

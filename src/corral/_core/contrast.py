@@ -104,9 +104,10 @@ class Contrast:
     effect : from -1 to 1, what `direction` says: `location`, `spread` or the size of another difference.
     location : Cliff's delta, P(class > background) - P(class < background).
     spread : the counterpart for spread; negative where the class is narrow.
-    size : largest of all differences whatever its direction, in the units of Cliff's delta without ties; what
-        is compared with `min_effect`.
-    direction : "high", "low", "narrow", "wide", "shape" or "".
+    size : largest of all differences whatever its direction, in the units of Cliff's delta without ties. This
+        is compared with `min_effect`; where there is no background, sizes between classes are.
+    direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
+        as two modes) or "".
     background : whether the class belongs to the background of the variable; nowhere if it has none.
     typical, background_typical : medians of the class and of the rows that it is compared with.
     value : the value whose share in the class exceeds that in the background by most; it says more than a
@@ -168,7 +169,9 @@ def contrast(
     if weights is None:
         weights = np.ones(len(X))
     present = weights > 0
-    blocks = _tabulate(X[present], codes[present], n_classes, weights[present])
+    # Only ratios of weights count, and squares of very small or large ones do not exist.
+    weights = weights[present] / weights.max()
+    blocks = _tabulate(X[present], codes[present], n_classes, weights)
     found = _join([_compare(table, level, min_effect) for table in blocks])
     pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
