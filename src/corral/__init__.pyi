@@ -11,6 +11,7 @@ from ._display import (
 from ._estimators.base import CopiedRowsWarning, EmptySelectionWarning
 from ._estimators.classifier import RodeoClassifier
 from ._estimators.density import RodeoDensity
+from ._estimators.description import Description
 from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
 from ._estimators.search import RodeoClassifierCV
@@ -24,6 +25,7 @@ __version__: str
 __all__ = [
     "BandwidthDisplay",
     "CopiedRowsWarning",
+    "Description",
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",

@@ -55,12 +55,8 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import hypergeom
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from corral._core.settings import MIN_EFFECT, Bools, Floats, Integers
 
-# Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
-MIN_EFFECT = 0.15
 LEVEL = 0.01
 
 # Polynomials, and how the level is shared by the tests of the first, of the first two and of all of them.
@@ -93,8 +89,9 @@ _DELTA_UNITS = 2.0 / np.sqrt(3.0)
 class Contrast:
     """How each class differs from its background in each variable.
 
-    All arrays but `n_values` have the shape (n_classes, n_features). Where nothing can be said, as of a class
-    of one or two rows or of a constant column, p-values are 1, effects are 0 and the direction is empty.
+    Arrays have the shape (n_classes, n_features) unless another one is given. Where nothing can be said, as
+    of a class of one or two rows or of a constant column, p-values are 1, effects are 0 and the direction is
+    empty.
 
     Attributes
     ----------
@@ -110,13 +107,14 @@ class Contrast:
         as two modes) or "".
     background : whether the class belongs to the background of the variable; nowhere if it has none.
     typical, background_typical : medians of the class and of the rows that it is compared with.
+    quartiles, background_quartiles : (2, n_classes, n_features) lower and upper quartiles, likewise.
     value : the value whose share in the class exceeds that in the background by most; it says more than a
         direction where there are few values.
     share, background_share : these two shares.
     n_values : (n_features,) number of distinct values.
     """
 
-    relevant: Flags
+    relevant: Bools
     pvalue: Floats
     statistic: Floats
     effect: Floats
@@ -124,9 +122,11 @@ class Contrast:
     spread: Floats
     size: Floats
     direction: NDArray[np.str_]
-    background: Flags
+    background: Bools
     typical: Floats
     background_typical: Floats
+    quartiles: Floats
+    background_quartiles: Floats
     value: Floats
     share: Floats
     background_share: Floats
@@ -203,7 +203,7 @@ class _Table:
     n_values: Integers
 
     @property
-    def active(self) -> Flags:
+    def active(self) -> Bools:
         """Classes of which something can be said, (n_variables, n_classes)."""
         return np.asarray(self.counts.sum(axis=2) >= _MIN_ROWS - 1e-9)
 
@@ -265,7 +265,7 @@ def _coarse(cells: Integers, weights: Floats) -> Integers:
 # Samples are counts of values (n_tests, n_cells), the same cells in both.
 
 
-def _polynomials(counts: Floats) -> tuple[Floats, Flags]:
+def _polynomials(counts: Floats) -> tuple[Floats, Bools]:
     """Orthonormal polynomials of the mid-ranks (n_degrees, n_tests, n_cells), and which of them exist.
 
     Those that do not exist, because there are too few distinct values, are zero.
@@ -327,7 +327,7 @@ def _log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     return np.log(_combine(log_p, exist.sum(axis=0), is_dominated)), (z**2).max(axis=0)
 
 
-def _combine(log_p: Floats, n_degrees: Integers, is_dominated: Flags) -> Floats:
+def _combine(log_p: Floats, n_degrees: Integers, is_dominated: Bools) -> Floats:
     """Make one p-value of those of the degrees (n_degrees, n_tests), of which the first so many exist."""
     squares = special.ndtri_exp(log_p - np.log(2.0)) ** 2
     least, level = np.ones(log_p.shape[1]), np.zeros(log_p.shape[1])
@@ -536,7 +536,7 @@ def _compare_some_pairs(
     pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
 
 
-def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Flags:
+def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
     """Classes that make up the background of each variable, (n_variables, n_classes)."""
     active = table.active
     n_active = active.sum(axis=1)
@@ -557,7 +557,7 @@ def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: flo
     return background
 
 
-def _alike_groups(alike: Flags, statistic: Floats) -> Flags:
+def _alike_groups(alike: Bools, statistic: Floats) -> Bools:
     """From each class, the group that grows by the nearest class that is like all members so far."""
     n_classes = alike.shape[1]
     itself = np.eye(n_classes, dtype=bool)
@@ -570,7 +570,7 @@ def _alike_groups(alike: Flags, statistic: Floats) -> Flags:
     return groups
 
 
-def _wider_than_rest(counts: Floats, groups: Flags, active: Flags, min_effect: float) -> Flags:
+def _wider_than_rest(counts: Floats, groups: Bools, active: Bools, min_effect: float) -> Bools:
     """Which groups are wide, more than high or low, against the rows of all other classes."""
     m, n_classes, n_cells = counts.shape
     rest = active[:, np.newaxis, :] & ~groups
@@ -580,7 +580,7 @@ def _wider_than_rest(counts: Floats, groups: Flags, active: Flags, min_effect: f
     return np.asarray((spread >= min_effect) & (spread > np.abs(location)))
 
 
-def _best_group(groups: Flags, eligible: Flags, statistic: Floats) -> Flags:
+def _best_group(groups: Bools, eligible: Bools, statistic: Floats) -> Bools:
     """The largest eligible group, of equally large ones that whose classes are nearest to each other."""
     sizes = np.where(eligible, groups.sum(axis=2), 0)
     member = groups.astype(np.float64)
@@ -625,8 +625,10 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
         size=np.where(known, size, 0.0).T,
         direction=np.where(known, direction, "").T,
         background=background.T,
-        typical=_medians(own, table.values).T,
-        background_typical=_medians(other, table.values).T,
+        typical=_quantiles(own, table.values, 0.5).T,
+        background_typical=_quantiles(other, table.values, 0.5).T,
+        quartiles=np.stack([_quantiles(own, table.values, q).T for q in (0.25, 0.75)]),
+        background_quartiles=np.stack([_quantiles(other, table.values, q).T for q in (0.25, 0.75)]),
         value=value.T,
         share=share.T,
         background_share=background_share.T,
@@ -634,7 +636,7 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     )
 
 
-def _differs_from_most(pairs: _Pairs, active: Flags) -> Floats:
+def _differs_from_most(pairs: _Pairs, active: Bools) -> Floats:
     """Logarithms of p-values of the hypothesis that a class differs from no more than half of the others."""
     n_classes = active.shape[1]
     n_active = active.sum(axis=1)
@@ -656,11 +658,14 @@ def _direction(location: Floats, effects: Floats) -> tuple[NDArray[np.str_], Flo
     return direction, np.choose(largest, [location, spread, np.minimum(others, 1.0)])
 
 
-def _medians(counts: Floats, values: Floats) -> Floats:
-    """Medians (n_variables, n_classes) of counted values, NaN where there are none."""
+def _quantiles(counts: Floats, values: Floats, q: float) -> Floats:
+    """Quantiles (n_variables, n_classes) of counted values, NaN where there are none.
+
+    The mean of two neighbouring values where exactly a share q of the rows lies below both.
+    """
     total = counts.sum(axis=2, keepdims=True)
     shares = counts.cumsum(axis=2) / np.where(total > 0, total, 1.0)
-    bounds = (shares >= 0.5 - 1e-9).argmax(axis=2), (shares > 0.5 + 1e-9).argmax(axis=2)
+    bounds = (shares >= q - 1e-9).argmax(axis=2), (shares > q + 1e-9).argmax(axis=2)
     lower, upper = (np.take_along_axis(values, bound, axis=1) for bound in bounds)
     return np.where(total[:, :, 0] > 0, 0.5 * lower + 0.5 * upper, np.nan)
 

@@ -1,8 +1,9 @@
-"""Why a sample got its label, on arrays: evidence per variable and the training rows behind a density."""
+"""Why samples get their labels, on arrays: evidence per variable and the training rows behind a density."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,11 @@ from scipy.special import logsumexp, softmax
 
 from corral._core.density import ClassDensity, DensityPlan
 from corral._core.model import FittedModel
-from corral._core.settings import Floats, Integers
+from corral._core.rodeo import rodeo
+from corral._core.settings import Computation, Floats, Integers
+
+# Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
+_MAX_POINTS = 50
 
 
 class UntiledClass(NamedTuple):
@@ -35,6 +40,69 @@ class UntiledClass(NamedTuple):
         rows = density.rows
         log_total = math.log(rows.measure.total) if rows.n_rows else -math.inf
         return cls(rows.all(), np.log(rows.weight(np.arange(rows.n_rows))), log_total, density.plan)
+
+    def without(self, row: int) -> UntiledClass:
+        """Leave a row out; -1 stands for none."""
+        if row < 0:
+            return self
+        X, log_weights = np.delete(self.X, row, axis=0), np.delete(self.log_weights, row)
+        log_total = float(logsumexp(log_weights)) if len(X) else -math.inf
+        return UntiledClass(X, log_weights, log_total, self.plan)
+
+
+def strongest_rivals(log_proba: Floats, label: Integers) -> Integers:
+    """Number the most probable class other than the label of each sample."""
+    others = log_proba.copy()
+    others[np.arange(len(label)), label] = -np.inf
+    rival: Integers = others.argmax(axis=1)
+    # Where every other class has density zero, any of them will do.
+    rival[rival == label] = (label[rival == label] == 0).astype(np.int64)
+    return rival
+
+
+def class_evidence(model: FittedModel, computation: Computation) -> Floats:
+    """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
+
+    Each row is compared with the most probable other class, and leaves itself and its copies out of both. So
+    this is what the labels rest on, which variables that act only jointly are part of. It is 0 for a class
+    without rows.
+    """
+    evidence = np.zeros(model.relevant.shape)
+    classes = [UntiledClass.of(density) for density in model.densities]
+    for a, members in enumerate(model.data.members()):
+        if members.size:
+            spread = np.linspace(0, members.size - 1, min(members.size, _MAX_POINTS))
+            own = np.unique(spread.round().astype(np.int64))
+            weights = model.densities[a].rows.weight(own)
+            evidence[a] = np.average(
+                _own_evidence(model, classes, a, own, computation), axis=0, weights=weights
+            )
+    return evidence
+
+
+def _own_evidence(
+    model: FittedModel, classes: Sequence[UntiledClass], a: int, own: Integers, computation: Computation
+) -> Floats:
+    """Evidence (n_points, n_features) for class a at its rows `own`, each left out of all classes."""
+    members = model.data.members()
+    at = members[a][own]
+    X, density = model.data.X[at], model.densities[a]
+    log_density, h = model.estimate(X, computation, bandwidths=True)
+    scaled = model.scale.transform(X)
+    if density.plan.fixed is None:
+        used = scaled[:, density.plan.variables]
+        left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
+        _, h[:, a] = density.completed(left, density.grid[steps], X.shape[1])
+    rivals = strongest_rivals(model.joint(log_density), np.full(own.size, a))
+    units = model.bandwidths.widths, model.scale.mixing
+    evidence = np.empty(X.shape)
+    for i, (x, b) in enumerate(zip(scaled, rivals.tolist(), strict=True)):
+        copy = np.flatnonzero(model.data.units[members[b]] == model.data.units[at[i]])
+        rival = classes[b].without(int(copy[0]) if copy.size else -1)
+        of_label, _ = conditional_log_densities(x, h[i, a], classes[a].without(int(own[i])), *units)
+        of_rival, _ = conditional_log_densities(x, h[i, b], rival, *units)
+        evidence[i] = of_label - of_rival
+    return evidence
 
 
 def explain_samples(

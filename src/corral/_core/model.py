@@ -14,12 +14,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, stdtrit
 
+from corral._core.contrast import Contrast, contrast
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
 from corral._core.rows import ClassRows, LabelledRows, TrainingRows
@@ -93,7 +95,7 @@ class ClassBandwidths:
         return cls.collect(initial, means, shadow, spread)
 
     def relevant(self, rule: Rule, cutpoint: float) -> Bools:
-        """Tell which variables (n_classes, n_features) describe each class."""
+        """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
         if rule == "zscore":
             relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
         else:
@@ -173,12 +175,19 @@ class FittedModel(ClassModel):
     data : the rows that count, sorted by class, with their positions among those given.
     variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
         variables.
+    learnt_contrast : how classes differ, if the fit had to know it.
     """
 
     densities: Sequence[ClassDensity]
     training: TrainingRows
     data: LabelledRows
     variable_scale: Scale
+    learnt_contrast: Contrast | None = None
+
+    @cached_property
+    def contrast(self) -> Contrast:
+        """How each class differs from its background in each variable, whatever the densities use."""
+        return self.learnt_contrast or learn_contrast(self.data, self.settings.min_effect)
 
     def estimate(
         self, X: Floats, computation: Computation, *, bandwidths: bool = False
@@ -203,7 +212,8 @@ def learn_model(
     units = variable_units = learn_scale(data.X, data.weights, "range" if mixed else settings.scale)
     shadows = settings.rule == "shadow"
     rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=shadows)
-    relevant = bandwidths.relevant(settings.rule, settings.cutpoint)
+    differences = learn_contrast(data, settings.min_effect) if settings.rule == "contrast" else None
+    relevant = differences.relevant if differences else bandwidths.relevant(settings.rule, settings.cutpoint)
     plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
     if mixed:
         units = learn_scale(data.X, data.weights, "whiten", data.codes)
@@ -226,7 +236,13 @@ def learn_model(
         training=training,
         data=data,
         variable_scale=variable_units,
+        learnt_contrast=differences,
     )
+
+
+def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
+    """Compare each class with its background; a row and its copies are one observation."""
+    return contrast(data.X, data.codes, data.labels.size, weights=data.weights, min_effect=min_effect)
 
 
 def _learn_bandwidths(

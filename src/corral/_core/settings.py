@@ -20,8 +20,11 @@ Bools = NDArray[np.bool_]
 Update = Literal["simultaneous", "sequential"]
 Bandwidth = Literal["local", "class", "initial"]
 Features = Literal["all", "selected", "separate"]
-Rule = Literal["zscore", "shadow"]
+Rule = Literal["zscore", "shadow", "contrast"]
 ScaleKind = Literal["range", "standard", "rank", "whiten"] | None
+
+# Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
+MIN_EFFECT = 0.15
 
 # Below this size log log n is too small (or negative) to start from or to test with.
 SMALLEST_COUNT = 16
@@ -80,6 +83,7 @@ class ModelSettings:
     features : which variables take part in the densities, and how.
     rule : which variables are relevant.
     cutpoint : largest z-score of a relevant variable.
+    min_effect : least difference from the background that makes a variable relevant by contrast.
     temperature : densities are raised to the power of its inverse.
     lapse : share of every probability that is given to the prior.
     """
@@ -90,6 +94,7 @@ class ModelSettings:
     features: Features = "all"
     rule: Rule = "zscore"
     cutpoint: float = -1.0
+    min_effect: float = MIN_EFFECT
     temperature: float = 1.0
     lapse: float = 0.0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.optimize import minimize_scalar
 
 from corral._core.copies import effective_number
 from corral._core.density import DensityPlan, leave_one_out_densities
-from corral._core.model import ClassBandwidths, joint_log_probability, log_probability
+from corral._core.model import ClassBandwidths, joint_log_probability, learn_contrast, log_probability
 from corral._core.rows import ClassRows, LabelledRows
 from corral._core.scale import learn_scale
 from corral._core.settings import (
@@ -125,6 +126,7 @@ class Trial:
     count : how many points of equal weight there are.
     prior : (n_classes,)
     lapse : share of probabilities given to the prior.
+    min_effect : least difference that makes a variable relevant by contrast.
     """
 
     data: LabelledRows
@@ -134,6 +136,7 @@ class Trial:
     count: float
     prior: Floats
     lapse: float
+    min_effect: float
 
     @classmethod
     def prepare(
@@ -142,6 +145,7 @@ class Trial:
         points: Integers,
         prior: Floats,
         lapse: float,
+        min_effect: float,
         random: np.random.RandomState,
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
@@ -161,28 +165,38 @@ class Trial:
         shares = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
         weights = weights / shares[codes] * prior[codes]
         weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
-        return cls(data, points, folds, weights, count, prior, lapse)
+        return cls(data, points, folds, weights, count, prior, lapse, min_effect)
 
     @property
     def codes(self) -> Integers:
         """The right classes of the points."""
         return self.data.codes[self.points]
 
+    @cached_property
+    def described(self) -> list[Bools]:
+        """For each fold, which variables tell each class from its background in the rows outside it."""
+        parts = [self._outside(fold) for fold in range(N_FOLDS)]
+        return [learn_contrast(part, self.min_effect).relevant for part in parts]
+
     def arrange(self, kind: ScaleKind) -> list[UnitRows]:
         """Bring the rows into units, once for all candidates that share them; one entry per fold."""
         by_fold = []
         scaled, whole = np.empty(0), list[ClassRows]()
         for fold in range(N_FOLDS):
-            outside = np.flatnonzero(self.folds != fold)
-            part = self.data.take(outside) if outside.size else self.data
+            part = self._outside(fold)
             if kind == "whiten" or fold == 0:  # which looks at the labels, and so must not see the fold
                 learnt_from = part if kind == "whiten" else self.data
                 units = learn_scale(learnt_from.X, learnt_from.weights, kind, learnt_from.codes)
                 scaled = units.transform(self.data.X)
                 whole = self.data.arrange(scaled)
-            of_part = scaled[outside] if outside.size else scaled
+            of_part = scaled[self.folds != fold] if len(part.X) < len(scaled) else scaled
             by_fold.append(UnitRows(scaled, whole, part.arrange(of_part), np.ptp(of_part, axis=0)))
         return by_fold
+
+    def _outside(self, fold: int) -> LabelledRows:
+        """Rows outside a fold, or all of them where it holds them all."""
+        outside = np.flatnonzero(self.folds != fold)
+        return self.data.take(outside) if outside.size else self.data
 
     def plan(
         self,
@@ -209,7 +223,11 @@ class Trial:
         ]
         planned = []
         for kind in kinds:
-            relevant = [of_fold.relevant(kind.rule or "zscore", cutpoint) for of_fold in learnt]
+            relevant = (
+                self.described
+                if kind.rule == "contrast"
+                else [of_fold.relevant(kind.rule or "zscore", cutpoint) for of_fold in learnt]
+            )
             plans = [
                 of_fold.plans(kind.bandwidth, kind.features, found)
                 for of_fold, found in zip(learnt, relevant, strict=True)

@@ -17,11 +17,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral._core.model import ClassModel, FittedModel, learn_model
+from corral._core.evidence import class_evidence, strongest_rivals
+from corral._core.model import ClassModel, FittedModel, learn_contrast, learn_model
 from corral._core.path import RodeoPath, density_path
-from corral._core.rows import TrainingRows
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
+from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation
 from corral._estimators.validation import (
     check_integer,
@@ -55,13 +57,26 @@ def warn_user(message: str, category: type[Warning]) -> None:
 def warn_of_empty_selections(model: ClassModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
-    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)]
-    if without.size and (settings.features == "selected" or settings.rule == "shadow"):
-        warn_user(
-            f"no variable was found to describe the classes {without.tolist()} by rule={settings.rule!r} in "
-            f"scale={settings.scale!r}{advice}.",
-            EmptySelectionWarning,
-        )
+    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
+    if not without or (settings.features != "selected" and settings.rule == "zscore"):
+        return
+    if settings.rule == "contrast":
+        warn_of_undescribed(without)
+        return
+    warn_user(
+        f"no variable was found to describe the classes {without} by rule={settings.rule!r} in "
+        f"scale={settings.scale!r}{advice}.",
+        EmptySelectionWarning,
+    )
+
+
+def warn_of_undescribed(labels: list[Any]) -> None:
+    """Warn of classes that no single variable tells from the others."""
+    warn_user(
+        f"no variable was found to describe the classes {labels} by rule='contrast': they may have too few "
+        f"rows, or differ from others in several variables together only.",
+        EmptySelectionWarning,
+    )
 
 
 def advice_on_units(model: ClassModel, units: Sequence[str]) -> str:
@@ -366,6 +381,31 @@ class DensityClassifier(ModelPredictions):
             computation=self._computation(),
         )
 
+    def describe(self) -> Description:
+        """What marks each class: variables in which it differs from its background, strongest first.
+
+        Which variables these are is found from the training rows, by ranks and with error control, whatever
+        the densities use; `relevant_` says which of them describe the class by the rule of this estimator.
+        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class.
+
+        Returns
+        -------
+        description : Description
+            Print it, or look at `Description.to_frame`.
+        """
+        check_is_fitted(self)
+        model = self.model_
+        evidence = class_evidence(model, self._computation())
+        return Description.of(model.labels, feature_names(self), self.relevant_, model.contrast, evidence)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Mean evidence of each variable for the classes at their own rows, 0 where it is negative."""
+        check_is_fitted(self)
+        evidence = class_evidence(self.model_, self._computation())
+        importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        return importances
+
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
     ) -> Floats:
@@ -386,15 +426,21 @@ class DensityClassifier(ModelPredictions):
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
-        model, frequency = self.model_, np.zeros(self.relevant_.shape)
-        settings = replace(model.settings, features="all")
+        frequency = np.zeros(self.relevant_.shape)
         for _ in range(n):
-            halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in model.data.members()]
-            half = model.data.take(np.sort(np.concatenate(halves)))
-            seeded = np.random.RandomState(random.randint(2**31 - 1))
-            fitted = learn_model(model.training, half, model.prior, settings, seeded, self._computation())
-            frequency += fitted.relevant / n
+            members = self.model_.data.members()
+            halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in members]
+            half = self.model_.data.take(np.sort(np.concatenate(halves)))
+            frequency += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1))) / n
         return frequency
+
+    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the variables that describe each class in some of the rows."""
+        model = self.model_
+        if model.settings.rule == "contrast":
+            return learn_contrast(data, model.settings.min_effect).relevant
+        settings = replace(model.settings, features="all")
+        return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant
 
     @abstractmethod
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
@@ -411,11 +457,7 @@ class DensityClassifier(ModelPredictions):
     def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
         """Number the classes to compare the predicted ones with: no class is its own rival."""
         label = log_proba.argmax(axis=1)
-        others = log_proba.copy()
-        others[np.arange(len(label)), label] = -np.inf
-        second: Integers = others.argmax(axis=1)
-        # Where every other class has density zero, any of them is second.
-        second[second == label] = (label[second == label] == 0).astype(np.int64)
+        second = strongest_rivals(log_proba, label)
         if against is None:
             return second
         given = np.asarray(against)

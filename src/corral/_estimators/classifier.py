@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from corral._core.model import learn_model
 from corral._core.rows import TrainingRows
-from corral._core.settings import ModelSettings
+from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import (
     DensityClassifier,
     advice_on_units,
@@ -25,6 +25,8 @@ from corral._estimators.validation import (
     check_rodeo,
     sort_rows,
 )
+
+RULES = ("zscore", "shadow", "contrast")
 
 
 class RodeoClassifier(DensityClassifier):
@@ -69,15 +71,21 @@ class RodeoClassifier(DensityClassifier):
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
         Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
-    rule : {"zscore", "shadow"}, default="zscore"
+    rule : {"zscore", "shadow", "contrast"}, default="zscore"
         Which variables are relevant for a class. "zscore" (the paper's): those whose mean bandwidth,
         standardised over the variables of the class, is at most `cutpoint`. "shadow" needs no cut
         point: those whose mean bandwidth is smaller than that of a *shadow*, a column drawn from the
         values of the variable in all classes, by so many standard errors that among the variables of a
-        class noise is selected with probability 0.01 at most. See Notes.
+        class noise is selected with probability 0.01 at most. "contrast" does not look at bandwidths:
+        those in which ranks tell the class from its background, at a level of 0.01 for all variables of
+        the class together, and by more than a negligible difference. See Notes.
     cutpoint : float, default=-1.0
         Largest z-score of a relevant variable; read by ``rule="zscore"`` only. With two variables the
         scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
+    min_effect : float, default=0.15
+        Least difference that is worth mentioning, in units of Cliff's delta; read by ``rule="contrast"``
+        and by `describe`. Conventionally, less than 0.147 is negligible; 0.15 is a shift of about a
+        quarter of a standard deviation.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
@@ -126,7 +134,9 @@ class RodeoClassifier(DensityClassifier):
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class; never one that is constant in all training rows. If there
         are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
-        for by ``features="selected"`` or ``rule="shadow"``.
+        for by ``features="selected"`` or by another rule than "zscore".
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -151,12 +161,16 @@ class RodeoClassifier(DensityClassifier):
     them, equal rows are copies. Rows that agree in a single column are copies unless values that stand in
     one and in three rows say otherwise, or values stand in more than three rows on average.
 
-    What relevance means depends on the units and on the rule. By z-scores in range or standard units a
+    What relevance means depends on the rule and, for those that look at bandwidths, on the units. By
+    contrast a relevant variable is one whose values are higher, lower, closer together or further apart in
+    the class than in its *background*, the rows of those classes that cannot be told from each other in
+    this variable, if they are most of the classes. Ranks decide, so units and increasing transformations
+    of a column do not matter. By z-scores in range or standard units a
     relevant variable is one in which the class is *concentrated*, more than in its other variables;
     that may be so in every class alike. In rank units a column that is distributed in the class as in
     all classes together is uniform, so a relevant variable is one that *differs from the background*.
     Shadows are such background columns, so ``rule="shadow"`` means the latter in all units: the class is
-    more concentrated in the variable than the training rows as a whole. Either rule needs bandwidths
+    more concentrated in the variable than the training rows as a whole. Both need bandwidths
     that shrink. In standard or raw units they may not (the initial bandwidth is then of the size of
     the distances between rows), which leaves a plain kernel density estimate and no relevant variables;
     `bandwidths_` beside `initial_bandwidth_` shows it.
@@ -183,7 +197,7 @@ class RodeoClassifier(DensityClassifier):
       evidence: x0 +1.64, x6 +0.10, x2 +0.07, x7 -0.07
       closest:  row 41 (10%), row 157 (6%), row 172 (4%)
 
-    Two meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
+    Meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -201,6 +215,14 @@ class RodeoClassifier(DensityClassifier):
     [[1], [1]]
     >>> relevant(rule="shadow", random_state=0)
     [[1], [1]]
+    >>> relevant(rule="contrast")
+    [[1], [1]]
+
+    The last rule also says how:
+
+    >>> print(RodeoClassifier(rule="contrast").fit(X, y).describe())
+    left: x1 low (0.3375; others 0.6473)
+    right: x1 high (0.6473; others 0.3375)
     """
 
     def __init__(
@@ -212,8 +234,9 @@ class RodeoClassifier(DensityClassifier):
         scale: Literal["range", "standard", "rank", "whiten"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
-        rule: Literal["zscore", "shadow"] = "zscore",
+        rule: Literal["zscore", "shadow", "contrast"] = "zscore",
         cutpoint: float = -1.0,
+        min_effect: float = MIN_EFFECT,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
         temperature: float = 1.0,
         lapse: float = 0.0,
@@ -230,6 +253,7 @@ class RodeoClassifier(DensityClassifier):
         self.c0 = c0
         self.rule = rule
         self.cutpoint = cutpoint
+        self.min_effect = min_effect
         self.priors = priors
         self.temperature = temperature
         self.lapse = lapse
@@ -244,7 +268,7 @@ class RodeoClassifier(DensityClassifier):
         check_choice("features", self.features, ("all", "selected", "separate"))
         if self.features == "separate" and self.bandwidth == "local":
             raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
-        check_choice("rule", self.rule, ("zscore", "shadow"))
+        check_choice("rule", self.rule, RULES)
         check_choice("scale", self.scale, ("range", "standard", "rank", "whiten", None))
         if self.scale == "whiten" and self.features != "all":
             raise ValueError(
@@ -258,6 +282,7 @@ class RodeoClassifier(DensityClassifier):
             features=self.features,
             rule=self.rule,
             cutpoint=check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True),
+            min_effect=check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True),
             temperature=check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True),
             lapse=check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True),
         )

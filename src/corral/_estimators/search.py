@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from corral._core.model import learn_model
+from corral._core.model import learn_contrast, learn_model
 from corral._core.parallel import progress
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.settings import Integers
+from corral._core.settings import MIN_EFFECT, Bools, Integers
 from corral._core.trial import Candidate, Kind, Trial, UnitRows
-from corral._estimators.base import DensityClassifier, warn_of_copies, warn_of_empty_selections
-from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.base import DensityClassifier, warn_of_copies
+from corral._estimators.classifier import RULES, RodeoClassifier
 from corral._estimators.validation import check_choice, check_priors, sort_rows
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
@@ -25,7 +25,17 @@ SEARCH_POINTS = 2000
 # Shadows are drawn only at so many combinations of units and c0.
 _SHADOW_PLACES = 3
 
-_COMMON = ("update", "beta", "cutpoint", "priors", "min_bandwidth", "n_jobs", "verbose", "random_state")
+_COMMON = (
+    "update",
+    "beta",
+    "cutpoint",
+    "min_effect",
+    "priors",
+    "min_bandwidth",
+    "n_jobs",
+    "verbose",
+    "random_state",
+)
 
 
 class RodeoClassifierCV(DensityClassifier):
@@ -58,9 +68,9 @@ class RodeoClassifierCV(DensityClassifier):
     features : sequence of {"all", "selected", "separate"}, default=("all", "selected", "separate")
         Which variables to try, and how: "all" jointly, with initial and with class bandwidths; those
         "selected" by each of the rules, the others uniform; all of them "separate", as in naive Bayes.
-    rules : sequence of {"zscore", "shadow"}, default=("zscore", "shadow")
-        Rules that select variables.
-    update, beta, cutpoint, priors, min_bandwidth, n_jobs, verbose, random_state
+    rules : sequence of {"zscore", "shadow", "contrast"}, default=("contrast",)
+        Rules that select variables for candidates; `relevant_` is by contrast whatever predicts best.
+    update, beta, cutpoint, min_effect, priors, min_bandwidth, n_jobs, verbose, random_state
         As in `RodeoClassifier`. With uniform priors all classes weigh alike in the search, too.
 
     Attributes
@@ -80,7 +90,12 @@ class RodeoClassifierCV(DensityClassifier):
     cv_results_ : dict of arrays
         One entry per candidate: "params", "param_scale", ..., and by leave-one-out "log_loss", "accuracy",
         "temperature" and "rank". Made for `pandas.DataFrame`.
-    model_, classes_, class_count_, class_prior_, n_copies_, relevant_
+    relevant_ : ndarray of shape (n_classes, n_features), bool
+        Which variables describe each class, by ``rule="contrast"`` of `RodeoClassifier`: the variables that a
+        candidate selects, if any, help it to predict; these say how the class differs from others.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+    model_, classes_, class_count_, class_prior_, n_copies_
         Those of `best_estimator_`.
     initial_bandwidth_, bandwidths_, zscores_
         Likewise.
@@ -99,9 +114,9 @@ class RodeoClassifierCV(DensityClassifier):
     Above 20,000 rows the search uses a random choice of them, in proportion to the classes, and above 2000 it
     leaves out only a random choice, in equal parts from all classes. The winner is fitted to all rows.
 
-    Not quite all combinations are tried. Shadows, which cost most, are drawn only for the three choices of
-    units and constant in which other candidates do best, and a rule that finds no variable for any class
-    adds no candidate.
+    Not quite all combinations are tried. Shadows, which cost most, are drawn (if `rules` ask for them) only
+    for the three choices of units and constant in which other candidates do best, and a rule that finds no
+    variable for any class adds no candidate.
 
     Examples
     --------
@@ -112,8 +127,10 @@ class RodeoClassifierCV(DensityClassifier):
     >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
     >>> classifier.score(X_test, y_test) > 0.75
     True
-    >>> sorted(classifier.best_params_)
-    ['bandwidth', 'c0', 'features', 'rule', 'scale']
+    >>> print(classifier.describe())
+    1: x0 narrow (-0.05652 to 0.0634; others -0.2506 to 0.1591), x1 low (-0.01653; others 0.1698)
+    2: x0 high (0.1591; others -0.137)
+    3: x0 low (-0.2506; others 0.07095)
     """
 
     def __init__(
@@ -126,10 +143,11 @@ class RodeoClassifierCV(DensityClassifier):
         ),
         c0s: Sequence[float] = (0.125, 0.25, 0.5, 1.0, 2.0),
         features: Sequence[Literal["all", "selected", "separate"]] = ("all", "selected", "separate"),
-        rules: Sequence[Literal["zscore", "shadow"]] = ("zscore", "shadow"),
+        rules: Sequence[Literal["zscore", "shadow", "contrast"]] = ("contrast",),
         update: Literal["simultaneous", "sequential"] = "simultaneous",
         beta: float = 0.9,
         cutpoint: float = -1.0,
+        min_effect: float = MIN_EFFECT,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
         min_bandwidth: float | Literal["auto"] = "auto",
         n_jobs: int | None = None,
@@ -143,6 +161,7 @@ class RodeoClassifierCV(DensityClassifier):
         self.update = update
         self.beta = beta
         self.cutpoint = cutpoint
+        self.min_effect = min_effect
         self.priors = priors
         self.min_bandwidth = min_bandwidth
         self.n_jobs = n_jobs
@@ -154,7 +173,7 @@ class RodeoClassifierCV(DensityClassifier):
         _check_sequence("scales", self.scales, ("range", "standard", "rank", "whiten", None))
         _check_sequence("features", self.features, ("all", "selected", "separate"))
         if "selected" in self.features:
-            _check_sequence("rules", self.rules, ("zscore", "shadow"))
+            _check_sequence("rules", self.rules, RULES)
         if "whiten" in self.scales and "all" not in self.features:
             raise ValueError(f"scale 'whiten' needs features with 'all', got {self.features!r}.")
         if np.ndim(self.c0s) != 1 or not len(self.c0s):
@@ -170,12 +189,14 @@ class RodeoClassifierCV(DensityClassifier):
         some = data.take(_choose(data, _shares(data, SEARCH_ROWS), random))
         points = _choose(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
         lapse = 1.0 / (data.n + 2.0)
-        trial = Trial.prepare(some, points, prior, lapse, random)
+        trial = Trial.prepare(some, points, prior, lapse, self.min_effect, random)
         candidates = self._evaluate(trial, random)
 
         best = min(candidates, key=lambda candidate: candidate.objective.min())
         temperature = trial.best_temperature(best)
-        winner = self._classifier(**best.params, temperature=temperature, lapse=lapse)
+        # A winner that selects no variables is described by contrast, as this estimator is.
+        chosen = {"rule": "contrast", **best.params}
+        winner = self._classifier(**chosen, temperature=temperature, lapse=lapse)
         winner.model_ = learn_model(
             training,
             data,
@@ -193,10 +214,16 @@ class RodeoClassifierCV(DensityClassifier):
         self.best_estimator_ = winner
         self.temperature_ = temperature
         self.cv_results_ = trial.table(candidates)
-        advice = ", which predict best; to look for variables rather than labels, use RodeoSelector"
-        warn_of_empty_selections(self.model_, advice)
         warn_of_copies(data.n_copies, len(training.X))
         return self
+
+    @property
+    def relevant_(self) -> Bools:
+        """Which variables describe each class, by contrast, whatever predicts best."""
+        return self.model_.contrast.relevant
+
+    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        return learn_contrast(data, self.min_effect).relevant
 
     def _classifier(self, **parameters: Any) -> RodeoClassifier:
         """Make a RodeoClassifier with all parameters that candidates share."""

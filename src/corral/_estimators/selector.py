@@ -1,4 +1,4 @@
-"""RodeoSelector: algorithm 2 as a step of a pipeline."""
+"""RodeoSelector: the variables that describe classes, as a step of a pipeline."""
 
 from __future__ import annotations
 
@@ -8,27 +8,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corral._core.model import learn_contrast
+from corral._core.rows import TrainingRows
+from corral._core.settings import MIN_EFFECT, Floats, ModelSettings
+from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.validation import check_choice, unchanged_by_errors
+from corral._estimators.description import Description
+from corral._estimators.validation import (
+    check_choice,
+    check_sample_weight,
+    feature_names,
+    sort_rows,
+    unchanged_by_errors,
+)
 
 
 class RodeoSelector(SelectorMixin, BaseEstimator):
     """Select the variables that describe at least one class.
 
-    For each class the Rodeo chooses bandwidths at the class's own rows, each leaving itself out. A
-    variable whose mean bandwidth is small enough, by `rule`, describes the class (algorithm 2); those
-    of all classes together are kept. See `RodeoClassifier` for what relevance means in which units.
+    By default a variable describes a class if its values differ there from those of the background, the
+    other classes that are alike in it: higher, lower, closer together or further apart. The two other
+    rules let the Rodeo choose bandwidths at the class's own rows, each leaving itself out, and ask how
+    much they shrink (algorithm 2). The variables of all classes together are kept. See `RodeoClassifier`
+    for what relevance means by which rule.
 
     Parameters
     ----------
-    rule : {"zscore", "shadow"}, default="zscore"
-        How small is enough, as in `RodeoClassifier`.
+    rule : {"contrast", "zscore", "shadow"}, default="contrast"
+        Which variables are relevant for a class, as in `RodeoClassifier`.
+    min_effect : float, default=0.15
+        Least difference that is worth mentioning, in units of Cliff's delta.
     cutpoint : float, default=-1.0
         Largest z-score of a relevant variable; read by ``rule="zscore"`` only.
     update : {"simultaneous", "sequential"}, default="simultaneous"
-        As in `RodeoClassifier`, like all that follow.
+        As in `RodeoClassifier`, like all that follow; ``rule="contrast"`` reads none of them.
     scale : {"range", "standard", "rank"} or None, default="range"
         Units in which bandwidths are chosen.
     beta : float, default=0.9
@@ -50,10 +66,12 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         Class labels.
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class.
+    contrast_ : Contrast
+        How each class differs from its background; `describe` puts it in order.
     bandwidths_ : ndarray of shape (n_classes, n_features)
-        Mean bandwidth at the class's own rows.
+        Mean bandwidth at the class's own rows; not with ``rule="contrast"``, which needs none.
     zscores_ : ndarray of shape (n_classes, n_features)
-        Mean bandwidths standardised over the variables of a class.
+        Mean bandwidths standardised over the variables of a class, likewise.
     n_features_in_ : int
         Number of variables seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -67,16 +85,21 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     --------
     >>> from corral import RodeoSelector
     >>> from corral.datasets import make_shifted_groups
-    >>> X, y = make_shifted_groups(200, random_state=0)
-    >>> selector = RodeoSelector(rule="shadow", random_state=0).fit(X, y)
+    >>> X, y = make_shifted_groups(200, groups=(3, 4, 5), random_state=0)
+    >>> selector = RodeoSelector().fit(X, y)
     >>> selector.get_support(indices=True)
     array([0, 1])
+    >>> print(selector.describe())
+    3: x1 high (0.1397; others -0.2672)
+    4: x1 low (-0.3754; others -0.02155)
+    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
     """
 
     def __init__(
         self,
         *,
-        rule: Literal["zscore", "shadow"] = "zscore",
+        rule: Literal["contrast", "zscore", "shadow"] = "contrast",
+        min_effect: float = MIN_EFFECT,
         cutpoint: float = -1.0,
         update: Literal["simultaneous", "sequential"] = "simultaneous",
         scale: Literal["range", "standard", "rank"] | None = "range",
@@ -88,6 +111,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.rule = rule
+        self.min_effect = min_effect
         self.cutpoint = cutpoint
         self.update = update
         self.scale = scale
@@ -108,7 +132,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            How much each row matters, up to a common factor.
 
         Returns
         -------
@@ -119,12 +143,44 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             check_choice("scale", self.scale, ("range", "standard", "rank", None))
             # With selected features, so that it warns of classes without any.
             classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
-            fitted = classifier.fit(rows, labels, sample_weight)
-        self.classes_ = fitted.classes_
-        self.relevant_ = fitted.relevant_
-        self.bandwidths_ = fitted.bandwidths_
-        self.zscores_ = fitted.zscores_
+            if self.rule == "contrast":
+                self._contrast(classifier.model_settings(), rows, labels, sample_weight)
+                return self
+            model = classifier.fit(rows, labels, sample_weight).model_
+        self.classes_, self.relevant_, self.contrast_ = model.labels, model.relevant, model.contrast
+        self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
+
+    def _contrast(
+        self, settings: ModelSettings, X: Floats, y: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> None:
+        """Compare classes without any bandwidth."""
+        check_classification_targets(y)
+        data = sort_rows(TrainingRows(X, y, check_sample_weight(sample_weight, len(X))))
+        found = learn_contrast(data, settings.min_effect)
+        self.classes_, self.relevant_, self.contrast_ = data.labels, found.relevant, found
+        for name in ("bandwidths_", "zscores_"):  # of an earlier fit by another rule
+            if hasattr(self, name):
+                delattr(self, name)
+        without = data.labels[~found.relevant.any(axis=1)].tolist()
+        if without:
+            warn_of_undescribed(without)
+        warn_of_copies(data.n_copies, len(X))
+
+    def describe(self) -> Description:
+        """What marks each class: variables in which it differs from its background, strongest first.
+
+        Returns
+        -------
+        description : Description
+            Without evidence, since a selector predicts nothing.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "contrast_"):
+            raise AttributeError(
+                "this selector was fitted by version 0.1.0, which compared no classes; fit it again."
+            )
+        return Description.of(self.classes_, feature_names(self), self.relevant_, self.contrast_, None)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
 from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import ClassRows, LabelledRows, TrainingRows
@@ -266,15 +267,41 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
+    learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
+    found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
+    if hasattr(model, "contrast_"):  # unknown if it comes from a file of format 1
+        kept = {of.name: getattr(model.contrast_, of.name) for of in fields(Contrast)}
+        found["contrast"] = kept | {"direction": np.searchsorted(_DIRECTIONS, kept["direction"])}
+    return found
+
+
+_DIRECTIONS = np.array(["", "high", "low", "narrow", "shape", "wide"])
+
+
+def _restore_contrast(state: State, k: int, d: int) -> Contrast:
+    """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
+    arrays: dict[str, Any] = {
+        "relevant": state.bools("relevant", (k, d)),
+        "background": state.bools("background", (k, d)),
+        "direction": _DIRECTIONS[state.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
+        "quartiles": state.floats("quartiles", (2, k, d)),
+        "background_quartiles": state.floats("background_quartiles", (2, k, d)),
+        "n_values": state.integers("n_values", (d,), 0, sys.maxsize),
+    }
+    names = [of.name for of in fields(Contrast) if of.name not in arrays]
+    arrays.update({name: state.floats(name, (k, d)) for name in names})
+    return Contrast(**arrays)
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
     model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
-    model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
-    model.zscores_ = state.floats("zscores_", (k, d))
+    if "bandwidths_" in state:
+        model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
+        model.zscores_ = state.floats("zscores_", (k, d))
+    if "contrast" in state:
+        model.contrast_ = _restore_contrast(state.part("contrast"), k, d)
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:

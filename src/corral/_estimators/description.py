@@ -1,0 +1,198 @@
+"""Description: what `describe` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._core.contrast import Contrast
+from corral._core.settings import Bools, Floats, Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of a variable with at most so many values, single ones may say more than a direction.
+_FEW_VALUES = 10
+
+# Variables of a class that are named in a line.
+_SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Description:
+    """What marks each class, as returned by `describe`.
+
+    A class is compared, variable by variable, with its *background*: the rows of those other classes that
+    cannot be told from each other in the variable, if they are most of the classes, else all other rows.
+    Arrays have the shape (n_classes, n_features) unless another one is given.
+
+    Attributes
+    ----------
+    classes : (n_classes,) labels.
+    feature_names : list of str
+    relevant : which variables describe the class, by the rule of the estimator.
+    direction : "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or
+        further apart; "shape" where they differ otherwise, as by two modes; a value and "more often" where a
+        variable has few values and the middle ones are equal, or two values only; "" where nothing is known.
+    effect : from -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background);
+        for other directions its counterpart, negative for "narrow".
+    pvalue : probability of a difference like this by chance, adjusted for the number of variables.
+    typical, background : medians in the class and in its background; NaN for a class without rows.
+    evidence : mean leave-one-out evidence for the class at its own rows, over the most probable other class
+        (natural logarithms): what the labels rest on. None where there is no model that predicts.
+    order : numbers of the variables, relevant ones first, then by the size of the effect.
+    typical_range, background_range : (2, n_classes, n_features) lower and upper quartiles.
+    shares : (2, n_classes, n_features) how often the class and its background have the value that is more
+        frequent in the class by most.
+    """
+
+    classes: NDArray[Any]
+    feature_names: list[str]
+    relevant: Bools
+    direction: NDArray[np.object_]
+    effect: Floats
+    pvalue: Floats
+    typical: Floats
+    background: Floats
+    evidence: Floats | None
+    order: Integers
+    typical_range: Floats
+    background_range: Floats
+    shares: Floats
+
+    @classmethod
+    def of(
+        cls,
+        classes: NDArray[Any],
+        feature_names: list[str],
+        relevant: Bools,
+        contrast: Contrast,
+        evidence: Floats | None,
+    ) -> Description:
+        """Put together how classes differ and what their labels rest on."""
+        return cls(
+            classes=classes,
+            feature_names=feature_names,
+            relevant=relevant,
+            direction=_directions(contrast),
+            effect=contrast.effect,
+            pvalue=contrast.pvalue,
+            typical=contrast.typical,
+            background=contrast.background_typical,
+            evidence=evidence,
+            # Equal effects, as of variables that separate classes, are put in order by significance.
+            order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~relevant), axis=1),
+            typical_range=contrast.quartiles,
+            background_range=contrast.background_quartiles,
+            shares=np.stack([contrast.share, contrast.background_share]),
+        )
+
+    def phrase(self, label_number: int, variable: int) -> str:
+        """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        variable : int
+            Position of the variable in `feature_names`.
+        """
+        a, j = label_number, variable
+        direction = self.direction[a, j]
+        if direction.endswith("more often"):
+            own, others = (f"{share:.0%}" for share in self.shares[:, a, j])
+        elif direction in ("high", "low"):
+            own, others = (f"{middle[a, j]:.4g}" for middle in (self.typical, self.background))
+        else:  # where the middle may be the same
+            ranges = self.typical_range[:, a, j], self.background_range[:, a, j]
+            own, others = (f"{low:.4g} to {high:.4g}" for low, high in ranges)
+        return f"{self.feature_names[j]} {direction} ({own}; others {others})"
+
+    def also_rests_on(self, label_number: int) -> list[int]:
+        """List variables that do not mark a class by themselves, but that its labels rest on.
+
+        These are variables that tell the class from one of many others, or only together with others: not
+        relevant, but with an evidence of at least 0.5, and of at least a quarter of the largest.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            At most three, strongest first.
+        """
+        if self.evidence is None:
+            return []
+        evidence = self.evidence[label_number]
+        enough = (evidence >= max(0.5, 0.25 * evidence.max())) & ~self.relevant[label_number]
+        strongest = np.argsort(-evidence, kind="stable")
+        return [int(j) for j in strongest[enough[strongest]][:3]]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per class and variable, strongest first within a class (needs pandas)."""
+        import pandas as pd
+
+        d = len(self.feature_names)
+        columns = ("relevant", "direction", "effect", "pvalue", "typical", "background", "evidence")
+        named = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
+        return pd.DataFrame(
+            {
+                "class": np.repeat(self.classes, d),
+                "variable": np.array(self.feature_names, dtype=object)[self.order].ravel(),
+                **{name: np.take_along_axis(of, self.order, axis=1).ravel() for name, of in named.items()},
+            }
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label}: {self._line(a)}" for a, label in enumerate(self.classes.tolist()))
+
+    def _line(self, a: int) -> str:
+        """Name the strongest variables of a class."""
+        relevant = self.order[a, : self.relevant[a].sum()].tolist()
+        line = ", ".join(self.phrase(a, j) for j in relevant[:_SHOWN]) or "no variable found"
+        if len(relevant) > _SHOWN:
+            line += f" and {len(relevant) - _SHOWN} more"
+        others = ", ".join(self.feature_names[j] for j in self.also_rests_on(a))
+        return f"{line}; labels also rest on {others}" if others else line
+
+    def _repr_html_(self) -> str:
+        """Show a table of the relevant variables in notebooks."""
+        heads = ("class", "variable", "direction", "typical", "others", "effect", "p-value")
+        lines = []
+        for a, label in enumerate(self.classes.tolist()):
+            relevant = self.order[a, : self.relevant[a].sum()].tolist()
+            if not relevant:
+                lines.append([str(label), "no variable found", "", "", "", "", ""])
+            lines += [
+                [
+                    str(label) if not i else "",
+                    self.feature_names[j],
+                    self.direction[a, j],
+                    f"{self.typical[a, j]:.4g}",
+                    f"{self.background[a, j]:.4g}",
+                    f"{self.effect[a, j]:+.2f}",
+                    f"{self.pvalue[a, j]:.1g}",
+                ]
+                for i, j in enumerate(relevant)
+            ]
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _directions(contrast: Contrast) -> NDArray[np.object_]:
+    """Directions in words, or which value is more frequent where there are few values."""
+    direction: NDArray[np.object_] = contrast.direction.astype(object)
+    same_middle = contrast.typical == contrast.background_typical
+    few = contrast.n_values <= _FEW_VALUES
+    by_value = (contrast.n_values == 2) | (few & (same_middle | (contrast.direction == "shape")))
+    for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
+        direction[a, j] = f"{contrast.value[a, j]:.4g} more often"
+    return direction
