@@ -30,11 +30,13 @@ CALLS = {
     "partial_fit": lambda: RodeoClassifier(**SELECTED).partial_fit(X, Y),
     "search": lambda: RodeoClassifierCV(**SEARCH).fit(X, Y),
     "partial search": lambda: RodeoClassifierCV(**SEARCH).partial_fit(X, Y),
-    "selector": lambda: RodeoSelector(**NONE).fit(X, Y),
+    "selector": lambda: RodeoSelector(rule="zscore", **NONE).fit(X, Y),
     "selector by shadows": lambda: RodeoSelector(rule="shadow", random_state=0).fit(np.ones_like(X), Y),
-    "transform": lambda: RodeoSelector(**NONE).fit_transform(X, Y),
+    "transform": lambda: RodeoSelector(rule="zscore", **NONE).fit_transform(X, Y),
     "pipeline": lambda: make_pipeline(RodeoClassifier(**SELECTED)).fit(X, Y),
-    "selector in a pipeline": lambda: make_pipeline(RodeoSelector(**NONE), "passthrough").fit(X, Y),
+    "selector in a pipeline": lambda: make_pipeline(RodeoSelector(rule="zscore", **NONE), "passthrough").fit(
+        X, Y
+    ),
     "grid": lambda: GridSearchCV(RodeoClassifier(**SELECTED), {"c0": [1.0]}, cv=2).fit(X, Y),
     "sample sizes": lambda: estimate_sample_sizes(X, Y, estimator=RodeoClassifier(**SELECTED), **SIZES),
     "cluster": lambda: DaskRodeoClassifier(**SELECTED).fit(X, Y),

@@ -296,7 +296,7 @@ def test_folds_keep_copies_together(problem, seed):
     data = LabelledRows.sort(TrainingRows(X, y, weights), labels)
     prior = expected_prior(priors, y, weights, labels)
     y, weights = data.codes, data.weights
-    trial = Trial.prepare(data, np.arange(y.size), prior, 0.1, np.random.RandomState(seed))
+    trial = Trial.prepare(data, np.arange(y.size), prior, 0.1, 0.15, np.random.RandomState(seed))
     assert set(trial.folds.tolist()) <= set(range(5))
     for unit in data.units:
         assert np.ptp(trial.folds[data.units == unit]) == 0
@@ -348,7 +348,7 @@ def test_the_winner_is_the_classifier_with_its_parameters(data, method, features
     parameters = {**QUICK, "features": features, "beta": 0.8, "cutpoint": -0.5, "priors": "empirical"}
     model = getattr(RodeoClassifierCV(**parameters), method)(X, y, sample_weight=weights)
     by_hand = RodeoClassifier(
-        **model.best_params_,
+        **{"rule": "contrast", **model.best_params_},
         temperature=model.temperature_,
         lapse=1.0 / (effective_number(weights.astype(float)) + 2.0),
         beta=0.8,
@@ -359,12 +359,15 @@ def test_the_winner_is_the_classifier_with_its_parameters(data, method, features
     assert isinstance(model.best_estimator_, RodeoClassifier)
     assert model.best_estimator_.get_params() == by_hand.get_params()
     for name in SHARED:
-        assert_array_equal(getattr(model, name), getattr(by_hand, name), strict=True)
+        assert_array_equal(getattr(model.best_estimator_, name), getattr(by_hand, name), strict=True)
     queries = np.vstack([X, X + 1e6])
     for predict in [*PREDICTIONS, "local_bandwidths"]:
         assert_array_equal(getattr(model, predict)(queries), getattr(by_hand, predict)(queries), strict=True)
+    # Whatever it selects variables by, it is described by contrast.
+    described = clone(by_hand).set_params(rule="contrast").fit(X, y, sample_weight=weights)
+    assert_array_equal(model.relevant_, described.relevant_)
     assert_array_equal(
-        model.selection_frequency(3, random_state=1), by_hand.selection_frequency(3, random_state=1)
+        model.selection_frequency(3, random_state=1), described.selection_frequency(3, random_state=1)
     )
 
 
@@ -438,7 +441,13 @@ def test_candidates_are_the_ones_asked_for(features, rules, kinds):
 
 def test_shadows_are_drawn_where_other_candidates_did_best(data):
     X, y = three_classes(0, 20)
-    model = RodeoClassifierCV(scales=("range", "rank"), c0s=(0.1, 0.5, 1.0), cutpoint=-0.5, random_state=0)
+    model = RodeoClassifierCV(
+        scales=("range", "rank"),
+        c0s=(0.1, 0.5, 1.0),
+        rules=("zscore", "shadow"),
+        cutpoint=-0.5,
+        random_state=0,
+    )
     table = pd.DataFrame(model.fit(X, y).cv_results_)
     slow = table["param_rule"] == "shadow"
     penalised = table["log_loss"] + 0.5 * np.log(table["temperature"]) ** 2 / len(y)

@@ -31,8 +31,10 @@ def shifted():
 @parametrize_with_checks(
     [
         RodeoSelector(),
+        RodeoSelector(rule="zscore"),
         RodeoSelector(rule="shadow", random_state=0),
         RodeoClassifier(bandwidth="class"),
+        RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
         RodeoClassifier(bandwidth="class", features="selected", rule="shadow", random_state=0),
     ]
 )
@@ -69,8 +71,8 @@ def test_relevant_are_those_of_the_classifier(shifted, rule, scale):
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")  # in standard units nothing shrinks here
 def test_parameters_reach_the_classifier(parameters):
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
-    plain = RodeoSelector(cutpoint=-0.5).fit(X, y)
-    selector = RodeoSelector(**{"cutpoint": -0.5, **parameters}).fit(X, y)
+    plain = RodeoSelector(rule="zscore", cutpoint=-0.5).fit(X, y)
+    selector = RodeoSelector(**{"rule": "zscore", "cutpoint": -0.5, **parameters}).fit(X, y)
     classifier = RodeoClassifier(**{"cutpoint": -0.5, **parameters}).fit(X, y)
     assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
     assert_array_equal(selector.relevant_, classifier.relevant_)
@@ -126,7 +128,7 @@ def test_selection_before_another_classifier(shifted):
 
 def test_parameters_can_be_searched(shifted):
     X, y = shifted
-    pipeline = make_pipeline(RodeoSelector(random_state=0), LogisticRegression())
+    pipeline = make_pipeline(RodeoSelector(rule="zscore", random_state=0), LogisticRegression())
     search = GridSearchCV(pipeline, {"rodeoselector__cutpoint": [-1.0, np.inf]}, cv=2, error_score="raise")
     search.fit(X, y)
     assert len(search.cv_results_["params"]) == 2
@@ -136,7 +138,7 @@ def test_nothing_selected(shifted):
     # As in scikit-learn's selectors: a warning in transform and no columns; ours comes before, in fit.
     X, y = shifted
     with pytest.warns(EmptySelectionWarning, match=r"\[1, 2, 3, 4, 5\]"):
-        selector = RodeoSelector(cutpoint=-100.0).fit(X, y)
+        selector = RodeoSelector(rule="zscore", cutpoint=-100.0).fit(X, y)
     assert not selector.get_support().any()
     with pytest.warns(UserWarning, match="No features were selected"):
         assert selector.transform(X).shape == (500, 0)
@@ -147,7 +149,7 @@ def test_copies_are_one_row_with_their_weight(shifted):
     X, y = shifted
     X = X[:, :5]
     weights = np.random.RandomState(0).randint(0, 4, len(y))
-    selector = RodeoSelector(cutpoint=-0.5)
+    selector = RodeoSelector(rule="zscore", cutpoint=-0.5)
     weighted = selector.fit(X, y, sample_weight=weights)
     bandwidths, masks = weighted.bandwidths_, weighted.relevant_
     copied = selector.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
@@ -159,10 +161,12 @@ def test_copies_are_one_row_with_their_weight(shifted):
 def test_weights_pass_through_a_pipeline(shifted):
     X, y = shifted
     weights = np.where(y == 1, 0.0, 1.0)  # as if the first group were not there
-    pipeline = make_pipeline(RodeoSelector(cutpoint=-0.5), LogisticRegression())
+    pipeline = make_pipeline(RodeoSelector(rule="zscore", cutpoint=-0.5), LogisticRegression())
     pipeline.fit(X, y, rodeoselector__sample_weight=weights)
     assert_array_equal(pipeline[0].classes_, [2, 3, 4, 5])
-    assert_array_equal(pipeline[0].bandwidths_, RodeoSelector().fit(X[y > 1], y[y > 1]).bandwidths_)
+    assert_array_equal(
+        pipeline[0].bandwidths_, RodeoSelector(rule="zscore").fit(X[y > 1], y[y > 1]).bandwidths_
+    )
 
 
 def test_labels_may_be_names(shifted):
@@ -189,7 +193,7 @@ def test_targets_are_required(shifted):
 
 def test_a_fit_that_fails_changes_nothing(shifted):
     X, y = shifted
-    selector = RodeoSelector(cutpoint=-0.5)
+    selector = RodeoSelector(rule="zscore", cutpoint=-0.5)
     before = dict(vars(selector))
     with pytest.raises(ValueError, match="y must hold at least two classes"):
         selector.fit(X[:, :2], np.ones(len(y)))
@@ -204,3 +208,5 @@ def test_a_fit_that_fails_changes_nothing(shifted):
 def test_wrong_parameters_are_named(shifted):
     with pytest.raises(ValueError, match="rule must be one of"):
         RodeoSelector(rule="gap").fit(*shifted)
+    with pytest.raises(ValueError, match=r"min_effect must be a number between 0 and 1 .*, got 2"):
+        RodeoSelector(min_effect=2).fit(*shifted)

@@ -14,7 +14,7 @@ from corral._core.parallel import progress
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools, Integers
 from corral._core.trial import Candidate, Kind, Trial, UnitRows
-from corral._estimators.base import DensityClassifier, warn_of_copies
+from corral._estimators.base import DensityClassifier, warn_of_copies, warn_of_empty_selections
 from corral._estimators.classifier import RULES, RodeoClassifier
 from corral._estimators.validation import check_choice, check_priors, sort_rows
 
@@ -214,6 +214,9 @@ class RodeoClassifierCV(DensityClassifier):
         self.best_estimator_ = winner
         self.temperature_ = temperature
         self.cv_results_ = trial.table(candidates)
+        if winner.features == "selected":
+            advice = ", which predict best; to look for variables rather than labels, use RodeoSelector"
+            warn_of_empty_selections(self.model_, advice)
         warn_of_copies(data.n_copies, len(training.X))
         return self
 

@@ -140,6 +140,7 @@ def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
         "zscores_": model.bandwidths.zscores,
         "shadow_scores_": model.bandwidths.shadow_scores,
         "relevant_": model.relevant,
+        "contrast": _pack_contrast(model.learnt_contrast),
     }
 
 
@@ -168,7 +169,37 @@ def _restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> Non
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
         relevant=state.bools("relevant_", (classes.size, d)),
+        learnt_contrast=_restore_contrast(state, classes.size, d),
     )
+
+
+_DIRECTIONS = np.array(["", "high", "low", "narrow", "shape", "wide"])
+
+
+def _pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
+    if contrast is None:
+        return None
+    kept = {of.name: getattr(contrast, of.name) for of in fields(Contrast)}
+    return kept | {"direction": np.searchsorted(_DIRECTIONS, contrast.direction)}
+
+
+def _restore_contrast(state: State, k: int, d: int) -> Contrast | None:
+    """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
+    if "contrast" not in state:
+        return None
+    part = state.part("contrast")
+    arrays: dict[str, Any] = {
+        "relevant": part.bools("relevant", (k, d)),
+        "background": part.bools("background", (k, d)),
+        "direction": _DIRECTIONS[part.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
+        "quartiles": part.floats_or_nan("quartiles", (2, k, d)),
+        "background_quartiles": part.floats_or_nan("background_quartiles", (2, k, d)),
+        "n_values": part.integers("n_values", (d,), 0, sys.maxsize),
+    }
+    names = [of.name for of in fields(Contrast) if of.name not in arrays]
+    # A class without rows has no typical value.
+    arrays.update({name: part.floats_or_nan(name, (k, d)) for name in names})
+    return Contrast(**arrays)
 
 
 def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
@@ -269,28 +300,8 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
     learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
     found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
-    if hasattr(model, "contrast_"):  # unknown if it comes from a file of format 1
-        kept = {of.name: getattr(model.contrast_, of.name) for of in fields(Contrast)}
-        found["contrast"] = kept | {"direction": np.searchsorted(_DIRECTIONS, kept["direction"])}
-    return found
-
-
-_DIRECTIONS = np.array(["", "high", "low", "narrow", "shape", "wide"])
-
-
-def _restore_contrast(state: State, k: int, d: int) -> Contrast:
-    """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
-    arrays: dict[str, Any] = {
-        "relevant": state.bools("relevant", (k, d)),
-        "background": state.bools("background", (k, d)),
-        "direction": _DIRECTIONS[state.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
-        "quartiles": state.floats("quartiles", (2, k, d)),
-        "background_quartiles": state.floats("background_quartiles", (2, k, d)),
-        "n_values": state.integers("n_values", (d,), 0, sys.maxsize),
-    }
-    names = [of.name for of in fields(Contrast) if of.name not in arrays]
-    arrays.update({name: state.floats(name, (k, d)) for name in names})
-    return Contrast(**arrays)
+    # Unknown if the selector comes from a file of format 1.
+    return found | {"contrast": _pack_contrast(getattr(model, "contrast_", None))}
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
@@ -300,8 +311,9 @@ def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     if "bandwidths_" in state:
         model.bandwidths_ = state.floats("bandwidths_", (k, d), *_BANDWIDTHS)
         model.zscores_ = state.floats("zscores_", (k, d))
-    if "contrast" in state:
-        model.contrast_ = _restore_contrast(state.part("contrast"), k, d)
+    contrast = _restore_contrast(state, k, d)
+    if contrast is not None:
+        model.contrast_ = contrast
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:

@@ -115,6 +115,13 @@ class State:
     ) -> Floats:
         return self._array(name, np.dtype(np.float64), shape, low, high)
 
+    def floats_or_nan(self, name: str, shape: tuple[int | None, ...]) -> Floats:
+        """Numbers that need not be known."""
+        known = State({name: np.nan_to_num(self._values[name], posinf=np.inf, neginf=-np.inf)}, self.format)
+        known.floats(name, shape)
+        found: Floats = self._values[name]
+        return found
+
     def integers(self, name: str, shape: tuple[int | None, ...], low: int, high: int) -> Integers:
         return self._array(name, np.dtype(np.int64), shape, low, high)
 

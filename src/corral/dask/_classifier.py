@@ -207,13 +207,16 @@ class DaskRodeoClassifier(ModelPredictions):
                 "'standard' or None."
             )
         settings = self._local().model_settings()
-        if settings.rule == "shadow":
-            raise ValueError("rule='shadow' needs all rows in one place; on a cluster it must be 'zscore'.")
+        if settings.rule != "zscore":
+            raise ValueError(
+                f"rule={settings.rule!r} needs all rows in one place; on a cluster it must be 'zscore'."
+            )
         return settings
 
     def _local(self) -> RodeoClassifier:
         """Make an unfitted RodeoClassifier with the same parameters."""
-        return RodeoClassifier(**{name: getattr(self, name) for name in RodeoClassifier().get_params()})
+        shared = RodeoClassifier().get_params().keys() & self.get_params().keys()
+        return RodeoClassifier(**{name: getattr(self, name) for name in shared})
 
     def __sklearn_clone__(self) -> Self:
         # A client cannot be copied: the copy shares it.
