@@ -33,14 +33,13 @@ these rows beyond doubt. Its size is 0.19. But to *lack* a rare value marks noth
 with the value of most rows than the others have, ties are not allowed for.
 
 **The background** of a variable is found from all pairs of classes. Two classes are told apart if their
-difference is significant at the level over the number of pairs, and not negligible. Among the sets of
-classes of which no two are told apart, the background is the largest one, if most classes belong to it. Where
-there is none, a smaller set will do that is wider than the other classes rather than high or low: most
+difference is significant at the level, and not negligible. Among the sets of classes of which no two are
+told apart, the background is the largest one, if most classes belong to it. Where there is none, a smaller set will do that is wider than the other classes rather than high or low: most
 classes may be concentrated, each in its own way, where the rest are spread out. Otherwise the variable has
 no background, as where all classes lie at different places. Each of two classes is the other's background.
 
 **A class** is compared with the rows of the background that are not its own. Without a background, the
-variable describes the classes that differ from more than half of the others: if r is the least such number,
+variable describes the classes that differ from at least half of the others: if r is the least such number,
 the p-value of K classes is K - r times the r-th smallest one (a partial conjunction). Then the effect is that
 against all other rows. The p-values of a class are multiplied by the number of variables that vary at all.
 """
@@ -540,8 +539,7 @@ def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: flo
     """Classes that make up the background of each variable, (n_variables, n_classes)."""
     active = table.active
     n_active = active.sum(axis=1)
-    n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
-    is_negligible = pairs.log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
+    is_negligible = pairs.log_p > np.log(level)
     alike = is_negligible & is_negligible.swapaxes(1, 2)
     alike &= active[:, :, np.newaxis] & active[:, np.newaxis, :]
     groups = _alike_groups(alike, pairs.statistic)
@@ -607,7 +605,7 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     tests = own.reshape(-1, n_cells), other.reshape(-1, n_cells)
 
     against_background = _log_pvalues(*tests)[0].reshape(m, n_classes)
-    log_p = np.where(has_background, against_background, _differs_from_most(pairs, table.active))
+    log_p = np.where(has_background, against_background, _differs_from_half(pairs, table.active))
     location, effects = _effects(*tests)
     location, effects = location.reshape(m, n_classes), effects.reshape(-1, m, n_classes)
     size = _size(*tests, effects.reshape(-1, m * n_classes)).reshape(m, n_classes)
@@ -636,11 +634,11 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     )
 
 
-def _differs_from_most(pairs: _Pairs, active: Bools) -> Floats:
-    """Logarithms of p-values of the hypothesis that a class differs from no more than half of the others."""
+def _differs_from_half(pairs: _Pairs, active: Bools) -> Floats:
+    """Logarithms of p-values of the hypothesis that a class differs from less than half of the others."""
     n_classes = active.shape[1]
     n_active = active.sum(axis=1)
-    least = (n_active - 1) // 2 + 1
+    least = np.maximum(n_active // 2, 1)
     is_other = active[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
     ordered = np.sort(np.where(is_other, pairs.log_p, 0.0), axis=2)
     position = np.minimum(least, n_classes) - 1
