@@ -360,6 +360,41 @@ def log_densities_left_out(
     return found
 
 
+def mean_evidence(
+    X: ArrayLike,
+    y: ArrayLike,
+    bandwidths: Callable[[int, int | None, list[float]], list[float]],
+    priors: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> list[list[float]]:
+    """Mean evidence of each variable for each class at its own rows, each row left out, in raw units.
+
+    The evidence of variable j is log p(x_j | others) in the class less that in the most probable other one.
+    ``bandwidths`` is asked for a class, for the position of the row to leave out of it, if any, and for x.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    d, classes = X.shape[1], sorted(set(y.tolist()))
+
+    def log_density(a: int, i: int, left_out: int | None = None) -> float:
+        h = bandwidths(a, i if y[i] == a else None, _floats(X[i]))
+        h = [math.inf if j == left_out else h_j for j, h_j in enumerate(h)]
+        others = np.where(np.arange(len(X)) == i, 0.0, m)
+        return kernel_log_density(X[y == a], X[i], h, weights=others[y == a])
+
+    means = []
+    for a in classes:
+        sums = [0.0] * d
+        for i in np.flatnonzero(y == a):
+            rivals = [b for b in classes if b != a]
+            rival = max(rivals, key=lambda b, i=i: math.log(priors[classes.index(b)]) + log_density(b, i))
+            for j in range(d):
+                own, other = (log_density(b, i) - log_density(b, i, j) for b in (a, rival))
+                sums[j] += m[i] * (own - other)
+        means.append([total / m[y == a].sum() for total in sums])
+    return means
+
+
 def number_copies(X: ArrayLike) -> list[int] | None:
     """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
     rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]

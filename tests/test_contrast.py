@@ -203,7 +203,8 @@ def test_many_classes_are_compared() -> None:
     X = rng.standard_normal((y.size, 2))
     X[y == 59, 0] += 2.0
     found = contrast(X, y, 60)
-    assert np.argwhere(found.relevant).tolist() == [[59, 0]]
+    assert found.relevant[59].tolist() == [True, False]
+    assert found.relevant[:59].sum() <= 3  # one class in a hundred is expected
     assert 45 < found.background[:59, 0].sum() == found.background[:, 0].sum()
 
 

@@ -426,13 +426,13 @@ class DensityClassifier(ModelPredictions):
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
-        frequency = np.zeros(self.relevant_.shape)
+        counts = np.zeros(self.relevant_.shape)
         for _ in range(n):
             members = self.model_.data.members()
             halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in members]
             half = self.model_.data.take(np.sort(np.concatenate(halves)))
-            frequency += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1))) / n
-        return frequency
+            counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
+        return counts / n
 
     def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the variables that describe each class in some of the rows."""

@@ -1,0 +1,328 @@
+"""What marks each class: descriptions, evidence for classes, and the words for both."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.pipeline import make_pipeline
+
+import naive
+from corral import (
+    Description,
+    EmptySelectionWarning,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoSelector,
+    load_model,
+    save_model,
+)
+from corral._core.contrast import contrast
+from corral.datasets import make_shifted_groups, make_ten_groups
+
+COLUMNS = [
+    "class",
+    "variable",
+    "relevant",
+    "direction",
+    "effect",
+    "pvalue",
+    "typical",
+    "background",
+    "evidence",
+]
+QUICK = {"scales": ("range",), "c0s": (0.5, 1.0), "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, load_iris().target_names[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(iris):
+    return RodeoClassifierCV(**QUICK).fit(*iris)
+
+
+def signs(n=60, seed=0):
+    """Two signs coded 0 to 3, a flag and noise; the first class has the first sign, the second the flag."""
+    random = np.random.default_rng(seed)
+    y = np.repeat(["lichen", "rosea", "other", "rest"], n)
+    X = pd.DataFrame({"saw_tooth": random.choice(4, 4 * n, p=[0.9, 0.08, 0.01, 0.01]).astype(float)})
+    X.loc[y == "lichen", "saw_tooth"] = random.choice([1, 2, 3], n, p=[0.1, 0.6, 0.3])
+    X["patch"] = (random.random(4 * n) < np.where(y == "rosea", 0.8, 0.05)).astype(float)
+    X["age"] = random.normal(40, 10, 4 * n).round()
+    return X, y
+
+
+# What is described
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RodeoClassifier(),
+        RodeoClassifier(rule="contrast"),
+        RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
+        RodeoClassifierCV(**QUICK),
+        RodeoClassifierCV(**QUICK, rules=("zscore",), features=("selected",)),
+        RodeoSelector(),
+        RodeoSelector(rule="zscore"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
+    X, y = iris
+    model = estimator.fit(X, y)
+    description = model.describe()
+    assert isinstance(description, Description)
+    frame = description.to_frame()
+    selects = isinstance(model, RodeoSelector)
+    assert frame.columns.tolist() == (COLUMNS[:-1] if selects else COLUMNS)
+    assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
+    found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
+    for label, of_class in frame.groupby("class"):
+        a = model.classes_.tolist().index(label)
+        j = [X.columns.tolist().index(name) for name in of_class["variable"]]
+        assert sorted(j) == [0, 1, 2, 3]
+        assert_array_equal(of_class["relevant"], model.relevant_[a, j])
+        assert_array_equal(of_class["effect"], found.effect[a, j])
+        assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
+        assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
+        # Relevant variables first, and strong ones before weak ones.
+        order = list(zip(~of_class["relevant"], -of_class["effect"].abs(), strict=True))
+        assert order == sorted(order)
+
+
+def test_relevance_of_a_search_does_not_depend_on_what_predicts_best(iris):
+    X, y = iris
+    found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).relevant
+    for parameters in (QUICK, {**QUICK, "rules": ("zscore",), "features": ("selected",), "cutpoint": -0.5}):
+        assert_array_equal(RodeoClassifierCV(**parameters).fit(X, y).relevant_, found)
+    assert_array_equal(RodeoSelector().fit(X, y).relevant_, found)
+
+
+def test_units_seeds_and_increasing_functions_change_nothing(iris):
+    X, y = iris
+    plain = RodeoClassifierCV(**QUICK).fit(X, y).describe()
+    other = RodeoClassifierCV(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
+    assert_array_equal(other.relevant, plain.relevant)
+    assert_array_equal(other.direction, plain.direction)
+    assert_array_equal(other.effect, plain.effect)
+    assert_array_equal(other.pvalue, plain.pvalue)
+
+
+def test_a_larger_effect_may_be_asked_for(iris):
+    few = RodeoSelector(min_effect=0.9).fit(*iris)
+    many = RodeoSelector(min_effect=0.15).fit(*iris)
+    assert few.relevant_.sum() < many.relevant_.sum()
+    assert not (few.relevant_ & ~many.relevant_).any()
+
+
+def test_a_random_flag_describes_nothing_and_moves_nothing():
+    X, y = load_breast_cancer(return_X_y=True)
+    plain = RodeoSelector().fit(X, y).describe()
+    flag = np.random.default_rng(0).random(len(X)) < 1 / 40
+    flagged = RodeoSelector().fit(np.column_stack([X, flag]), y).describe()
+    assert not flagged.relevant[:, 30].any()
+    assert_array_equal(flagged.order[:, :5], plain.order[:, :5])
+
+
+def test_the_groups_of_the_paper_have_their_variables():
+    X, y = make_ten_groups(100, random_state=1)
+    relevant = RodeoClassifierCV(**QUICK).fit(X, y).relevant_
+    assert [np.flatnonzero(of_class).tolist() for of_class in relevant] == [
+        list(range(g, g + 6)) for g in range(10)
+    ]
+    X, y = make_shifted_groups(200, random_state=1)
+    assert_array_equal(RodeoSelector().fit(X, y).relevant_, np.tile(np.arange(10) < 2, (5, 1)))
+
+
+def test_halves_say_how_stable_a_selection_is(fitted):
+    frequency = fitted.selection_frequency(10, random_state=0)
+    assert frequency.shape == fitted.relevant_.shape
+    assert (frequency[:, 2:] == 1.0).all()  # petals
+    assert 0.0 < frequency[fitted.relevant_].min() <= 1.0
+
+
+# What labels rest on
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bandwidth", ["local", "class", "initial"])
+def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
+    random = np.random.RandomState(3)
+    y = np.repeat([0, 1, 2], [7, 9, 8])
+    X = random.uniform(size=(24, 3))
+    X[y == 1, 0] = random.normal(0.5, 0.05, 9)
+    X[y == 2, 1] += 1.0
+    weights = random.uniform(0.5, 2.0, 24) if weighted else None
+    model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
+
+    def bandwidths(a, row, x):
+        of_class = y == a
+        w = None if weights is None else weights[of_class].copy()
+        if bandwidth != "local":
+            return (
+                model.bandwidths_[a] if bandwidth == "class" else np.full(3, model.initial_bandwidth_[a])
+            ).tolist()
+        h0 = model.initial_bandwidth_[a]
+        floor = h0 / naive.effective_number(X[of_class], w)
+        if row is None:
+            return naive.rodeo(X[of_class], x, h0=h0, floor=floor, weights=w)[0]
+        position = int(np.flatnonzero(of_class).tolist().index(row))
+        return naive.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
+
+    expected = naive.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
+    assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+def test_copies_are_left_out_of_evidence():
+    X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
+    model = RodeoClassifier(bandwidth="class")
+    once = model.fit(X, y).describe().evidence
+    twice = model.fit(np.vstack([X, X]), np.concatenate([y, y])).describe().evidence
+    assert_allclose(twice, once, rtol=1e-9)
+
+
+def test_variables_that_act_only_jointly_have_evidence():
+    random = np.random.default_rng(0)
+    X = random.choice([-1.0, 1.0], (400, 2)) + random.normal(0, 0.3, (400, 2))
+    X = np.column_stack([X, random.normal(size=400)])
+    y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    model = RodeoClassifierCV(**QUICK, features=("all",)).fit(X, y)
+    description = model.describe()
+    assert not description.relevant.any()  # no single variable tells them apart
+    assert (description.evidence[:, :2] > 1.0).all()
+    assert (np.abs(description.evidence[:, 2]) < 0.5).all()
+    for line in repr(description).splitlines():
+        assert line.split(" ", 1)[1] in (
+            "no variable found; labels also rest on x0, x1",
+            "no variable found; labels also rest on x1, x0",
+        )
+    assert SelectFromModel(model, prefit=True).get_support().tolist() == [True, True, False]
+
+
+def test_select_from_model_in_a_pipeline():
+    X, y = make_ten_groups(40, random_state=0)
+    pipeline = make_pipeline(SelectFromModel(RodeoClassifierCV(**QUICK), max_features=8))
+    kept = pipeline.fit(X, y)[0].get_support()
+    assert kept.sum() == kept[:15].sum() == 8
+
+
+def test_a_class_without_rows_has_no_evidence():
+    X, y = make_shifted_groups(20, groups=(4, 5), random_state=0)
+    model = RodeoClassifier(rule="contrast").partial_fit(X, y, classes=[3, 4, 5])
+    description = model.describe()
+    assert_array_equal(description.evidence[0], 0.0)
+    assert not description.relevant[0].any()
+    assert np.isnan(description.typical[0]).all()
+    assert np.isfinite(model.feature_importances_).all()
+    assert repr(description).startswith("3: no variable found\n")
+
+
+# Words
+
+
+def test_directions_are_in_words(iris):
+    text = repr(RodeoSelector().fit(*iris).describe())
+    assert text.splitlines()[0] == (
+        "setosa: petal length (cm) low (1.5; others 4.9), petal width (cm) low (0.2; others 1.6), "
+        "sepal length (cm) low (5; others 6.3), sepal width (cm) high (3.4; others 2.9)"
+    )
+    assert "petal width (cm) narrow (1.2 to 1.5; others 0.2 to 2)" in text.splitlines()[1]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_few_values_are_named():
+    X, y = signs()
+    lines = dict(line.split(": ", 1) for line in repr(RodeoSelector().fit(X, y).describe()).splitlines())
+    assert lines["lichen"] == "saw_tooth high (2; others 0)"
+    share, others = X["patch"][y == "rosea"].mean(), X["patch"][y != "rosea"].mean()
+    assert lines["rosea"] == f"patch 1 more often ({share:.0%}; others {others:.0%})"
+    assert lines["other"] == "no variable found"
+
+
+def test_many_variables_are_counted():
+    X, y = load_breast_cancer(return_X_y=True)
+    description = RodeoSelector().fit(X, y).describe()
+    n = int(description.relevant[0].sum())
+    assert repr(description).splitlines()[0].endswith(f" and {n - 6} more")
+
+
+class Cells(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.texts, self.tags = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_notebooks_show_a_table(fitted):
+    X, y = signs()
+    X = X.rename(columns={"patch": "<script>alert(1)</script>"})
+    cells = Cells(RodeoSelector().fit(X, y).describe()._repr_html_())
+    assert "script" not in cells.tags
+    assert "<script>alert(1)</script>" in cells.texts
+    assert "no variable found" in cells.texts
+    description = fitted.describe()
+    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.relevant.sum()
+
+
+# Files, errors and warnings
+
+
+@pytest.mark.parametrize(
+    "estimator", [RodeoSelector(), RodeoClassifierCV(**QUICK), RodeoClassifier()], ids=str
+)
+def test_a_description_survives_a_file(iris, estimator, tmp_path):
+    model = estimator.fit(*iris)
+    save_model(model, tmp_path / "model.corral")
+    loaded = load_model(tmp_path / "model.corral")
+    assert repr(loaded.describe()) == repr(model.describe())
+    pd.testing.assert_frame_equal(loaded.describe().to_frame(), model.describe().to_frame())
+
+
+@pytest.mark.parametrize("estimator", [RodeoSelector(), RodeoClassifierCV(), RodeoClassifier()], ids=str)
+def test_describe_needs_fit(estimator):
+    with pytest.raises(NotFittedError):
+        estimator.describe()
+    assert not hasattr(estimator, "feature_importances_")
+
+
+def test_a_selector_that_finds_nothing_says_so():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(
+        EmptySelectionWarning, match=r"describe the classes \[0, 1\] by rule='contrast': they may"
+    ):
+        selector = RodeoSelector().fit(X, np.repeat([0, 1], 30))
+    assert repr(selector.describe()) == "0: no variable found\n1: no variable found"
+
+
+def test_a_selector_forgets_the_bandwidths_of_another_rule(iris):
+    selector = RodeoSelector(rule="zscore", cutpoint=-0.5).fit(*iris)
+    assert hasattr(selector, "bandwidths_")
+    selector.set_params(rule="contrast").fit(*iris)
+    assert not hasattr(selector, "bandwidths_")
+    assert not hasattr(selector, "zscores_")
+
+
+def test_frames_are_plain_data(fitted):
+    records = json.loads(fitted.describe().to_frame().to_json(orient="records"))
+    assert records[0]["class"] == "setosa"
+    assert records[0]["direction"] == "low"
