@@ -34,9 +34,10 @@ with the value of most rows than the others have, ties are not allowed for.
 
 **The background** of a variable is found from all pairs of classes. Two classes are told apart if their
 difference is significant at the level, and not negligible. Among the sets of classes of which no two are
-told apart, the background is the largest one, if most classes belong to it. Where there is none, a smaller set will do that is wider than the other classes rather than high or low: most
-classes may be concentrated, each in its own way, where the rest are spread out. Otherwise the variable has
-no background, as where all classes lie at different places. Each of two classes is the other's background.
+told apart, the background is the largest one, if most classes belong to it. Where there is none, a smaller
+set will do that is wider than the other classes rather than high or low: most classes may be concentrated,
+each in its own way, where the rest are spread out. Otherwise the variable has no background, as where all
+classes lie at different places. Each of two classes is the other's background.
 
 **A class** is compared with the rows of the background that are not its own. Without a background, the
 variable describes the classes that differ from at least half of the others: if r is the least such number,
