@@ -775,11 +775,12 @@ def _contrast_background(
     """The classes of the background; none if there is no background."""
     if len(active) <= 2:
         return set(active) if len(active) == 2 else set()
+    n_pairs = len(active) * (len(active) - 1) // 2
     groups = []
     for seed in active:
         group = {seed}
         for b in sorted(set(active) - {seed}, key=lambda b, seed=seed: pair_statistic[seed, b]):
-            if all(min(pair_p[b, c], pair_p[c, b]) > level for c in group):
+            if all(min(pair_p[b, c], pair_p[c, b]) > level / n_pairs for c in group):
                 group.add(b)
         groups.append(group)
     eligible = [group for group in groups if 2 * len(group) > len(active)]

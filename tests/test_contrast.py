@@ -204,8 +204,7 @@ def test_many_classes_are_compared() -> None:
     X[y == 59, 0] += 2.0
     found = contrast(X, y, 60)
     assert found.relevant[59].tolist() == [True, False]
-    assert found.relevant[:59].sum() <= 3  # one class in a hundred is expected
-    assert 45 < found.background[:59, 0].sum() == found.background[:, 0].sum()
+    assert found.background[:, 0].sum() == 59
 
 
 # --------------------------------------------------------------------------------- weights, missing
@@ -326,8 +325,8 @@ def test_without_a_background_every_class_that_differs_from_half_of_the_others_i
     assert found.relevant.all()
     assert found.direction[:, 0].tolist() == ["low", "low", "high", "high"]
     # Three classes that can all be told apart, the last two only just.
-    X, y = _normals(0, [0.0, 3.0, 3.6], [1.0] * 3, 100)
-    found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 9))]), y, 3)
+    X, y = _normals(0, [0.0, 3.0, 3.65], [1.0] * 3, 100)
+    found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
     assert not found.background[:, 0].any()
     assert found.relevant[:, 0].all()
     # Each of the last two differs from one of the others beyond doubt.

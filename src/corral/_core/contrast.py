@@ -33,11 +33,11 @@ these rows beyond doubt. Its size is 0.19. But to *lack* a rare value marks noth
 with the value of most rows than the others have, ties are not allowed for.
 
 **The background** of a variable is found from all pairs of classes. Two classes are told apart if their
-difference is significant at the level, and not negligible. Among the sets of classes of which no two are
-told apart, the background is the largest one, if most classes belong to it. Where there is none, a smaller
-set will do that is wider than the other classes rather than high or low: most classes may be concentrated,
-each in its own way, where the rest are spread out. Otherwise the variable has no background, as where all
-classes lie at different places. Each of two classes is the other's background.
+difference is significant at the level over the number of pairs, and not negligible. Among the sets of
+classes of which no two are told apart, the background is the largest one, if most classes belong to it. Where
+there is none, a smaller set will do that is wider than the other classes rather than high or low: most
+classes may be concentrated, each in its own way, where the rest are spread out. Otherwise the variable has
+no background, as where all classes lie at different places. Each of two classes is the other's background.
 
 **A class** is compared with the rows of the background that are not its own. Without a background, the
 variable describes the classes that differ from at least half of the others: if r is the least such number,
@@ -540,7 +540,8 @@ def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: flo
     """Classes that make up the background of each variable, (n_variables, n_classes)."""
     active = table.active
     n_active = active.sum(axis=1)
-    is_negligible = pairs.log_p > np.log(level)
+    n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
+    is_negligible = pairs.log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
     alike = is_negligible & is_negligible.swapaxes(1, 2)
     alike &= active[:, :, np.newaxis] & active[:, np.newaxis, :]
     groups = _alike_groups(alike, pairs.statistic)

@@ -159,7 +159,9 @@ class Description:
         line = ", ".join(self.phrase(a, j) for j in relevant[:_SHOWN]) or "no variable found"
         if len(relevant) > _SHOWN:
             line += f" and {len(relevant) - _SHOWN} more"
-        others = ", ".join(self.feature_names[j] for j in self.also_rests_on(a))
+        others = ", ".join(
+            f"{self.feature_names[j]} ({self.typical[a, j]:.4g})" for j in self.also_rests_on(a)
+        )
         return f"{line}; labels also rest on {others}" if others else line
 
     def _repr_html_(self) -> str:
