@@ -250,6 +250,20 @@ def test_few_values_are_named():
     assert lines["other"] == "no variable found"
 
 
+def test_mostly_zeros_are_told_by_ranges_or_shares():
+    random = np.random.default_rng(0)
+    y = np.repeat(["plain", "rich"], 200)
+    half = np.where(random.random(400) < np.where(y == "rich", 0.4, 0.05), random.exponential(5, 400), 0.0)
+    few = np.where(random.random(400) < np.where(y == "rich", 0.2, 0.0), random.exponential(5, 400), 0.0)
+    description = RodeoSelector().fit(np.column_stack([half, few]), y).describe()
+    upper, share = (
+        np.quantile(half[y == "rich"], 0.75, method="averaged_inverted_cdf"),
+        (few[y == "rich"] == 0.0).mean(),
+    )
+    assert description.phrase(0, 0) == f"x0 low (0 to 0; others 0 to {upper:.4g})"
+    assert description.phrase(0, 1) == f"x1 low (0 in 100%; others in {share:.0%})"
+
+
 def test_many_variables_are_counted():
     X, y = load_breast_cancer(return_X_y=True)
     description = RodeoSelector().fit(X, y).describe()
