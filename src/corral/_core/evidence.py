@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.model import FittedModel
+from corral._core.model import FittedModel, LocalModel
 from corral._core.rodeo import rodeo
 from corral._core.settings import Computation, Floats, Integers
 
@@ -60,7 +60,80 @@ def strongest_rivals(log_proba: Floats, label: Integers) -> Integers:
     return rival
 
 
-def class_evidence(model: FittedModel, computation: Computation) -> Floats:
+class Explainer(ABC):
+    """Looks at samples variable by variable, in the densities of a model.
+
+    Attributes
+    ----------
+    log_density : (n_samples, n_classes) of the samples.
+    bandwidths : (n_samples, n_classes, n_features) at the samples, or None where they have no meaning.
+    """
+
+    log_density: Floats
+    bandwidths: Floats | None
+
+    @abstractmethod
+    def conditional(self, i: int, a: int, left_out: int = -1) -> tuple[Floats, Floats]:
+        """Log density of each variable of sample i given all others in class a, and the rows' shares of it.
+
+        One row of the class may be left out.
+        """
+
+
+class RodeoExplainer(Explainer):
+    """Looks at samples in densities whose bandwidths the Rodeo chooses.
+
+    Parameters
+    ----------
+    model : FittedModel
+    X : (n_samples, n_features) samples.
+    computation : threads and progress.
+    own : (n_samples,) for training rows of class `of_class`, their positions in it: there bandwidths are
+        those that the Rodeo chooses without the row.
+    """
+
+    def __init__(
+        self,
+        model: FittedModel,
+        X: Floats,
+        computation: Computation,
+        own: Integers | None = None,
+        of_class: int = -1,
+    ) -> None:
+        self.log_density, h = model.estimate(X, computation, bandwidths=True)
+        self._scaled = model.scale.transform(X)
+        self._units = model.bandwidths.widths, model.scale.mixing
+        self._densities = model.densities
+        self._untiled: dict[int, UntiledClass] = {}
+        density = model.densities[of_class]
+        if own is not None and density.plan.fixed is None:
+            used = self._scaled[:, density.plan.variables]
+            left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
+            _, h[:, of_class] = density.completed(left, density.grid[steps], X.shape[1])
+        self.bandwidths = h
+
+    def conditional(self, i: int, a: int, left_out: int = -1) -> tuple[Floats, Floats]:
+        """Log density of each variable given all others in class a, and the rows' shares of it."""
+        assert self.bandwidths is not None
+        if a not in self._untiled:
+            self._untiled[a] = UntiledClass.of(self._densities[a])
+        rows = self._untiled[a].without(left_out)
+        return conditional_log_densities(self._scaled[i], self.bandwidths[i, a], rows, *self._units)
+
+
+def explain_samples(
+    explainer: Explainer, label: Integers, rival: Integers, d: int
+) -> tuple[Floats, list[Floats]]:
+    """Evidence (n_samples, d) for the label over its rival, and per sample the shares of the label's rows."""
+    evidence, shares = np.empty((len(label), d)), []
+    for i, (a, b) in enumerate(zip(label.tolist(), rival.tolist(), strict=True)):
+        own, share = explainer.conditional(i, a)
+        evidence[i] = own - explainer.conditional(i, b)[0]
+        shares.append(share)
+    return evidence, shares
+
+
+def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
     Each row is compared with the most probable other class, and leaves itself and its copies out of both. So
@@ -68,70 +141,35 @@ def class_evidence(model: FittedModel, computation: Computation) -> Floats:
     without rows.
     """
     evidence = np.zeros(model.relevant.shape)
-    classes = [UntiledClass.of(density) for density in model.densities]
-    for a, members in enumerate(model.data.members()):
-        if members.size:
-            spread = np.linspace(0, members.size - 1, min(members.size, _MAX_POINTS))
-            own = np.unique(spread.round().astype(np.int64))
-            weights = model.densities[a].rows.weight(own)
-            evidence[a] = np.average(
-                _own_evidence(model, classes, a, own, computation), axis=0, weights=weights
-            )
-    return evidence
-
-
-def _own_evidence(
-    model: FittedModel, classes: Sequence[UntiledClass], a: int, own: Integers, computation: Computation
-) -> Floats:
-    """Evidence (n_points, n_features) for class a at its rows `own`, each left out of all classes."""
     members = model.data.members()
-    at = members[a][own]
-    X, density = model.data.X[at], model.densities[a]
-    log_density, h = model.estimate(X, computation, bandwidths=True)
-    scaled = model.scale.transform(X)
-    if density.plan.fixed is None:
-        used = scaled[:, density.plan.variables]
-        left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
-        _, h[:, a] = density.completed(left, density.grid[steps], X.shape[1])
-    rivals = strongest_rivals(model.joint(log_density), np.full(own.size, a))
-    units = model.bandwidths.widths, model.scale.mixing
-    evidence = np.empty(X.shape)
-    for i, (x, b) in enumerate(zip(scaled, rivals.tolist(), strict=True)):
-        copy = np.flatnonzero(model.data.units[members[b]] == model.data.units[at[i]])
-        rival = classes[b].without(int(copy[0]) if copy.size else -1)
-        of_label, _ = conditional_log_densities(x, h[i, a], classes[a].without(int(own[i])), *units)
-        of_rival, _ = conditional_log_densities(x, h[i, b], rival, *units)
-        evidence[i] = of_label - of_rival
+    for a, of_class in enumerate(members):
+        if not of_class.size:
+            continue
+        spread = np.linspace(0, of_class.size - 1, min(of_class.size, _MAX_POINTS))
+        own = np.unique(spread.round().astype(np.int64))
+        at = of_class[own]
+        explainer = explainer_of(model, model.data.X[at], computation, own, a)
+        rivals = strongest_rivals(model.joint(explainer.log_density), np.full(own.size, a))
+        found = np.empty((own.size, model.data.X.shape[1]))
+        for i, b in enumerate(rivals.tolist()):
+            copy = np.flatnonzero(model.data.units[members[b]] == model.data.units[at[i]])
+            of_rival, _ = explainer.conditional(i, b, int(copy[0]) if copy.size else -1)
+            found[i] = explainer.conditional(i, a, int(own[i]))[0] - of_rival
+        weights = model.data.weights_of(at)
+        evidence[a] = np.average(found, axis=0, weights=weights)
     return evidence
 
 
-def explain_samples(
-    model: FittedModel, X: Floats, h: Floats, label: Integers, rival: Integers
-) -> tuple[Floats, list[Floats]]:
-    """Evidence of each variable for the label over its rival, and the shares of the label's rows.
-
-    Parameters
-    ----------
-    model : FittedModel
-    X : (n_samples, n_features) samples.
-    h : (n_samples, n_classes, n_features) bandwidths there.
-    label, rival : (n_samples,) numbers of classes.
-
-    Returns
-    -------
-    evidence : (n_samples, n_features)
-    shares : per sample (n_rows of the label,)
-    """
-    scaled = model.scale.transform(X)
-    classes = {a: UntiledClass.of(model.densities[a]) for a in np.union1d(label, rival).tolist()}
-    evidence, shares = np.empty(X.shape), []
-    for i, (a, b) in enumerate(zip(label.tolist(), rival.tolist(), strict=True)):
-        units = model.bandwidths.widths, model.scale.mixing
-        own, share = conditional_log_densities(scaled[i], h[i, a], classes[a], *units)
-        other, _ = conditional_log_densities(scaled[i], h[i, b], classes[b], *units)
-        evidence[i] = own - other
-        shares.append(share)
-    return evidence, shares
+def explainer_of(
+    model: LocalModel,
+    X: Floats,
+    computation: Computation,
+    own: Integers | None = None,
+    of_class: int = -1,
+) -> Explainer:
+    """Look at samples in the densities of a model; see `RodeoExplainer`."""
+    assert isinstance(model, FittedModel)
+    return RodeoExplainer(model, X, computation, own, of_class)
 
 
 def conditional_log_densities(

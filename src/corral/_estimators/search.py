@@ -9,12 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from corral._core.model import learn_contrast, learn_model
+from corral._core.model import FittedModel, learn_contrast, learn_model
 from corral._core.parallel import progress
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools, Integers
 from corral._core.trial import Candidate, Kind, Trial, UnitRows
-from corral._estimators.base import DensityClassifier, warn_of_copies, warn_of_empty_selections
+from corral._estimators.base import (
+    BandwidthsOfClasses,
+    DensityClassifier,
+    warn_of_copies,
+    warn_of_empty_selections,
+)
 from corral._estimators.classifier import RULES, RodeoClassifier
 from corral._estimators.validation import check_choice, check_priors, sort_rows
 
@@ -38,7 +43,7 @@ _COMMON = (
 )
 
 
-class RodeoClassifierCV(DensityClassifier):
+class RodeoClassifierCV(BandwidthsOfClasses, DensityClassifier):
     r"""Classify by class densities whose units, bandwidths and variables are chosen by leave-one-out.
 
     Candidates are all combinations of units (`scales`), constants of the initial bandwidth (`c0s`) and
@@ -132,6 +137,8 @@ class RodeoClassifierCV(DensityClassifier):
     2: x0 high (0.1591; others -0.137)
     3: x0 low (-0.2506; others 0.07095)
     """
+
+    model_: FittedModel
 
     def __init__(
         self,

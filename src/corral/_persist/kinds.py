@@ -169,6 +169,7 @@ def _restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> Non
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
         relevant=state.bools("relevant_", (classes.size, d)),
+        min_effect=settings.min_effect,
         learnt_contrast=_restore_contrast(state, classes.size, d),
     )
 

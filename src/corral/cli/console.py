@@ -241,12 +241,9 @@ def interval_words(scores: Scores) -> str:
 def explanation_data(found: Explanation, row: int) -> dict[str, Any]:
     """The explanation of one row."""
     known = found.rows[0] >= 0
-    columns = {
-        "value": found.values[0],
-        "evidence": found.evidence[0],
-        "bandwidth": found.bandwidths[0, 0],
-        "bandwidth_rival": found.bandwidths[0, 1],
-    }
+    columns = {"value": found.values[0], "evidence": found.evidence[0]}
+    if found.bandwidths is not None:
+        columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
         "row": row,
         "label": found.label[0],
@@ -278,15 +275,9 @@ def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
         if strongest:
             named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
             yield f"What speaks most {verb} {label}: {named}."
-    shown = Table("variable", "value", "evidence", f"bandwidth in {label}", f"in {rival}")
+    shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        numbers = (found.bandwidths[0, 0, j], found.bandwidths[0, 1, j])
-        shown.add_row(
-            found.feature_names[j],
-            f"{found.values[0, j]:.4g}",
-            f"{evidence[j]:+.2f}",
-            *(f"{number:.3g}" for number in numbers),
-        )
+        shown.add_row(found.feature_names[j], f"{found.values[0, j]:.4g}", f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
