@@ -21,7 +21,7 @@ Update = Literal["simultaneous", "sequential"]
 Bandwidth = Literal["local", "class", "initial"]
 Features = Literal["all", "selected", "separate"]
 Rule = Literal["zscore", "shadow"]
-ScaleKind = Literal["range", "standard", "rank", "whiten"] | None
+ScaleKind = Literal["range", "standard", "rank", "score", "whiten"] | None
 
 # Below this size log log n is too small (or negative) to start from or to test with.
 SMALLEST_COUNT = 16
