@@ -644,6 +644,15 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
             log_mean[k, q] = math.log(total / left) - precision[k] * (half_x[q] + low)
 
 
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
+def _least_of(a):
+    """The smallest of some finite numbers, EXCLUDED if there are none."""
+    least = EXCLUDED
+    for i in range(a.shape[0]):
+        least = a[i] if a[i] < least else least
+    return least
+
+
 @compiled(**_OUTER, fastmath=_FAST)
 def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, starts, total, log_mean):
     """Turn products of coordinates into the weights of rows in the kernel means of their classes.
@@ -662,22 +671,25 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
             g = half_x[q] + half_c[i] - product[q, i]
             product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
         for y in range(starts.shape[0] - 1):
-            low = EXCLUDED
-            for i in range(starts[y], starts[y + 1]):
-                low = product[q, i] if product[q, i] < low else low
+            # Views, because an index that might be negative keeps loops from being vectorised.
+            a = product[q, starts[y] : starts[y + 1]]
+            w = weights[starts[y] : starts[y + 1]]
+            unit = unit_of_c[starts[y] : starts[y + 1]]
+            low = _least_of(a)
             left = 0.0
-            for i in range(starts[y], starts[y + 1]):
-                left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
-            total[q, y] = 0.0
-            log_mean[q, y] = -np.inf
-            if low == EXCLUDED:
-                for i in range(starts[y], starts[y + 1]):
-                    product[q, i] = 0.0
+            for i in range(a.shape[0]):
+                left += w[i] if unit[i] != unit_of_x[q] else 0.0
+            if left == 0.0:
+                total[q, y] = 0.0
+                log_mean[q, y] = -np.inf
+                a[:] = 0.0
                 continue
-            for i in range(starts[y], starts[y + 1]):
-                product[q, i] = weights[i] * _exp(low - product[q, i])
-                total[q, y] += product[q, i]
-            log_mean[q, y] = math.log(total[q, y] / left) - low
+            sum_of_weights = 0.0
+            for i in range(a.shape[0]):
+                a[i] = w[i] * _exp(low - a[i])
+                sum_of_weights += a[i]
+            total[q, y] = sum_of_weights
+            log_mean[q, y] = math.log(sum_of_weights / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -687,6 +699,8 @@ def scale_weights(shares, starts, factor, of_row):
         of_row[i] = 0.0
     for q in range(shares.shape[0]):
         for y in range(starts.shape[0] - 1):
-            for i in range(starts[y], starts[y + 1]):
-                shares[q, i] *= factor[q, y]
-                of_row[i] += shares[q, i]
+            a = shares[q, starts[y] : starts[y + 1]]
+            sums = of_row[starts[y] : starts[y + 1]]
+            for i in range(a.shape[0]):
+                a[i] *= factor[q, y]
+                sums[i] += a[i]
