@@ -1,0 +1,479 @@
+r"""A logarithmic pool of few members, each a classifier by class densities that stands on its own.
+
+The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
+the posterior gives a share of its probability to the prior, as that of a single classifier does.
+
+**Members.** Each has its units and its frame (see `frames`), in which the rows of a class are pulled
+towards their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the
+covariance of the class (West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Two
+more members are kernel densities of the rows as they are, with bandwidths refined by variable (see
+`refine`).
+
+**Leave-one-out.** Every point is predicted by rows of other units alone, and whatever was fitted to labels
+(frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one
+temperature for each member, and the weights, see all points; `PoolScores` are those of weights that do not.
+
+**Weights.** Equal shares of members each at its own temperature :math:`T_m` are where the prior of
+:math:`\log w_m` has its center, :math:`-\log (M T_m)`. Members whose share is small are dropped, and the
+weights of the others are fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from corral._core import kernels
+from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.copies import effective_number
+from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
+from corral._core.members import Member, Mixture
+from corral._core.model import log_probability
+from corral._core.refine import RefinedRows, refine
+from corral._core.rows import LabelledRows
+from corral._core.scale import learn_scale
+from corral._core.settings import Computation, Floats, Integers, ScaleKind
+from corral._core.trial import N_FOLDS, Trial
+
+# The search reads at most so many rows, and asks at most so many of them to leave themselves out.
+SEARCH_ROWS = 20_000
+SEARCH_POINTS = 2000
+
+# Bandwidths of pulled kernels, in units of the deviations of the class.
+_BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
+
+# Bandwidths of plain kernels, in units of the ranges of the variables.
+_PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
+
+# Factors of refined bandwidths, which were fitted to fewer rows.
+_FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
+
+# Refined bandwidths are fitted to at most so many points and rows, and without one part of the folds in turn:
+# fewer parts than folds, because each costs as much as all other members together.
+_REFINE_POINTS = 400
+_REFINE_ROWS = 1500
+_REFINE_PARTS = 3
+
+# Standard deviation of the logarithm of a weight, and the least share of a member.
+_WEIGHT_DEVIATION = 1.0
+_LEAST_SHARE = 0.02
+
+# Of wide tables half as many variables are kept as there are rows, but at least and at most so many.
+_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
+
+# At least so many rows of each class are read, if it has them.
+_FEWEST_ROWS = 10
+
+# Numbers in a block of products.
+_BLOCK = 2_000_000
+
+
+class Kind(NamedTuple):
+    """A way to make a member.
+
+    Attributes
+    ----------
+    scale : kind of units.
+    covariance : kind of frame, or None for bandwidths refined by variable.
+    deviation : of the prior of refined bandwidths.
+    """
+
+    scale: ScaleKind
+    covariance: Covariance | None = None
+    deviation: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name in tables and progress bars."""
+        return f"{self.covariance or 'refined'}, {self.scale} units"
+
+    @property
+    def n_parts(self) -> int:
+        """Into how many parts the rows are divided, each of which is predicted without its labels."""
+        if self.covariance == "none":  # which learns nothing from labels
+            return 1
+        return _REFINE_PARTS if self.covariance is None else N_FOLDS
+
+    def kernels(self) -> tuple[Floats, Floats]:
+        """Bandwidths and pulls to try."""
+        if self.covariance is None:
+            return _FACTORS, np.ones(_FACTORS.size)
+        if self.covariance == "none":
+            return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
+        return _BANDWIDTHS, np.sqrt(1.0 - _BANDWIDTHS**2)
+
+
+KINDS = (
+    Kind("score", "own"),
+    Kind("standard", "shared"),
+    Kind("standard", "diagonal"),
+    Kind("rank", "selected"),
+    Kind("range", "none"),
+    Kind("rank", deviation=0.15),
+    Kind("score", deviation=0.4),
+)
+
+
+class Candidate(NamedTuple):
+    """Leave-one-out results of one kind of member, at its best bandwidth.
+
+    Attributes
+    ----------
+    kind : the way it is made.
+    bandwidth, pull : of its kernels.
+    log_density : (n_points, n_classes) finite.
+    log_power : logarithm of its inverse temperature.
+    """
+
+    kind: Kind
+    bandwidth: float
+    pull: float
+    log_density: Floats
+    log_power: float
+
+
+class PoolScores(NamedTuple):
+    """What to expect of a pool, each fold judged by weights that are fitted to the others.
+
+    Attributes
+    ----------
+    accuracy, log_loss : with classes weighing as the priors say.
+    balanced_accuracy : mean of the recalls of classes that have points.
+    recall : (n_classes,) NaN for classes that have none.
+    """
+
+    accuracy: float
+    log_loss: float
+    balanced_accuracy: float
+    recall: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Members and their weights.
+
+    Attributes
+    ----------
+    members : classifiers by class densities, the heaviest first.
+    weights : (n_members,) of their log densities.
+    temperatures : (n_members,) at which each is calibrated on its own.
+    prior : (n_classes,)
+    lapse : share of probabilities given to the prior.
+    scores : what to expect.
+    table : columns about all members tried.
+    """
+
+    members: Sequence[Member]
+    weights: Floats
+    temperatures: Floats
+    prior: Floats
+    lapse: float
+    scores: PoolScores
+    table: dict[str, Any]
+
+    def log_score(self, X: Floats, computation: Computation) -> Floats:
+        """Log scores (n_samples, n_classes): log prior and weighted log densities."""
+        score = np.tile(_log(self.prior), (len(X), 1))
+        for member, weight in zip(self.members, self.weights, strict=True):
+            score += weight * member.log_densities(X, computation)
+        # Only classes without rows may be left with a positive prior: then nothing is known but it.
+        return np.where(np.isneginf(score).all(axis=1, keepdims=True), _log(self.prior), score)
+
+    def posterior(self, log_score: Floats) -> Floats:
+        """Logarithms of probabilities, from log scores."""
+        return log_probability(log_score, self.prior, self.lapse)
+
+
+def fit_pool(
+    data: LabelledRows,
+    prior: Floats,
+    random: np.random.RandomState,
+    computation: Computation,
+    kinds: Sequence[Kind] = KINDS,
+) -> Pool:
+    """Try members of some kinds, weigh them, and fit those that are kept to all rows."""
+    lapse = 1.0 / (data.n + 2.0)
+    some = data.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
+    points = choose_rows(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    trial = Trial.prepare(some, points, prior, lapse, 0.15, random)
+    target = make_target(some, points, prior)
+    seed = int(random.randint(2**31 - 1))
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
+    with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
+        candidates = parallel(delayed(attempt)(kind, trial, target, seed) for kind in kinds)
+        log_weights = weigh(candidates, target)
+        heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
+        order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
+        members = parallel(delayed(_build)(candidates[m], data, prior, seed) for m in order)
+        scores = judge([candidates[m] for m in order], trial, target)
+    return Pool(
+        members=members,
+        weights=np.exp(log_weights[order]),
+        temperatures=np.exp([-candidates[m].log_power for m in order]),
+        prior=prior,
+        lapse=lapse,
+        scores=scores,
+        table=_table(candidates, log_weights, trial, target),
+    )
+
+
+def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
+    """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
+    codes = data.codes[points]
+    weights = np.ones(len(data.X)) if data.weights is None else data.weights
+    _, unit = np.unique(data.units * np.int64(prior.size) + data.codes, return_inverse=True)
+    is_alone = np.bincount(unit)[unit] == np.bincount(data.codes)[data.codes]
+    sums = np.bincount(codes, weights[points], minlength=prior.size)
+    shares = weights[points] / np.maximum(sums, 1e-300)[codes] * prior[codes]
+    target = Target(codes, shares, _log(prior), effective_number(weights[points]))
+    return target.without(is_alone[points])
+
+
+# ----------------------------------------------------------------------------------------- candidates
+
+
+def attempt(kind: Kind, trial: Trial, target: Target, seed: int) -> Candidate:
+    """Predict all points by one kind of member, and choose its bandwidth."""
+    data = trial.data
+    scaled = learn_scale(data.X, data.weights, kind.scale).transform(data.X)
+    bandwidths, pulls = kind.kernels()
+    log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
+    parts = trial.folds % kind.n_parts
+    for part in np.unique(parts[trial.points]):
+        outside = np.flatnonzero(parts != part)
+        if not outside.size:
+            outside = np.arange(len(parts))
+        frames = _learn_frames(kind, data.take(outside), scaled[outside], trial.prior, seed)
+        inside = parts[trial.points] == part
+        log_density[:, inside] = left_out_log_densities(
+            frames, data, scaled, trial.points[inside], bandwidths, pulls
+        )
+    log_density = known(log_density)
+    log_power, best, fitted = np.zeros(1), np.inf, (0, 0.0)
+    for k, of_bandwidth in enumerate(log_density):
+        log_power, loss = fit_log_weights(of_bandwidth[np.newaxis], target, np.zeros(1), 1.0, log_power)
+        if loss < best:
+            best, fitted = loss, (k, float(log_power[0]))
+    k = fitted[0]
+    return Candidate(kind, float(bandwidths[k]), float(pulls[k]), log_density[k], fitted[1])
+
+
+def left_out_log_densities(
+    frames: Sequence[ClassFrame],
+    data: LabelledRows,
+    scaled: Floats,
+    points: Integers,
+    bandwidths: Floats,
+    pulls: Floats,
+) -> Floats:
+    """Log densities (n_bandwidths, n_points, n_classes) of some rows by all others of other units.
+
+    Distances come from matrix products of coordinates relative to the mean of the class. What they lose is
+    small against the squared length of the coordinates, and so against the exponent of any row, unless row
+    and point both lie far from the mean and near each other; training rows in standard units do not lie
+    further than the root of their number.
+    """
+    weights = np.ones(len(scaled)) if data.weights is None else data.weights
+    log_density = np.empty((bandwidths.size, points.size, len(frames)))
+    for y, (frame, of_class) in enumerate(zip(frames, data.members(), strict=True)):
+        c = frame.coordinates(scaled[of_class])
+        x = frame.coordinates(scaled[points])
+        log_mean = np.empty((bandwidths.size, points.size))
+        step = max(1, _BLOCK // max(of_class.size, 1))
+        for first in range(0, points.size, step):
+            block = slice(first, first + step)
+            part = np.empty((bandwidths.size, x[block].shape[0]))
+            kernels.pulled_log_means(
+                x[block] @ c.T,
+                0.5 * np.vecdot(x[block], x[block]),
+                0.5 * np.vecdot(c, c),
+                weights[of_class],
+                data.units[points[block]],
+                data.units[of_class],
+                pulls,
+                bandwidths**-2.0,
+                np.empty((1, max(of_class.size, 1))),
+                part,
+            )
+            log_mean[:, block] = part
+        n_axes = frame.factor.shape[1]
+        log_norm = n_axes * (np.log(bandwidths) + 0.5 * np.log(2.0 * np.pi)) - frame.log_volume
+        log_density[:, :, y] = log_mean - log_norm[:, np.newaxis]
+    return log_density
+
+
+def _learn_frames(
+    kind: Kind, data: LabelledRows, scaled: Floats, prior: Floats, seed: int
+) -> list[ClassFrame]:
+    """Learn what a member of this kind knows of some rows."""
+    variables = _choose_variables(data, scaled)
+    if kind.covariance is not None:
+        return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
+    if not variables.size:
+        return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
+    sample = sample_for_refinement(data, scaled[:, variables], prior, seed)
+    theta = refine(sample, kind.deviation)
+    frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
+    return [frame] * prior.size
+
+
+def _choose_variables(data: LabelledRows, scaled: Floats) -> Integers:
+    """Columns that vary; of a wide table those in which classes differ most by their ranks."""
+    variables = np.flatnonzero(np.ptp(scaled, axis=0) > 0.0)
+    limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
+    if variables.size <= limit:
+        return variables
+    ranks = learn_scale(data.X[:, variables], data.weights, "rank").transform(data.X[:, variables])
+    statistics = rank_statistics(ranks, data.codes, data.weights, data.labels.size).max(axis=0)
+    strongest = np.argsort(-statistics, kind="stable")[:limit]
+    return np.sort(variables[strongest])
+
+
+def sample_for_refinement(data: LabelledRows, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+    """Choose rows and points for refined bandwidths, in proportion to the classes."""
+    random = np.random.RandomState(seed)
+    rows = choose_rows(data, _shares(data, _REFINE_ROWS), random)
+    rows = rows[np.argsort(data.codes[rows], kind="stable")]
+    some = data.take(rows)
+    points = choose_rows(some, _shares(some, _REFINE_POINTS), random)
+    weights = np.ones(rows.size) if some.weights is None else some.weights
+    centred = scaled[rows] - weights @ scaled[rows] / weights.sum()
+    return RefinedRows(
+        centred[points],
+        some.units[points],
+        centred,
+        some.units,
+        weights,
+        np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        make_target(some, points, prior),
+    )
+
+
+def _build(candidate: Candidate, data: LabelledRows, prior: Floats, seed: int) -> Member:
+    """Fit a member to all rows."""
+    kind = candidate.kind
+    scale = learn_scale(data.X, data.weights, kind.scale)
+    scaled = scale.transform(data.X)
+    frames = _learn_frames(kind, data, scaled, prior, seed)
+    classes = [
+        Mixture.of_rows(
+            scaled[of_class], data.weights_of(of_class), frame, candidate.bandwidth, candidate.pull
+        )
+        for frame, of_class in zip(frames, data.members(), strict=True)
+    ]
+    return Member(kind.name, scale, classes)
+
+
+# -------------------------------------------------------------------------------------------- weights
+
+
+def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights, -inf for candidates that are dropped."""
+    kept = list(range(len(candidates)))
+    while True:
+        fitted = _fit([candidates[m] for m in kept], target)
+        log_weights = np.full(len(candidates), -np.inf)
+        log_weights[kept] = fitted
+        shares = _shares_of(candidates, log_weights)[kept]
+        if shares.min() >= _LEAST_SHARE:
+            return log_weights
+        kept = [m for m in kept if m != kept[int(shares.argmin())]]
+
+
+def _fit(candidates: Sequence[Candidate], target: Target) -> Floats:
+    log_density = np.array([candidate.log_density for candidate in candidates])
+    center = np.array([candidate.log_power for candidate in candidates]) - np.log(len(candidates))
+    return fit_log_weights(log_density, target, center, _WEIGHT_DEVIATION)[0]
+
+
+def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+    """Shares of the pool, weights being measured by those at which each member is calibrated."""
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    shares: Floats = np.exp(log_weights - log_powers)
+    shares /= shares.sum()
+    return shares
+
+
+def judge(candidates: Sequence[Candidate], trial: Trial, target: Target) -> PoolScores:
+    """Judge each fold by weights, and temperatures, that are fitted to the other folds."""
+    log_proba = np.empty(candidates[0].log_density.shape)
+    folds = trial.folds[trial.points]
+    for fold in np.unique(folds):
+        inside = folds == fold
+        others = target.without(inside)
+        refitted = [_recalibrated(candidate, others) for candidate in candidates]
+        weights = np.exp(_fit(refitted, others))
+        log_density = np.array([candidate.log_density[inside] for candidate in candidates])
+        score = target.log_prior + np.tensordot(weights, log_density, 1)
+        log_proba[inside] = log_probability(score, trial.prior, trial.lapse)
+    return _scores(log_proba, trial)
+
+
+def _recalibrated(candidate: Candidate, target: Target) -> Candidate:
+    log_power, _ = fit_log_weights(
+        candidate.log_density[np.newaxis], target, np.zeros(1), 1.0, np.array([candidate.log_power])
+    )
+    return candidate._replace(log_power=float(log_power[0]))
+
+
+def _scores(log_proba: Floats, trial: Trial) -> PoolScores:
+    codes, weights = trial.codes, trial.weights
+    is_hit = log_proba.argmax(axis=1) == codes
+    right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
+    of_rows = np.ones(codes.size) if trial.data.weights is None else trial.data.weights[trial.points]
+    totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
+    hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
+    recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
+    accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
+    return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
+
+
+def _table(
+    candidates: Sequence[Candidate], log_weights: Floats, trial: Trial, target: Target
+) -> dict[str, Any]:
+    """Tabulate all candidates, each on its own at its temperature."""
+    scores = []
+    for candidate in candidates:
+        score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
+        scores.append(_scores(log_probability(score, trial.prior, trial.lapse), trial))
+    return {
+        "member": np.array([candidate.kind.name for candidate in candidates], dtype=object),
+        "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
+        "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
+        "pull": np.array([candidate.pull for candidate in candidates]),
+        "temperature": np.exp([-candidate.log_power for candidate in candidates]),
+        "accuracy": np.array([score.accuracy for score in scores]),
+        "log_loss": np.array([score.log_loss for score in scores]),
+        "weight": np.exp(log_weights),
+        "share": _shares_of(candidates, log_weights),
+    }
+
+
+# ----------------------------------------------------------------------------------------------- rows
+
+
+def choose_rows(data: LabelledRows, max_rows: Integers, random: np.random.RandomState) -> Integers:
+    """Positions of at most so many rows of each class, in order."""
+    chosen = [
+        members if members.size <= limit else random.choice(members, limit, replace=False)
+        for members, limit in zip(data.members(), max_rows, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def _shares(data: LabelledRows, max_rows: int) -> Integers:
+    """How many rows each class may have so that there are about `max_rows`, and few classes are cut short."""
+    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not their weights, take the time
+    shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
+    return shares
+
+
+def _log(prior: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        logarithms: Floats = np.log(prior)
+    return logarithms
