@@ -704,3 +704,65 @@ def scale_weights(shares, starts, factor, of_row):
             for i in range(a.shape[0]):
                 a[i] *= factor[q, y]
                 sums[i] += a[i]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relative, a, nearest, ratio):
+    """Kernel sums with all variables over those without each of them, for many samples and one class.
+
+    The exponent of centre i is e_i = |z - c_i|^2 / 2; without variable j it is less by
+    half_inverse_j (pull_zj - pull_cij)^2. Both are taken relative to the nearest centre r, as products.
+
+    Parameters
+    ----------
+    z : (n_samples, n_axes) coordinates of the samples.
+    c : (n_axes, n_centres) of the centres.
+    log_w : (n_centres,) logarithms of their weights.
+    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_centres).
+    half_inverse : (n_variables,)
+    left_out : (n_samples,) a centre to leave out, or -1; another one must be left.
+    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r, EXCLUDED for the one that is left out.
+    a : (2, n_centres) work space.
+    nearest : (n_samples,) written: r.
+    ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
+    """
+    n_axes, n = c.shape
+    for s in range(z.shape[0]):
+        out = left_out[s]
+        for i in range(n):
+            a[0, i] = 0.0
+        for k in range(n_axes):
+            for i in range(n):
+                a[0, i] += (z[s, k] - c[k, i]) * (z[s, k] - c[k, i])
+        if out >= 0:
+            a[0, out] = EXCLUDED
+        r = 0
+        for i in range(n):
+            if a[0, i] < a[0, r]:
+                r = i
+        nearest[s] = r
+        for i in range(n):
+            a[0, i] = -log_w[i]
+        for k in range(n_axes):
+            u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
+            for i in range(n):
+                a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
+        if out >= 0:
+            a[0, out] = EXCLUDED
+        low = _least(a, 0)
+        whole = 0.0
+        for i in range(n):
+            relative[s, i] = a[0, i]
+            whole += _exp(low - a[0, i])
+        whole = math.log(whole) - low
+        for j in range(half_inverse.shape[0]):
+            u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
+            for i in range(n):
+                a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
+            if out >= 0:
+                a[1, out] = EXCLUDED
+            low = _least(a, 1)
+            without = 0.0
+            for i in range(n):
+                without += _exp(low - a[1, i])
+            ratio[s, j] = whole - (math.log(without) - low)

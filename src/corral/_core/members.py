@@ -49,6 +49,8 @@ class Mixture:
     weights : (n_centres,) or None if all centres count alike.
     factor : (n_used, n_axes) B.
     log_volume : logarithm of the determinant of B, and of the density of the other columns.
+    mean : (n_used,) of the class.
+    pull : by which factor differences of rows from it were multiplied to become centres.
     """
 
     variables: Integers
@@ -56,23 +58,35 @@ class Mixture:
     weights: Floats | None
     factor: Floats
     log_volume: float
+    mean: Floats
+    pull: float
 
     @classmethod
     def of_rows(
         cls, scaled: Floats, weights: Floats | None, frame: ClassFrame, bandwidth: float, pull: float
     ) -> Mixture:
         """Put a kernel on each row of a class, pulled towards the mean; a pull of 0 leaves one centre."""
-        differences = scaled[:, frame.variables] - frame.mean
-        if pull == 0.0 and len(scaled):
-            differences, weights = np.zeros((1, frame.mean.size)), None
-        n_axes = frame.factor.shape[1]
-        return cls(
-            frame.variables,
-            frame.mean + pull * differences,
-            weights,
-            frame.factor / bandwidth,
-            frame.log_volume - n_axes * float(np.log(bandwidth)),
+        log_volume = frame.log_volume - frame.factor.shape[1] * float(np.log(bandwidth))
+        return cls.of_centres(
+            scaled, weights, frame.variables, frame.factor / bandwidth, log_volume, frame.mean, pull
         )
+
+    @classmethod
+    def of_centres(
+        cls,
+        scaled: Floats,
+        weights: Floats | None,
+        variables: Integers,
+        factor: Floats,
+        log_volume: float,
+        mean: Floats,
+        pull: float,
+    ) -> Mixture:
+        """Find the centres of scaled rows; the other parameters are the attributes."""
+        differences = scaled[:, variables] - mean
+        if pull == 0.0 and len(scaled):
+            differences, weights = np.zeros((1, mean.size)), None
+        return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull)
 
     @cached_property
     def _origin(self) -> Floats:
@@ -107,6 +121,7 @@ class Mixture:
             self,
             variables=self.variables[is_kept],
             centres=self.centres[:, is_kept],
+            mean=self.mean[is_kept],
             factor=self.factor[is_kept] @ directions[rank:].T,
             log_volume=self.log_volume - float(np.log(values[:rank]).sum()),
         )

@@ -21,7 +21,7 @@ weights of the others are fitted again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +33,9 @@ from corral._core.calibration import Target, fit_log_weights, known
 from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
-from corral._core.model import log_probability
+from corral._core.model import LocalModel, learn_contrast, log_probability
 from corral._core.refine import RefinedRows, refine
-from corral._core.rows import LabelledRows
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
@@ -176,17 +176,72 @@ class Pool:
     scores: PoolScores
     table: dict[str, Any]
 
-    def log_score(self, X: Floats, computation: Computation) -> Floats:
-        """Log scores (n_samples, n_classes): log prior and weighted log densities."""
-        score = np.tile(_log(self.prior), (len(X), 1))
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        found = np.zeros((len(X), self.prior.size))
         for member, weight in zip(self.members, self.weights, strict=True):
-            score += weight * member.log_densities(X, computation)
-        # Only classes without rows may be left with a positive prior: then nothing is known but it.
-        return np.where(np.isneginf(score).all(axis=1, keepdims=True), _log(self.prior), score)
+            found += weight * member.log_densities(X, computation)
+        return found
 
-    def posterior(self, log_score: Floats) -> Floats:
-        """Logarithms of probabilities, from log scores."""
-        return log_probability(log_score, self.prior, self.lapse)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PoolModel(LocalModel):
+    """A pool of members, each with a density for each class.
+
+    Attributes
+    ----------
+    pool : members, weights, and what to expect of them.
+    """
+
+    pool: Pool
+
+    @property
+    def temperature(self) -> float:
+        """1, since the weights have the temperature in them."""
+        return 1.0
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+        return self.pool.lapse
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        return self.pool.log_densities(X, computation)
+
+    def alone(self, m: int) -> PoolModel:
+        """Take one member, at the temperature at which it is calibrated on its own."""
+        pool = replace(
+            self.pool,
+            members=[self.pool.members[m]],
+            weights=1.0 / self.pool.temperatures[m : m + 1],
+            temperatures=self.pool.temperatures[m : m + 1],
+        )
+        return replace(self, pool=pool)
+
+
+def learn_pool(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    min_effect: float,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> PoolModel:
+    """Learn a pool, and what marks each class whatever the pool uses."""
+    differences = learn_contrast(data, min_effect)
+    return PoolModel(
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        relevant=differences.relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        min_effect=min_effect,
+        learnt_contrast=differences,
+        pool=fit_pool(data, prior, random, computation),
+    )
 
 
 def fit_pool(
@@ -200,7 +255,7 @@ def fit_pool(
     lapse = 1.0 / (data.n + 2.0)
     some = data.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
     points = choose_rows(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
-    trial = Trial.prepare(some, points, prior, lapse, 0.15, random)
+    trial = Trial.prepare(some, points, prior, lapse, random)
     target = make_target(some, points, prior)
     seed = int(random.randint(2**31 - 1))
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")

@@ -65,14 +65,12 @@ class Explanation:
         explainer = explainer_of(model, X, computation)
         log_proba = model.posterior(explainer.log_density)
         label, rival = log_proba.argmax(axis=1), rivals(log_proba)
-        evidence, shares = explain_samples(explainer, label, rival, X.shape[1])
         training_rows = [model.data.numbers[at] for at in model.data.members()]
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
-        rows, largest = np.full((len(X), n_listed), -1), np.zeros((len(X), n_listed))
-        for i, share in enumerate(shares):
-            strongest = np.argsort(-share, kind="stable")[:n_listed]
-            rows[i, : strongest.size] = training_rows[label[i]][strongest]
-            largest[i, : strongest.size] = share[strongest]
+        evidence, rows, shares = explain_samples(explainer, label, rival, X.shape[1], n_listed)
+        for a, numbers in enumerate(training_rows):
+            at = (label == a)[:, np.newaxis] & (rows >= 0)
+            rows[at] = numbers[rows[at]]
         pair, h = np.stack([label, rival], axis=1), explainer.bandwidths
         return cls(
             label=model.labels[label],
@@ -83,7 +81,7 @@ class Explanation:
             bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
             evidence=evidence,
             rows=rows,
-            shares=largest,
+            shares=shares,
         )
 
     def __len__(self) -> int:
