@@ -131,7 +131,8 @@ def fit(
     measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
-    described = describe(fitted)
+    with threads(jobs):
+        described = describe(fitted)
     full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
     if model is not None:
         full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
