@@ -36,7 +36,7 @@ from corral._core.members import Member, Mixture
 from corral._core.model import log_probability
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows
-from corral._core.scale import learn_scale
+from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
 
@@ -55,6 +55,10 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 _REFINE_POINTS = 400
 _REFINE_ROWS = 1500
 _REFINE_PARTS = 3
+
+# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
+# since its weights do not trust what fits its own fold alone.
+_REFINE_DEVIATION = 0.4
 
 # Standard deviation of the logarithm of a weight, and the least share of a member.
 _WEIGHT_DEVIATION = 1.0
@@ -77,12 +81,10 @@ class Kind(NamedTuple):
     ----------
     scale : kind of units.
     covariance : kind of frame, or None for bandwidths refined by variable.
-    deviation : of the prior of refined bandwidths.
     """
 
     scale: ScaleKind
     covariance: Covariance | None = None
-    deviation: float = 0.0
 
     @property
     def name(self) -> str:
@@ -106,8 +108,8 @@ KINDS = (
     Kind("standard", "shared"),
     Kind("standard", "diagonal"),
     Kind("rank", "selected"),
-    Kind("rank", deviation=0.15),
-    Kind("score", deviation=0.4),
+    Kind("rank"),
+    Kind("score"),
 )
 
 
@@ -181,28 +183,71 @@ class Pool:
         return log_probability(log_score, self.prior, self.lapse)
 
 
+@dataclass(frozen=True, eq=False)
+class RowsInUnits:
+    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+
+    Attributes
+    ----------
+    data : the rows as they were given.
+    scales : by kind.
+    scaled : (n_rows, n_features) by kind.
+    """
+
+    data: LabelledRows
+    scales: dict[ScaleKind, Scale]
+    scaled: dict[ScaleKind, Floats]
+
+    @classmethod
+    def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
+        """Learn the units of some kinds of members, and ranks, by which variables are selected."""
+        wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
+        scales = {kind: learn_scale(data.X, data.weights, kind) for kind in wanted}
+        return cls(data, scales, {kind: scale.transform(data.X) for kind, scale in scales.items()})
+
+    def take(self, positions: Integers) -> RowsInUnits:
+        """Keep some of the rows, and the units."""
+        scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
+        return RowsInUnits(self.data.take(positions), self.scales, scaled)
+
+
 def fit_pool(
     data: LabelledRows,
     prior: Floats,
     random: np.random.RandomState,
     computation: Computation,
     kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
 ) -> Pool:
-    """Try members of some kinds, weigh them, and fit those that are kept to all rows."""
+    """Try members of some kinds, weigh them, and fit those that are kept to all rows.
+
+    Parameters
+    ----------
+    data : the rows; those that share a unit are left out together.
+    prior : (n_classes,)
+    random : chooses folds, and rows where there are many.
+    computation : threads and progress.
+    kinds : members to try.
+    empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
+        judged by, either.
+    """
     lapse = 1.0 / (data.n + 2.0)
-    some = data.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
-    points = choose_rows(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
-    trial = Trial.prepare(some, points, prior, lapse, random)
-    target = make_target(some, points, prior)
-    seed = int(random.randint(2**31 - 1))
+    whole = RowsInUnits.learn(data, kinds)
+    some = whole.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
+    points = choose_rows(some.data, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    trial = Trial.prepare(some.data, points, prior, lapse, random)
+    target = make_target(some.data, points, prior)
+    seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
     with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
-        candidates = parallel(delayed(attempt)(kind, trial, target, seed) for kind in kinds)
+        candidates = parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds)
         log_weights = weigh(candidates, target)
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-        members = parallel(delayed(_build)(candidates[m], data, prior, seed) for m in order)
-        scores = judge([candidates[m] for m in order], trial, target)
+        members = parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order)
+        kept = [candidates[m] for m in order]
+        scores = judge(kept, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
     return Pool(
         members=members,
         weights=np.exp(log_weights[order]),
@@ -229,10 +274,8 @@ def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
 # ----------------------------------------------------------------------------------------- candidates
 
 
-def attempt(kind: Kind, trial: Trial, target: Target, seed: int) -> Candidate:
+def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: int) -> Candidate:
     """Predict all points by one kind of member, and choose its bandwidth."""
-    data = trial.data
-    scaled = learn_scale(data.X, data.weights, kind.scale).transform(data.X)
     bandwidths, pulls = kind.kernels()
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
     parts = trial.folds % kind.n_parts
@@ -240,10 +283,10 @@ def attempt(kind: Kind, trial: Trial, target: Target, seed: int) -> Candidate:
         outside = np.flatnonzero(parts != part)
         if not outside.size:
             outside = np.arange(len(parts))
-        frames = _learn_frames(kind, data.take(outside), scaled[outside], trial.prior, seed)
+        frames = _learn_frames(kind, rows.take(outside), trial.prior, seed)
         inside = parts[trial.points] == part
         log_density[:, inside] = left_out_log_densities(
-            frames, data, scaled, trial.points[inside], bandwidths, pulls
+            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
     log_density = known(log_density)
     log_power, best, fitted = np.zeros(1), np.inf, (0, 0.0)
@@ -299,29 +342,27 @@ def left_out_log_densities(
     return log_density
 
 
-def _learn_frames(
-    kind: Kind, data: LabelledRows, scaled: Floats, prior: Floats, seed: int
-) -> list[ClassFrame]:
+def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassFrame]:
     """Learn what a member of this kind knows of some rows."""
-    variables = _choose_variables(data, scaled)
+    data, scaled = rows.data, rows.scaled[kind.scale]
+    variables = _choose_variables(data, rows.scaled["rank"])
     if kind.covariance is not None:
         return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
     if not variables.size:
         return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
     sample = sample_for_refinement(data, scaled[:, variables], prior, seed)
-    theta = refine(sample, kind.deviation)
+    theta = refine(sample, _REFINE_DEVIATION)
     frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
     return [frame] * prior.size
 
 
-def _choose_variables(data: LabelledRows, scaled: Floats) -> Integers:
+def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
     """Columns that vary; of a wide table those in which classes differ most by their ranks."""
-    variables = np.flatnonzero(np.ptp(scaled, axis=0) > 0.0)
+    variables = np.flatnonzero(np.ptp(ranks, axis=0) > 0.0)
     limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
     if variables.size <= limit:
         return variables
-    ranks = learn_scale(data.X[:, variables], data.weights, "rank").transform(data.X[:, variables])
-    statistics = rank_statistics(ranks, data.codes, data.weights, data.labels.size).max(axis=0)
+    statistics = rank_statistics(ranks[:, variables], data.codes, data.weights, data.labels.size).max(axis=0)
     strongest = np.argsort(-statistics, kind="stable")[:limit]
     return np.sort(variables[strongest])
 
@@ -346,19 +387,18 @@ def sample_for_refinement(data: LabelledRows, scaled: Floats, prior: Floats, see
     )
 
 
-def _build(candidate: Candidate, data: LabelledRows, prior: Floats, seed: int) -> Member:
+def _build(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) -> Member:
     """Fit a member to all rows."""
-    kind = candidate.kind
-    scale = learn_scale(data.X, data.weights, kind.scale)
-    scaled = scale.transform(data.X)
-    frames = _learn_frames(kind, data, scaled, prior, seed)
+    kind, data = candidate.kind, rows.data
+    scaled = rows.scaled[kind.scale]
+    frames = _learn_frames(kind, rows, prior, seed)
     classes = [
         Mixture.of_rows(
             scaled[of_class], data.weights_of(of_class), frame, candidate.bandwidth, candidate.pull
         )
         for frame, of_class in zip(frames, data.members(), strict=True)
     ]
-    return Member(kind.name, scale, classes)
+    return Member(kind.name, rows.scales[kind.scale], classes)
 
 
 # -------------------------------------------------------------------------------------------- weights
@@ -391,18 +431,36 @@ def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
     return shares
 
 
-def judge(candidates: Sequence[Candidate], trial: Trial, target: Target) -> PoolScores:
-    """Judge each fold by weights, and temperatures, that are fitted to the other folds."""
+def judge(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    random: np.random.RandomState,
+    *,
+    empirical: bool,
+) -> PoolScores:
+    """Judge each fifth of the units by weights, and perhaps priors, that are fitted to the others.
+
+    The fifths are drawn without regard to classes, unlike folds: if each had its share of every class, priors
+    from the others would know the more frequent ones, and noise would seem to be predictable.
+    """
     log_proba = np.empty(candidates[0].log_density.shape)
-    folds = trial.folds[trial.points]
-    for fold in np.unique(folds):
-        inside = folds == fold
+    data = trial.data
+    _, unit = np.unique(data.units, return_inverse=True)
+    parts = (random.permutation(unit.max() + 1) % N_FOLDS)[unit]
+    row_weights = np.ones(parts.size) if data.weights is None else data.weights
+    for part in np.unique(parts):
+        inside = parts[trial.points] == part
         others = target.without(inside)
+        prior = trial.prior
+        if empirical and (parts != part).any():
+            left = np.where(parts == part, 0.0, row_weights)
+            prior = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
         refitted = [_recalibrated(candidate, others) for candidate in candidates]
         weights = np.exp(_fit(refitted, others))
         log_density = np.array([candidate.log_density[inside] for candidate in candidates])
-        score = target.log_prior + np.tensordot(weights, log_density, 1)
-        log_proba[inside] = log_probability(score, trial.prior, trial.lapse)
+        score = _log(prior) + np.tensordot(weights, log_density, 1)
+        log_proba[inside] = log_probability(score, prior, trial.lapse)
     return _scores(log_proba, trial)
 
 
