@@ -11,7 +11,7 @@ more members are kernel densities of the rows as they are, with bandwidths refin
 
 **Leave-one-out.** Every point is predicted by rows of other units alone, and whatever was fitted to labels
 (frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one
-temperature for each member, and the weights, see all points; `PoolScores` are those of weights that do not.
+temperature for each member, and the weights, see all points; `PoolScores` are of choices that do not.
 
 **Weights.** Equal shares of members each at its own temperature :math:`T_m` are where the prior of
 :math:`\log w_m` has its center, :math:`-\log (M T_m)`. Members whose share is small are dropped, and the
@@ -21,11 +21,12 @@ weights of the others are fitted again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from corral._core import kernels
@@ -113,26 +114,75 @@ KINDS = (
 )
 
 
-class Candidate(NamedTuple):
-    """Leave-one-out results of one kind of member, at its best bandwidth.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Leave-one-out results of one kind of member.
 
     Attributes
     ----------
     kind : the way it is made.
-    bandwidth, pull : of its kernels.
-    log_density : (n_points, n_classes) finite.
-    log_power : logarithm of its inverse temperature.
+    tried : (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth.
+    log_powers : (n_bandwidths,) logarithms of inverse temperatures.
+    losses : (n_bandwidths, n_points) log losses at these temperatures.
+    best : which bandwidth is taken.
     """
 
     kind: Kind
-    bandwidth: float
-    pull: float
-    log_density: Floats
-    log_power: float
+    tried: Floats
+    log_powers: Floats
+    losses: Floats
+    best: int
+
+    @classmethod
+    def calibrate(cls, kind: Kind, tried: Floats, target: Target) -> Candidate:
+        """Fit a temperature for each bandwidth, and take the best one."""
+        log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
+        start = np.zeros(1)
+        for k, log_density in enumerate(tried):
+            start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+            log_powers[k] = start[0]
+            log_proba = log_softmax(target.log_prior + np.exp(start) * log_density, axis=1)
+            losses[k] = -target.right(log_proba)
+        return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
+
+    def chosen_for(self, target: Target) -> Candidate:
+        """Take the bandwidth that is best for some of the points."""
+        objective = self.losses @ target.weights + 0.5 * self.log_powers**2 / target.count
+        return replace(self, best=int(objective.argmin()))
+
+    def recalibrated(self, target: Target) -> Candidate:
+        """Take the bandwidth and the temperature that are best for some of the points."""
+        chosen = self.chosen_for(target)
+        start = np.array([chosen.log_power])
+        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+        log_powers = chosen.log_powers.copy()
+        log_powers[chosen.best] = fitted[0]
+        return replace(chosen, log_powers=log_powers)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of its kernels."""
+        return float(self.kind.kernels()[0][self.best])
+
+    @property
+    def pull(self) -> float:
+        """How much of the distance to the mean of their class is left to rows."""
+        return float(self.kind.kernels()[1][self.best])
+
+    @property
+    def log_density(self) -> Floats:
+        """Log densities (n_points, n_classes)."""
+        log_density: Floats = self.tried[self.best]
+        return log_density
+
+    @property
+    def log_power(self) -> float:
+        """Logarithm of its inverse temperature."""
+        return float(self.log_powers[self.best])
 
 
 class PoolScores(NamedTuple):
-    """What to expect of a pool, each fold judged by weights that are fitted to the others.
+    """What to expect of a pool, from points that had no part in the choices by which they are judged.
 
     Attributes
     ----------
@@ -246,8 +296,7 @@ def fit_pool(
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
         members = parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order)
-        kept = [candidates[m] for m in order]
-        scores = judge(kept, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
+        scores = judge(candidates, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
     return Pool(
         members=members,
         weights=np.exp(log_weights[order]),
@@ -288,14 +337,7 @@ def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: i
         log_density[:, inside] = left_out_log_densities(
             frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
-    log_density = known(log_density)
-    log_power, best, fitted = np.zeros(1), np.inf, (0, 0.0)
-    for k, of_bandwidth in enumerate(log_density):
-        log_power, loss = fit_log_weights(of_bandwidth[np.newaxis], target, np.zeros(1), 1.0, log_power)
-        if loss < best:
-            best, fitted = loss, (k, float(log_power[0]))
-    k = fitted[0]
-    return Candidate(kind, float(bandwidths[k]), float(pulls[k]), log_density[k], fitted[1])
+    return Candidate.calibrate(kind, known(log_density), target)
 
 
 def left_out_log_densities(
@@ -439,7 +481,7 @@ def judge(
     *,
     empirical: bool,
 ) -> PoolScores:
-    """Judge each fifth of the units by weights, and perhaps priors, that are fitted to the others.
+    """Judge each fifth of the units by what is chosen for the others: bandwidths, weights, perhaps priors.
 
     The fifths are drawn without regard to classes, unlike folds: if each had its share of every class, priors
     from the others would know the more frequent ones, and noise would seem to be predictable.
@@ -456,19 +498,12 @@ def judge(
         if empirical and (parts != part).any():
             left = np.where(parts == part, 0.0, row_weights)
             prior = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
-        refitted = [_recalibrated(candidate, others) for candidate in candidates]
-        weights = np.exp(_fit(refitted, others))
-        log_density = np.array([candidate.log_density[inside] for candidate in candidates])
+        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        weights = np.exp(weigh(refitted, others))
+        log_density = np.array([candidate.log_density[inside] for candidate in refitted])
         score = _log(prior) + np.tensordot(weights, log_density, 1)
         log_proba[inside] = log_probability(score, prior, trial.lapse)
     return _scores(log_proba, trial)
-
-
-def _recalibrated(candidate: Candidate, target: Target) -> Candidate:
-    log_power, _ = fit_log_weights(
-        candidate.log_density[np.newaxis], target, np.zeros(1), 1.0, np.array([candidate.log_power])
-    )
-    return candidate._replace(log_power=float(log_power[0]))
 
 
 def _scores(log_proba: Floats, trial: Trial) -> PoolScores:
