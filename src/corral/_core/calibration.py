@@ -92,7 +92,7 @@ def fit_log_weights(
         gradient += strength * (u - center)
         curvature.flat[:: u.size + 1] += strength
         step = -np.linalg.solve(curvature, gradient)
-        step *= min(1.0, _LONGEST_STEP / np.abs(step).max())
+        step *= _LONGEST_STEP / max(_LONGEST_STEP, np.abs(step).max())
         expected = -float(gradient @ step)
         if expected < _TOLERANCE:
             break

@@ -634,10 +634,10 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
             for i in range(n):
                 g = square * half_c[i] - pull[k] * product[q, i]
                 a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-            low = _least(a, 0)
-            if low == EXCLUDED:
+            if left == 0.0:
                 log_mean[k, q] = -np.inf
                 continue
+            low = _least(a, 0)
             total = 0.0
             for i in range(n):
                 total += weights[i] * _exp(precision[k] * (low - a[0, i]))

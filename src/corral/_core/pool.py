@@ -11,7 +11,7 @@ more members are kernel densities of the rows as they are, with bandwidths refin
 
 **Leave-one-out.** Every point is predicted by rows of other units alone, and whatever was fitted to labels
 (frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one
-temperature for each member, and the weights, see all points; `PoolScores` are those of weights that do not.
+temperature for each member, and the weights, see all points; `PoolScores` are of choices that do not.
 
 **Weights.** Equal shares of members each at its own temperature :math:`T_m` are where the prior of
 :math:`\log w_m` has its center, :math:`-\log (M T_m)`. Members whose share is small are dropped, and the
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from corral._core import kernels
@@ -33,10 +34,10 @@ from corral._core.calibration import Target, fit_log_weights, known
 from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
-from corral._core.model import LocalModel, learn_contrast, log_probability
+from corral._core.model import LocalModel, joint_log_probability, learn_contrast, log_probability
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import learn_scale
+from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
 
@@ -59,9 +60,16 @@ _REFINE_POINTS = 400
 _REFINE_ROWS = 1500
 _REFINE_PARTS = 3
 
+# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
+# since its weights do not trust what fits its own fold alone.
+_REFINE_DEVIATION = 0.4
+
 # Standard deviation of the logarithm of a weight, and the least share of a member.
 _WEIGHT_DEVIATION = 1.0
 _LEAST_SHARE = 0.02
+
+# Members that are kept at most.
+_MOST_MEMBERS = 6
 
 # Of wide tables half as many variables are kept as there are rows, but at least and at most so many.
 _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
@@ -80,12 +88,10 @@ class Kind(NamedTuple):
     ----------
     scale : kind of units.
     covariance : kind of frame, or None for bandwidths refined by variable.
-    deviation : of the prior of refined bandwidths.
     """
 
     scale: ScaleKind
     covariance: Covariance | None = None
-    deviation: float = 0.0
 
     @property
     def name(self) -> str:
@@ -95,8 +101,6 @@ class Kind(NamedTuple):
     @property
     def n_parts(self) -> int:
         """Into how many parts the rows are divided, each of which is predicted without its labels."""
-        if self.covariance == "none":  # which learns nothing from labels
-            return 1
         return _REFINE_PARTS if self.covariance is None else N_FOLDS
 
     def kernels(self) -> tuple[Floats, Floats]:
@@ -114,31 +118,80 @@ KINDS = (
     Kind("standard", "diagonal"),
     Kind("rank", "selected"),
     Kind("range", "none"),
-    Kind("rank", deviation=0.15),
-    Kind("score", deviation=0.4),
+    Kind("rank"),
+    Kind("score"),
 )
 
 
-class Candidate(NamedTuple):
-    """Leave-one-out results of one kind of member, at its best bandwidth.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Leave-one-out results of one kind of member.
 
     Attributes
     ----------
     kind : the way it is made.
-    bandwidth, pull : of its kernels.
-    log_density : (n_points, n_classes) finite.
-    log_power : logarithm of its inverse temperature.
+    tried : (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth.
+    log_powers : (n_bandwidths,) logarithms of inverse temperatures.
+    losses : (n_bandwidths, n_points) log losses at these temperatures.
+    best : which bandwidth is taken.
     """
 
     kind: Kind
-    bandwidth: float
-    pull: float
-    log_density: Floats
-    log_power: float
+    tried: Floats
+    log_powers: Floats
+    losses: Floats
+    best: int
+
+    @classmethod
+    def calibrate(cls, kind: Kind, tried: Floats, target: Target) -> Candidate:
+        """Fit a temperature for each bandwidth, and take the best one."""
+        log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
+        start = np.zeros(1)
+        for k, log_density in enumerate(tried):
+            start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+            log_powers[k] = start[0]
+            log_proba = log_softmax(target.log_prior + np.exp(start) * log_density, axis=1)
+            losses[k] = -target.right(log_proba)
+        return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
+
+    def chosen_for(self, target: Target) -> Candidate:
+        """Take the bandwidth that is best for some of the points."""
+        objective = self.losses @ target.weights + 0.5 * self.log_powers**2 / target.count
+        return replace(self, best=int(objective.argmin()))
+
+    def recalibrated(self, target: Target) -> Candidate:
+        """Take the bandwidth and the temperature that are best for some of the points."""
+        chosen = self.chosen_for(target)
+        start = np.array([chosen.log_power])
+        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+        log_powers = chosen.log_powers.copy()
+        log_powers[chosen.best] = fitted[0]
+        return replace(chosen, log_powers=log_powers)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of its kernels."""
+        return float(self.kind.kernels()[0][self.best])
+
+    @property
+    def pull(self) -> float:
+        """How much of the distance to the mean of their class is left to rows."""
+        return float(self.kind.kernels()[1][self.best])
+
+    @property
+    def log_density(self) -> Floats:
+        """Log densities (n_points, n_classes)."""
+        log_density: Floats = self.tried[self.best]
+        return log_density
+
+    @property
+    def log_power(self) -> float:
+        """Logarithm of its inverse temperature."""
+        return float(self.log_powers[self.best])
 
 
 class PoolScores(NamedTuple):
-    """What to expect of a pool, each fold judged by weights that are fitted to the others.
+    """What to expect of a pool, from points that had no part in the choices by which they are judged.
 
     Attributes
     ----------
@@ -182,6 +235,14 @@ class Pool:
         for member, weight in zip(self.members, self.weights, strict=True):
             found += weight * member.log_densities(X, computation)
         return found
+
+    def log_score(self, X: Floats, computation: Computation) -> Floats:
+        """Log scores (n_samples, n_classes): log prior and weighted log densities."""
+        return joint_log_probability(self.log_densities(X, computation), self.prior, 1.0)
+
+    def posterior(self, log_score: Floats) -> Floats:
+        """Logarithms of probabilities, from log scores."""
+        return log_probability(log_score, self.prior, self.lapse)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,28 +305,70 @@ def learn_pool(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RowsInUnits:
+    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+
+    Attributes
+    ----------
+    data : the rows as they were given.
+    scales : by kind.
+    scaled : (n_rows, n_features) by kind.
+    """
+
+    data: LabelledRows
+    scales: dict[ScaleKind, Scale]
+    scaled: dict[ScaleKind, Floats]
+
+    @classmethod
+    def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
+        """Learn the units of some kinds of members, and ranks, by which variables are selected."""
+        wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
+        scales = {kind: learn_scale(data.X, data.weights, kind) for kind in wanted}
+        return cls(data, scales, {kind: scale.transform(data.X) for kind, scale in scales.items()})
+
+    def take(self, positions: Integers) -> RowsInUnits:
+        """Keep some of the rows, and the units."""
+        scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
+        return RowsInUnits(self.data.take(positions), self.scales, scaled)
+
+
 def fit_pool(
     data: LabelledRows,
     prior: Floats,
     random: np.random.RandomState,
     computation: Computation,
     kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
 ) -> Pool:
-    """Try members of some kinds, weigh them, and fit those that are kept to all rows."""
+    """Try members of some kinds, weigh them, and fit those that are kept to all rows.
+
+    Parameters
+    ----------
+    data : the rows; those that share a unit are left out together.
+    prior : (n_classes,)
+    random : chooses folds, and rows where there are many.
+    computation : threads and progress.
+    kinds : members to try.
+    empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
+        judged by, either.
+    """
     lapse = 1.0 / (data.n + 2.0)
-    some = data.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
-    points = choose_rows(some, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
-    trial = Trial.prepare(some, points, prior, lapse, random)
-    target = make_target(some, points, prior)
-    seed = int(random.randint(2**31 - 1))
+    whole = RowsInUnits.learn(data, kinds)
+    some = whole.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
+    points = choose_rows(some.data, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    trial = Trial.prepare(some.data, points, prior, lapse, random)
+    target = make_target(some.data, points, prior)
+    seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
     with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
-        candidates = parallel(delayed(attempt)(kind, trial, target, seed) for kind in kinds)
+        candidates = parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds)
         log_weights = weigh(candidates, target)
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-        members = parallel(delayed(_build)(candidates[m], data, prior, seed) for m in order)
-        scores = judge([candidates[m] for m in order], trial, target)
+        members = parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order)
+        scores = judge(candidates, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
     return Pool(
         members=members,
         weights=np.exp(log_weights[order]),
@@ -292,10 +395,8 @@ def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
 # ----------------------------------------------------------------------------------------- candidates
 
 
-def attempt(kind: Kind, trial: Trial, target: Target, seed: int) -> Candidate:
+def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: int) -> Candidate:
     """Predict all points by one kind of member, and choose its bandwidth."""
-    data = trial.data
-    scaled = learn_scale(data.X, data.weights, kind.scale).transform(data.X)
     bandwidths, pulls = kind.kernels()
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
     parts = trial.folds % kind.n_parts
@@ -303,19 +404,12 @@ def attempt(kind: Kind, trial: Trial, target: Target, seed: int) -> Candidate:
         outside = np.flatnonzero(parts != part)
         if not outside.size:
             outside = np.arange(len(parts))
-        frames = _learn_frames(kind, data.take(outside), scaled[outside], trial.prior, seed)
+        frames = _learn_frames(kind, rows.take(outside), trial.prior, seed)
         inside = parts[trial.points] == part
         log_density[:, inside] = left_out_log_densities(
-            frames, data, scaled, trial.points[inside], bandwidths, pulls
+            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
-    log_density = known(log_density)
-    log_power, best, fitted = np.zeros(1), np.inf, (0, 0.0)
-    for k, of_bandwidth in enumerate(log_density):
-        log_power, loss = fit_log_weights(of_bandwidth[np.newaxis], target, np.zeros(1), 1.0, log_power)
-        if loss < best:
-            best, fitted = loss, (k, float(log_power[0]))
-    k = fitted[0]
-    return Candidate(kind, float(bandwidths[k]), float(pulls[k]), log_density[k], fitted[1])
+    return Candidate.calibrate(kind, known(log_density), target)
 
 
 def left_out_log_densities(
@@ -362,29 +456,27 @@ def left_out_log_densities(
     return log_density
 
 
-def _learn_frames(
-    kind: Kind, data: LabelledRows, scaled: Floats, prior: Floats, seed: int
-) -> list[ClassFrame]:
+def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassFrame]:
     """Learn what a member of this kind knows of some rows."""
-    variables = _choose_variables(data, scaled)
+    data, scaled = rows.data, rows.scaled[kind.scale]
+    variables = _choose_variables(data, rows.scaled["rank"])
     if kind.covariance is not None:
         return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
     if not variables.size:
         return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
     sample = sample_for_refinement(data, scaled[:, variables], prior, seed)
-    theta = refine(sample, kind.deviation)
+    theta = refine(sample, _REFINE_DEVIATION)
     frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
     return [frame] * prior.size
 
 
-def _choose_variables(data: LabelledRows, scaled: Floats) -> Integers:
+def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
     """Columns that vary; of a wide table those in which classes differ most by their ranks."""
-    variables = np.flatnonzero(np.ptp(scaled, axis=0) > 0.0)
+    variables = np.flatnonzero(np.ptp(ranks, axis=0) > 0.0)
     limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
     if variables.size <= limit:
         return variables
-    ranks = learn_scale(data.X[:, variables], data.weights, "rank").transform(data.X[:, variables])
-    statistics = rank_statistics(ranks, data.codes, data.weights, data.labels.size).max(axis=0)
+    statistics = rank_statistics(ranks[:, variables], data.codes, data.weights, data.labels.size).max(axis=0)
     strongest = np.argsort(-statistics, kind="stable")[:limit]
     return np.sort(variables[strongest])
 
@@ -409,19 +501,18 @@ def sample_for_refinement(data: LabelledRows, scaled: Floats, prior: Floats, see
     )
 
 
-def _build(candidate: Candidate, data: LabelledRows, prior: Floats, seed: int) -> Member:
+def _build(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) -> Member:
     """Fit a member to all rows."""
-    kind = candidate.kind
-    scale = learn_scale(data.X, data.weights, kind.scale)
-    scaled = scale.transform(data.X)
-    frames = _learn_frames(kind, data, scaled, prior, seed)
+    kind, data = candidate.kind, rows.data
+    scaled = rows.scaled[kind.scale]
+    frames = _learn_frames(kind, rows, prior, seed)
     classes = [
         Mixture.of_rows(
             scaled[of_class], data.weights_of(of_class), frame, candidate.bandwidth, candidate.pull
         )
         for frame, of_class in zip(frames, data.members(), strict=True)
     ]
-    return Member(kind.name, scale, classes)
+    return Member(kind.name, rows.scales[kind.scale], classes)
 
 
 # -------------------------------------------------------------------------------------------- weights
@@ -435,7 +526,7 @@ def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
         log_weights = np.full(len(candidates), -np.inf)
         log_weights[kept] = fitted
         shares = _shares_of(candidates, log_weights)[kept]
-        if shares.min() >= _LEAST_SHARE:
+        if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
             return log_weights
         kept = [m for m in kept if m != kept[int(shares.argmin())]]
 
@@ -454,26 +545,37 @@ def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
     return shares
 
 
-def judge(candidates: Sequence[Candidate], trial: Trial, target: Target) -> PoolScores:
-    """Judge each fold by weights, and temperatures, that are fitted to the other folds."""
+def judge(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    random: np.random.RandomState,
+    *,
+    empirical: bool,
+) -> PoolScores:
+    """Judge each fifth of the units by what is chosen for the others: bandwidths, weights, perhaps priors.
+
+    The fifths are drawn without regard to classes, unlike folds: if each had its share of every class, priors
+    from the others would know the more frequent ones, and noise would seem to be predictable.
+    """
     log_proba = np.empty(candidates[0].log_density.shape)
-    folds = trial.folds[trial.points]
-    for fold in np.unique(folds):
-        inside = folds == fold
+    data = trial.data
+    _, unit = np.unique(data.units, return_inverse=True)
+    parts = (random.permutation(unit.max() + 1) % N_FOLDS)[unit]
+    row_weights = np.ones(parts.size) if data.weights is None else data.weights
+    for part in np.unique(parts):
+        inside = parts[trial.points] == part
         others = target.without(inside)
-        refitted = [_recalibrated(candidate, others) for candidate in candidates]
-        weights = np.exp(_fit(refitted, others))
-        log_density = np.array([candidate.log_density[inside] for candidate in candidates])
-        score = target.log_prior + np.tensordot(weights, log_density, 1)
-        log_proba[inside] = log_probability(score, trial.prior, trial.lapse)
+        prior = trial.prior
+        if empirical and (parts != part).any():
+            left = np.where(parts == part, 0.0, row_weights)
+            prior = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        weights = np.exp(weigh(refitted, others))
+        log_density = np.array([candidate.log_density[inside] for candidate in refitted])
+        score = _log(prior) + np.tensordot(weights, log_density, 1)
+        log_proba[inside] = log_probability(score, prior, trial.lapse)
     return _scores(log_proba, trial)
-
-
-def _recalibrated(candidate: Candidate, target: Target) -> Candidate:
-    log_power, _ = fit_log_weights(
-        candidate.log_density[np.newaxis], target, np.zeros(1), 1.0, np.array([candidate.log_power])
-    )
-    return candidate._replace(log_power=float(log_power[0]))
 
 
 def _scores(log_proba: Floats, trial: Trial) -> PoolScores:
