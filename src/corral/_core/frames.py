@@ -137,7 +137,8 @@ def _diagonal(moments: Moments, variables: Integers, used: Bools) -> list[ClassF
         m, squares = moments.weights[of_class], moments.residuals[of_class] ** 2
         own = m @ squares / m.sum() if m.size else np.zeros_like(within)
         variance = (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS) + _LEAST_SHARE * moments.total
-        inverse = 1.0 / np.sqrt(variance[used[y]])
+        # Of values that are all alike in these rows nothing is known.
+        inverse = 1.0 / np.sqrt(np.where(variance > 0.0, variance, 1.0)[used[y]])
         mean = moments.means[y, used[y]]
         frames.append(ClassFrame(variables[used[y]], mean, np.diag(inverse), float(np.log(inverse).sum())))
     return frames

@@ -35,6 +35,7 @@ from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
 from corral._core.model import LocalModel, joint_log_probability, learn_contrast, log_probability
+from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
@@ -288,8 +289,10 @@ def learn_pool(
     min_effect: float,
     random: np.random.RandomState,
     computation: Computation,
+    *,
+    empirical: bool,
 ) -> PoolModel:
-    """Learn a pool, and what marks each class whatever the pool uses."""
+    """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
     differences = learn_contrast(data, min_effect)
     return PoolModel(
         labels=data.labels,
@@ -301,7 +304,7 @@ def learn_pool(
         data=data,
         min_effect=min_effect,
         learnt_contrast=differences,
-        pool=fit_pool(data, prior, random, computation),
+        pool=fit_pool(data, prior, random, computation, empirical=empirical),
     )
 
 
@@ -363,7 +366,14 @@ def fit_pool(
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
     with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
-        candidates = parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds)
+        with progress(len(kinds), "Search", computation.verbose) as advance:
+
+            def judged(kind: Kind) -> Candidate:
+                candidate = attempt(kind, some, trial, target, seed)
+                advance(1)
+                return candidate
+
+            candidates = parallel(delayed(judged)(kind) for kind in kinds)
         log_weights = weigh(candidates, target)
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
@@ -569,7 +579,9 @@ def judge(
         prior = trial.prior
         if empirical and (parts != part).any():
             left = np.where(parts == part, 0.0, row_weights)
-            prior = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            # A class that is all in this part has not been ruled out.
+            prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
         refitted = [candidate.recalibrated(others) for candidate in candidates]
         weights = np.exp(weigh(refitted, others))
         log_density = np.array([candidate.log_density[inside] for candidate in refitted])

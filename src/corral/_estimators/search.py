@@ -185,7 +185,10 @@ class RodeoClassifierCV(DensityClassifier):
         data = sort_rows(training, expected)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
-        self.set_pool(learn_pool(training, data, prior, min_effect, random, self._computation()))
+        empirical = isinstance(self.priors, str) and self.priors == "empirical"
+        self.set_pool(
+            learn_pool(training, data, prior, min_effect, random, self._computation(), empirical=empirical)
+        )
         warn_of_copies(data.n_copies, len(training.X))
         return self
 
