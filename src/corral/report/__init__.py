@@ -47,8 +47,8 @@ def write_report(
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
     It holds a summary in words, a map of what marks each class, a page for each class with its strongest
-    variables, rows to browse with their explanations, errors and calibration, sample sizes if they are given,
-    and the parameters. It is one file, works without a network and can be printed.
+    variables, rows to browse with their explanations, errors and calibration, sample sizes if they are
+    given, and the parameters. It is one file, works without a network and can be printed.
 
     Parameters
     ----------
