@@ -268,9 +268,7 @@ def fitted(request):
     """The same model with and without names of variables."""
     model = {
         "RodeoClassifier": RodeoClassifier(**FAST),
-        "RodeoClassifierCV": RodeoClassifierCV(
-            scales=("range",), c0s=(1.0,), features=("all",), random_state=0
-        ),
+        "RodeoClassifierCV": RodeoClassifierCV(random_state=0),
         "DaskRodeoClassifier": DaskRodeoClassifier(**FAST),
     }[request.param]
     return clone(model).fit(X, Y), clone(model).fit(FRAME, Y)

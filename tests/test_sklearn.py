@@ -34,7 +34,7 @@ RODEOS = [
     RodeoClassifier(scale="whiten"),
     RodeoClassifier(bandwidth="initial"),
     RodeoClassifier(bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
-    RodeoClassifierCV(scales=("range", "rank"), c0s=(0.5, 1.0), random_state=0),
+    RodeoClassifierCV(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard"),
@@ -125,7 +125,9 @@ def test_pickle_keeps_every_bit(data, protocol):
     for estimator in RODEOS:
         model = clone(estimator).fit(X, y, sample_weight=weights)
         copy = pickle.loads(pickle.dumps(model, protocol=protocol))
-        assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))
+        assert_array_equal(copy.log_density(X), model.log_density(X))
+        if hasattr(model, "local_bandwidths"):
+            assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))
         if isinstance(model, RodeoDensity):
             assert_array_equal(copy.score_samples(X), model.score_samples(X))
             assert_array_equal(copy.sample(9, random_state=0), model.sample(9, random_state=0))

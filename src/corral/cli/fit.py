@@ -166,6 +166,6 @@ def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> A
 
 def _silence(fitted: Any) -> None:
     """Show no more bars: they were for the fit."""
-    for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
+    for each in (fitted, *getattr(fitted, "members_", ())):
         if hasattr(each, "verbose"):
             each.verbose = 0

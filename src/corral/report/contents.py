@@ -65,7 +65,7 @@ class Contents:
         }
         training: dict[int, list[Any]] = {}
         if description is not None:
-            numbers |= relevance(estimator, description, variables)
+            numbers |= relevance(description, variables)
             numbers |= class_pages(estimator.model_, description, variables)
             X_train = estimator.model_.training.X
             supporting = [i for row in rows for i in row["support"]]

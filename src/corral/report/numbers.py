@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from corral._core.density import kernel_density
-from corral._core.model import FittedModel
-from corral._core.scale import Scale
-from corral._core.settings import Floats, Integers
+from corral._core.model import LocalModel
+from corral._core.rows import ClassRows
+from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.description import Description
 from corral._evaluation import HeldOut, confidence_bins, wilson_interval
 from corral._planning import SampleSizes
@@ -102,7 +102,7 @@ def _strongest_first(description: Description) -> Integers:
     return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
 
 
-def relevance(estimator: Any, description: Description, variables: Integers) -> dict[str, Any]:
+def relevance(description: Description, variables: Integers) -> dict[str, Any]:
     """Return how classes differ, by class and variable."""
     assert description.evidence is not None
     n_classes = description.classes.size
@@ -117,7 +117,6 @@ def relevance(estimator: Any, description: Description, variables: Integers) -> 
         "restOn": [
             [description.feature_names[j] for j in description.also_rests_on(a)] for a in range(n_classes)
         ],
-        "zscores": _decimals(estimator.zscores_[:, variables], 2),
     }
 
 
@@ -128,65 +127,62 @@ def _difference(description: Description, a: int, j: int) -> str:
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
 
 
-def class_pages(model: FittedModel, description: Description, variables: Integers) -> dict[str, Any]:
+def class_pages(model: LocalModel, description: Description, variables: Integers) -> dict[str, Any]:
     """Densities of single variables and typical rows of each class."""
     n_classes = model.labels.size
-    scaled = model.variable_scale.transform(model.data.X)
     max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), _FEWEST_CURVES)
     strongest = _strongest_first(description)
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
     return {
         "typical": [_typical(model, a) for a in range(n_classes)],
-        "inRanks": model.variable_scale.knots is not None,
-        "curves": {
-            int(np.searchsorted(variables, j)): _curves(model, scaled[:, j], j) for j in drawn.tolist()
-        },
+        "curves": {int(np.searchsorted(variables, j)): _curves(model, j) for j in drawn.tolist()},
     }
 
 
-def _typical(model: FittedModel, a: int) -> list[int]:
+def _typical(model: LocalModel, a: int) -> list[int]:
     """Positions of the training rows of a class at which its own density is highest."""
     members = model.data.members()[a]
     if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
         members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
-    scaled = model.scale.transform(model.data.X[members])
-    log_density, _ = model.densities[a].estimate(scaled, model.settings.rodeo.update)
+    if not members.size:
+        return []
+    log_density = model.log_densities(model.data.X[members], Computation())[:, a]
     highest = np.argsort(-log_density, kind="stable")[:_N_TYPICAL]
     positions: list[int] = model.data.numbers[members[highest]].tolist()
     return positions
 
 
-def _curves(model: FittedModel, x: Floats, j: int) -> dict[str, Any]:
-    """Densities of variable j, scaled to x, in all classes: in thousandths of the highest point of all.
+def _curves(model: LocalModel, j: int) -> dict[str, Any]:
+    """Densities of variable j in all classes, in thousandths of the highest point of all.
 
-    With the mean bandwidths of the classes, but none narrower than a step of the grid: a peak must not
-    fall between two points.
+    Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
+    points. The grid leaves out what lies far outside.
     """
-    scale = model.variable_scale
-    margin = 0.0 if scale.knots is not None else 0.05 * np.ptp(x) or 0.5
-    grid = np.linspace(x.min() - margin, x.max() + margin, _N_POINTS)
-    step = float(grid[1] - grid[0]) or 1.0
+    x = model.data.X[:, j]
+    largest = np.abs(x).max() or 1.0  # so that no square overflows
+    low, high = np.quantile(x / largest, [0.005, 0.995])
+    margin = 0.05 * (high - low) or 0.5
+    grid = np.linspace(low - margin, high + margin, _N_POINTS)
+    step = float(grid[1] - grid[0])
+    rows = model.data.arrange(x[:, np.newaxis] / largest)
     log_density = np.array(
         [
-            kernel_density(rows, grid[:, np.newaxis], np.array([max(h, step)]))
-            for rows, h in zip(
-                model.data.arrange(x[:, np.newaxis]), model.bandwidths.means[:, j], strict=True
-            )
+            kernel_density(of_class, grid[:, np.newaxis], np.array([max(_silverman(of_class), step)]))
+            for of_class in rows
         ]
     )
     relative = np.exp(log_density - log_density.max())
-    return {
-        "x": digits(_raw(scale, grid, j)),
-        "y": np.rint(1000.0 * relative).astype(int).tolist(),
-    }
+    return {"x": digits(grid * largest), "y": np.rint(1000.0 * relative).astype(int).tolist()}
 
 
-def _raw(scale: Scale, grid: Floats, j: int) -> Floats:
-    """Points of one scaled variable in its own units; for ranks, values of training rows that have them."""
-    if scale.knots is not None:
-        values, ranks = scale.knots[j]
-        return values[np.minimum(np.searchsorted(ranks, grid), values.size - 1)]
-    return Scale(scale.center[j : j + 1], scale.half_width[j : j + 1]).restore(grid)
+def _silverman(rows: ClassRows) -> float:
+    """Silverman's bandwidth of one variable."""
+    if rows.n_rows < 2:
+        return 0.0
+    x = rows.all()[:, 0]
+    low, high = np.quantile(x, [0.25, 0.75])
+    spread = min(x.std(), (high - low) / 1.34) or x.std()
+    return float(0.9 * spread * rows.measure.n**-0.2)
 
 
 # Rows

@@ -108,10 +108,9 @@ function mapTable() {
     { name: "class", kind: "text", show: ([a]) => classes[a] },
     { name: "variable", kind: "text", show: ([, j]) => variables[j] },
     ...differenceColumns((pair) => pair),
-    { name: "z-score of bandwidth", show: ([a, j]) => hundredths(data.zscores[a][j]) },
   ];
   const pairs = classes.flatMap((_, a) => variables.map((_, j) => [a, j]));
-  return table("How classes differ from their background, and z-scores of their mean bandwidths", columns, pairs);
+  return table("How classes differ from their background", columns, pairs);
 }
 
 function differenceColumns(pairOf) {
@@ -206,8 +205,7 @@ function densities(a, b, order, picked) {
     make(
       "p",
       { class: "small" },
-      "Densities of single variables with the mean bandwidths of the classes; the highest point is 1.",
-      data.inRanks ? " The axis is in ranks: equal distances hold equally many training rows." : "",
+      "Densities of single variables, each class by itself; the highest point is 1.",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
