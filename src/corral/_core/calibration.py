@@ -17,7 +17,7 @@ from corral._core.settings import Bools, Floats, Integers
 _LONGEST_STEP = 2.0
 _MAX_STEPS = 50
 _MAX_HALVINGS = 30
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-8
 
 # How far below the others a class is put of which nothing is known.
 _UNKNOWN = 1000.0

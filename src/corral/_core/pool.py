@@ -53,7 +53,7 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 
 # Refined bandwidths are fitted to at most so many points and rows, and without one part of the folds in turn:
 # fewer parts than folds, because each costs as much as all other members together.
-_REFINE_POINTS = 400
+_REFINE_POINTS = 300
 _REFINE_ROWS = 1500
 _REFINE_PARTS = 3
 
