@@ -386,12 +386,12 @@ def test_weights_minimise_the_penalised_log_loss():
         )
 
     found, value = fit_log_weights(log_density, target, center, 0.7)
-    assert value == pytest.approx(loss(found), rel=1e-12)
+    assert value == pytest.approx(loss(found), abs=1e-8)
     best = minimize(loss, center, method="BFGS", options={"gtol": 1e-7})
-    assert value <= best.fun + 1e-10
+    assert loss(found) <= best.fun + 1e-9
     assert_allclose(found, best.x, atol=1e-4)
     elsewhere, _ = fit_log_weights(log_density, target, center, 0.7, start=center + 3.0)
-    assert_allclose(elsewhere, found, atol=1e-5)
+    assert_allclose(elsewhere, found, atol=1e-4)
 
 
 def test_a_weak_prior_lets_a_useless_member_go():

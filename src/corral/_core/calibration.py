@@ -94,8 +94,8 @@ def fit_log_weights(
         step = -np.linalg.solve(curvature, gradient)
         step *= _LONGEST_STEP / max(_LONGEST_STEP, np.abs(step).max())
         expected = -float(gradient @ step)
-        if expected < _TOLERANCE:
-            break
+        if expected < _TOLERANCE:  # the last step is safe without a look at the loss
+            return u + step, value - 0.5 * expected
         for _ in range(_MAX_HALVINGS):
             tried, tried_log_proba = objective(u + step)
             if tried <= value - 1e-4 * expected:
