@@ -567,6 +567,41 @@ def test_classes_of_one_row_and_of_none():
     assert np.isfinite(score[:, :3]).all()
     assert pool.scores.recall[2] == 0.0
     assert np.isnan(pool.scores.recall[3])
+    assert np.isfinite(pooled(X, y).scores.log_loss)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n):
+    X, y = table(n)
+    pool = pooled(X, y)
+    log_proba = pool.posterior(pool.log_score(X + 1.0, Computation()))
+    assert_allclose(np.exp(log_proba).sum(axis=1), 1.0)
+    assert np.isfinite(pool.scores.log_loss)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "case", ["huge", "tiny", "outlier", "collinear", "class of one value", "wild weights"]
+)
+def test_awkward_tables(case):
+    X, y = table(60, 4, 2)
+    weights = None
+    if case in ("huge", "tiny"):
+        X = X * {"huge": 1e200, "tiny": 1e-200}[case]
+    elif case == "outlier":
+        X[0, 0] = 1e15
+    elif case == "collinear":
+        X[:, 1] = X[:, 0]
+    elif case == "class of one value":
+        X[y == 0, 1] = 0.0
+    else:
+        weights = 10.0 ** np.random.default_rng(0).uniform(-30.0, 3.0, 60)
+    pool = pooled(X, y, weights)
+    score = pool.log_score(np.vstack([X, 1e3 * X]), Computation())
+    assert np.isfinite(score).all()
+    if weights is None:
+        assert pool.scores.accuracy > 0.6
 
 
 @pytest.mark.parametrize("n_classes", [1, 2])

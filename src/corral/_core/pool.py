@@ -497,7 +497,8 @@ def judge(
         prior = trial.prior
         if empirical and (parts != part).any():
             left = np.where(parts == part, 0.0, row_weights)
-            prior = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            prior = (1.0 - trial.lapse) * shares + trial.lapse / prior.size  # a class may have no row left
         refitted = [candidate.recalibrated(others) for candidate in candidates]
         weights = np.exp(weigh(refitted, others))
         log_density = np.array([candidate.log_density[inside] for candidate in refitted])
