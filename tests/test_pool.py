@@ -476,6 +476,15 @@ def test_same_bits_on_any_number_of_threads(fitted):
     assert_array_equal(one, pool.log_score(X[:9], Computation()))
 
 
+def test_progress_is_shown_if_asked_for(capsys):
+    X, y = table(30)
+    data = labelled(X, y)
+    fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(verbose=1))
+    shown = capsys.readouterr()
+    assert "Search" in shown.err
+    assert not shown.out
+
+
 def test_rescaled_weights_change_nothing(fitted):
     X, y, _ = fitted
     weights = np.random.default_rng(0).uniform(0.2, 1.0, len(y))

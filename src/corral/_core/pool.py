@@ -35,6 +35,7 @@ from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
 from corral._core.model import log_probability
+from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows
 from corral._core.scale import Scale, learn_scale
@@ -289,13 +290,19 @@ def fit_pool(
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
-    with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
-        candidates = parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds)
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    with (
+        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        progress(len(kinds), "Search", computation.verbose) as advance,
+    ):
+        candidates = []
+        for candidate in parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds):
+            candidates.append(candidate)
+            advance(1)
         log_weights = weigh(candidates, target)
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-        members = parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order)
+        members = list(parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order))
         scores = judge(candidates, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
     return Pool(
         members=members,
