@@ -15,6 +15,7 @@ from corral._core.frames import ClassFrame, learn_frames, rank_statistics
 from corral._core.members import Mixture
 from corral._core.pool import (
     KINDS,
+    RowsInUnits,
     fit_pool,
     left_out_log_densities,
     make_target,
@@ -311,6 +312,10 @@ def test_frames_do_not_see_the_fold_they_predict():
 # ------------------------------------------------------------------------------------ refined bandwidths
 
 
+def in_units(data):
+    return RowsInUnits.learn(data, KINDS)
+
+
 def refinement(n=24, d=3, seed=0, weighted=True):
     X, y = table(n, d, seed=seed)
     rng = np.random.default_rng(seed)
@@ -319,7 +324,7 @@ def refinement(n=24, d=3, seed=0, weighted=True):
     data = LabelledRows(data.X, data.codes, data.weights, data.labels, data.counts, data.numbers, units, None)
     prior = np.array([0.5, 0.3, 0.2])
     scaled = learn_scale(data.X, data.weights, "standard").transform(data.X)
-    return data, scaled, prior, sample_for_refinement(data, scaled, prior, 0)
+    return data, scaled, prior, sample_for_refinement(in_units(data), scaled, prior, 0)
 
 
 def test_refined_loss_against_loops():
@@ -350,9 +355,9 @@ def test_refined_bandwidths_find_the_variables_that_matter():
     X = rng.normal(size=(200, 6))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
     data = labelled(X, y)
-    theta = refine(sample_for_refinement(data, X, np.full(2, 0.5), 0), 0.4)
+    theta = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.4)
     assert theta[:2].min() > theta[2:].max() + 0.3
-    strong = refine(sample_for_refinement(data, X, np.full(2, 0.5), 0), 0.01)
+    strong = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.01)
     assert np.ptp(strong) < 0.1
 
 
@@ -483,6 +488,17 @@ def test_progress_is_shown_if_asked_for(capsys):
     shown = capsys.readouterr()
     assert "Search" in shown.err
     assert not shown.out
+
+
+def test_order_of_rows_changes_nothing():
+    X, y = table(600, 5)  # more rows than are asked for refined bandwidths
+    order = np.random.default_rng(0).permutation(600)
+    first, second = pooled(X, y), pooled(X[order], y[order])
+    assert_allclose(
+        second.log_score(X, Computation()), first.log_score(X, Computation()), rtol=1e-5, atol=1e-5
+    )
+    assert second.scores.accuracy == pytest.approx(first.scores.accuracy, abs=1e-9)
+    assert second.scores.log_loss == pytest.approx(first.scores.log_loss, abs=1e-6)
 
 
 def test_rescaled_weights_change_nothing(fitted):
