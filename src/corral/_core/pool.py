@@ -26,11 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from corral._core import kernels
-from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
@@ -142,7 +141,7 @@ class Candidate:
         for k, log_density in enumerate(tried):
             start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
             log_powers[k] = start[0]
-            log_proba = log_softmax(target.log_prior + np.exp(start) * log_density, axis=1)
+            log_proba = log_posterior(target.log_prior + np.exp(start) * log_density)
             losses[k] = -target.right(log_proba)
         return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
 

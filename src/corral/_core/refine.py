@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from corral._core import kernels
-from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.settings import Floats, Integers
 
 _MAX_ITERATIONS = 15
@@ -79,7 +78,7 @@ def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> t
     shares = x @ c.T
     total, log_mean = _weigh_kernels(shares, 0.5 * np.vecdot(x, x), 0.5 * np.vecdot(c, c), sample)
     log_density = known(log_mean)
-    log_proba = log_softmax(target.log_prior + power * log_density, axis=1)
+    log_proba = log_posterior(target.log_prior + power * log_density)
     excess = np.exp(log_proba)
     excess[np.arange(len(x)), target.codes] -= 1.0
     excess *= target.weights[:, np.newaxis]
