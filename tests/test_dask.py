@@ -281,6 +281,9 @@ def untouched(*_):
 @pytest.mark.parametrize("method", METHODS)
 def test_collections_are_predicted_when_asked_for(fitted, method):
     plain, named = fitted
+    if not hasattr(plain, method):
+        assert isinstance(plain, RodeoClassifierCV)  # whose members have bandwidths of their own
+        return
     expected = getattr(plain, method)(QUERIES)
     rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
     frame = dd.from_pandas(

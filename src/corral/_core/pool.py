@@ -26,11 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from corral._core import kernels
-from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
@@ -57,7 +56,7 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 
 # Refined bandwidths are fitted to at most so many points and rows, and without one part of the folds in turn:
 # fewer parts than folds, because each costs as much as all other members together.
-_REFINE_POINTS = 400
+_REFINE_POINTS = 300
 _REFINE_ROWS = 1500
 _REFINE_PARTS = 3
 
@@ -151,7 +150,7 @@ class Candidate:
         for k, log_density in enumerate(tried):
             start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
             log_powers[k] = start[0]
-            log_proba = log_softmax(target.log_prior + np.exp(start) * log_density, axis=1)
+            log_proba = log_posterior(target.log_prior + np.exp(start) * log_density)
             losses[k] = -target.right(log_proba)
         return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
 
@@ -317,23 +316,42 @@ class RowsInUnits:
     data : the rows as they were given.
     scales : by kind.
     scaled : (n_rows, n_features) by kind.
+    rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
     """
 
     data: LabelledRows
     scales: dict[ScaleKind, Scale]
     scaled: dict[ScaleKind, Floats]
+    rank: Integers
 
     @classmethod
     def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
         """Learn the units of some kinds of members, and ranks, by which variables are selected."""
         wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
         scales = {kind: learn_scale(data.X, data.weights, kind) for kind in wanted}
-        return cls(data, scales, {kind: scale.transform(data.X) for kind, scale in scales.items()})
+        scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
+        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)))
 
     def take(self, positions: Integers) -> RowsInUnits:
         """Keep some of the rows, and the units."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
-        return RowsInUnits(self.data.take(positions), self.scales, scaled)
+        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions])
+
+    def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
+        """Positions of at most so many rows of each class, in order."""
+        chosen = [
+            members
+            if members.size <= limit
+            else random.choice(members[np.argsort(self.rank[members])], limit, replace=False)
+            for members, limit in zip(self.data.members(), max_rows, strict=True)
+        ]
+        return np.sort(np.concatenate(chosen))
+
+    def shares(self, max_rows: int) -> Integers:
+        """How many rows each class may have so that there are about `max_rows`, and no class has too few."""
+        sizes = np.bincount(self.data.codes, minlength=self.data.labels.size)  # rows, not weights, take time
+        shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
+        return shares
 
 
 def fit_pool(
@@ -359,26 +377,26 @@ def fit_pool(
     """
     lapse = 1.0 / (data.n + 2.0)
     whole = RowsInUnits.learn(data, kinds)
-    some = whole.take(choose_rows(data, _shares(data, SEARCH_ROWS), random))
-    points = choose_rows(some.data, np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    some = whole.take(whole.choose(whole.shares(SEARCH_ROWS), random))
+    points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
-    with threadpool_limits(1, user_api="blas"):  # so that sums have the same bits on any number of processors
-        with progress(len(kinds), "Search", computation.verbose) as advance:
-
-            def judged(kind: Kind) -> Candidate:
-                candidate = attempt(kind, some, trial, target, seed)
-                advance(1)
-                return candidate
-
-            candidates = parallel(delayed(judged)(kind) for kind in kinds)
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    with (
+        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        progress(len(kinds), "Search", computation.verbose) as advance,
+    ):
+        candidates = []
+        for candidate in parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds):
+            candidates.append(candidate)
+            advance(1)
         log_weights = weigh(candidates, target)
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-        members = parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order)
-        scores = judge(candidates, trial, target, np.random.RandomState(seed_of_parts), empirical=empirical)
+        members = list(parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order))
+        parts = _divide(some, np.random.RandomState(seed_of_parts))
+        scores = judge(candidates, trial, target, parts, empirical=empirical)
     return Pool(
         members=members,
         weights=np.exp(log_weights[order]),
@@ -474,7 +492,7 @@ def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> li
         return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
     if not variables.size:
         return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
-    sample = sample_for_refinement(data, scaled[:, variables], prior, seed)
+    sample = sample_for_refinement(rows, scaled[:, variables], prior, seed)
     theta = refine(sample, _REFINE_DEVIATION)
     frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
     return [frame] * prior.size
@@ -491,15 +509,16 @@ def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
     return np.sort(variables[strongest])
 
 
-def sample_for_refinement(data: LabelledRows, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
     """Choose rows and points for refined bandwidths, in proportion to the classes."""
     random = np.random.RandomState(seed)
-    rows = choose_rows(data, _shares(data, _REFINE_ROWS), random)
-    rows = rows[np.argsort(data.codes[rows], kind="stable")]
-    some = data.take(rows)
-    points = choose_rows(some, _shares(some, _REFINE_POINTS), random)
-    weights = np.ones(rows.size) if some.weights is None else some.weights
-    centred = scaled[rows] - weights @ scaled[rows] / weights.sum()
+    chosen = rows.choose(rows.shares(_REFINE_ROWS), random)
+    chosen = chosen[np.argsort(rows.data.codes[chosen], kind="stable")]
+    sorted_rows = rows.take(chosen)
+    points = sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
+    some = sorted_rows.data
+    weights = np.ones(chosen.size) if some.weights is None else some.weights
+    centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
     return RefinedRows(
         centred[points],
         some.units[points],
@@ -559,19 +578,13 @@ def judge(
     candidates: Sequence[Candidate],
     trial: Trial,
     target: Target,
-    random: np.random.RandomState,
+    parts: Integers,
     *,
     empirical: bool,
 ) -> PoolScores:
-    """Judge each fifth of the units by what is chosen for the others: bandwidths, weights, perhaps priors.
-
-    The fifths are drawn without regard to classes, unlike folds: if each had its share of every class, priors
-    from the others would know the more frequent ones, and noise would seem to be predictable.
-    """
+    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
     log_proba = np.empty(candidates[0].log_density.shape)
     data = trial.data
-    _, unit = np.unique(data.units, return_inverse=True)
-    parts = (random.permutation(unit.max() + 1) % N_FOLDS)[unit]
     row_weights = np.ones(parts.size) if data.weights is None else data.weights
     for part in np.unique(parts):
         inside = parts[trial.points] == part
@@ -588,6 +601,20 @@ def judge(
         score = _log(prior) + np.tensordot(weights, log_density, 1)
         log_proba[inside] = log_probability(score, prior, trial.lapse)
     return _scores(log_proba, trial)
+
+
+def _divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
+    """Divide the units into fifths (n_rows,), without regard to classes.
+
+    If each part had its share of every class, as folds have, priors from the others would know the more
+    frequent ones, and noise would seem to be predictable.
+    """
+    _, unit = np.unique(rows.data.units, return_inverse=True)
+    first = np.full(unit.max() + 1, unit.size)
+    np.minimum.at(first, unit, np.argsort(np.argsort(rows.rank)))
+    by_value = np.argsort(np.argsort(first))
+    parts: Integers = (random.permutation(first.size) % N_FOLDS)[by_value[unit]]
+    return parts
 
 
 def _scores(log_proba: Floats, trial: Trial) -> PoolScores:
@@ -621,25 +648,6 @@ def _table(
         "weight": np.exp(log_weights),
         "share": _shares_of(candidates, log_weights),
     }
-
-
-# ----------------------------------------------------------------------------------------------- rows
-
-
-def choose_rows(data: LabelledRows, max_rows: Integers, random: np.random.RandomState) -> Integers:
-    """Positions of at most so many rows of each class, in order."""
-    chosen = [
-        members if members.size <= limit else random.choice(members, limit, replace=False)
-        for members, limit in zip(data.members(), max_rows, strict=True)
-    ]
-    return np.sort(np.concatenate(chosen))
-
-
-def _shares(data: LabelledRows, max_rows: int) -> Integers:
-    """How many rows each class may have so that there are about `max_rows`, and few classes are cut short."""
-    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not their weights, take the time
-    shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
-    return shares
 
 
 def _log(prior: Floats) -> Floats:

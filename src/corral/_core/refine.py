@@ -20,17 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from corral._core import kernels
-from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.settings import Floats, Integers
 
 _MAX_ITERATIONS = 15
 _TOLERANCE = 1e-5
 
 # Common bandwidths to begin with, in units of the mean deviation of the variables.
-_STARTS = 2.0 ** np.arange(-3.0, 1.5, 0.5)
+_STARTS = 2.0 ** np.arange(-3.0, 1.5)
 
 
 class RefinedRows(NamedTuple):
@@ -76,9 +75,10 @@ def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> t
     theta, log_power = parameters[:-1], parameters[-1]
     target, power = sample.target, np.exp(log_power)
     x, c = sample.points * np.exp(theta), sample.rows * np.exp(theta)
-    shares, total, log_mean = _kernel_weights(x, c, sample)
+    shares = x @ c.T
+    total, log_mean = _weigh_kernels(shares, 0.5 * np.vecdot(x, x), 0.5 * np.vecdot(c, c), sample)
     log_density = known(log_mean)
-    log_proba = log_softmax(target.log_prior + power * log_density, axis=1)
+    log_proba = log_posterior(target.log_prior + power * log_density)
     excess = np.exp(log_proba)
     excess[np.arange(len(x)), target.codes] -= 1.0
     excess *= target.weights[:, np.newaxis]
@@ -95,15 +95,16 @@ def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> t
     return loss, np.append(gradient, by_power)
 
 
-def _kernel_weights(x: Floats, c: Floats, sample: RefinedRows) -> tuple[Floats, Floats, Floats]:
-    """Weights of all rows at all points, their sums by class, and log densities up to a common factor."""
-    shares = x @ c.T
-    total = np.empty((len(x), sample.starts.size - 1))
+def _weigh_kernels(
+    product: Floats, half_x: Floats, half_c: Floats, sample: RefinedRows
+) -> tuple[Floats, Floats]:
+    """Turn products into weights of rows; return sums by class, and log densities up to a common factor."""
+    total = np.empty((len(product), sample.starts.size - 1))
     log_mean = np.empty_like(total)
     kernels.kernel_weights(
-        shares,
-        0.5 * np.vecdot(x, x),
-        0.5 * np.vecdot(c, c),
+        product,
+        half_x,
+        half_c,
         sample.weights,
         sample.unit_of_point,
         sample.unit_of_row,
@@ -111,7 +112,7 @@ def _kernel_weights(x: Floats, c: Floats, sample: RefinedRows) -> tuple[Floats, 
         total,
         log_mean,
     )
-    return shares, total, log_mean
+    return total, log_mean
 
 
 def _common_bandwidth(sample: RefinedRows) -> Floats:
@@ -119,8 +120,12 @@ def _common_bandwidth(sample: RefinedRows) -> Floats:
     spread = np.sqrt(np.mean(sample.rows.var(axis=0)))
     best, start = np.inf, np.zeros(sample.rows.shape[1] + 1)
     log_power = np.zeros(1)
+    product = sample.points @ sample.rows.T
+    half_x = 0.5 * np.vecdot(sample.points, sample.points)
+    half_c = 0.5 * np.vecdot(sample.rows, sample.rows)
     for h in _STARTS * max(spread, 1e-300):
-        _, _, log_mean = _kernel_weights(sample.points / h, sample.rows / h, sample)
+        precision = h**-2.0
+        _, log_mean = _weigh_kernels(precision * product, precision * half_x, precision * half_c, sample)
         log_density = known(log_mean)[np.newaxis]
         log_power, loss = fit_log_weights(log_density, sample.target, np.zeros(1), 1.0, log_power)
         if loss < best:
