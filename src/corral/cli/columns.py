@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.cli.formats import TableFile
 from corral.cli.tables import (
     as_labels,
     as_numbers,
@@ -57,7 +57,7 @@ class Asked:
 
 
 def training_rows(
-    path: Path, target: str, asked: Asked, on_progress: Callable[[float], None]
+    path: TableFile, target: str, asked: Asked, on_progress: Callable[[float], None]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Variables and classes; `on_progress` is called with the share of the file that has been read."""
     if target in asked.left_out:
@@ -94,7 +94,7 @@ def training_rows(
 
 
 def new_rows(
-    path: Path,
+    path: TableFile,
     variables: list[str],
     target: str | None,
     classes: NDArray[Any],
@@ -111,7 +111,7 @@ def new_rows(
     return X, _as_classes(as_labels(table[target], path, if_missing=IF_MISSING), classes, table.index, path)
 
 
-def read_row(path: Path, variables: list[str], number: int) -> pd.DataFrame:
+def read_row(path: TableFile, variables: list[str], number: int) -> pd.DataFrame:
     """Variables of one row."""
     for chunk in read_chunks(path, variables):
         if number in chunk.index:
@@ -177,7 +177,7 @@ def _essence(label: str) -> str | float:
 
 
 def _complete(
-    table: pd.DataFrame, path: Path, asked: Asked, *, droppable: Sequence[str] = ()
+    table: pd.DataFrame, path: TableFile, asked: Asked, *, droppable: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The rows that lack nothing, if others are to be left out; they keep their numbers."""
     if not asked.drop_rows:
@@ -197,7 +197,9 @@ def _complete(
     return table[~lacking]
 
 
-def _as_classes(y: NDArray[Any], classes: NDArray[Any], numbers: Sequence[int], path: Path) -> NDArray[Any]:
+def _as_classes(
+    y: NDArray[Any], classes: NDArray[Any], numbers: Sequence[int], path: TableFile
+) -> NDArray[Any]:
     """The model's own classes: a table that has only some of them may have been read as another type."""
     known = {str(label): label for label in classes.tolist()}
     labels = [str(label) for label in y.tolist()]

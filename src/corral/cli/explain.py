@@ -11,8 +11,11 @@ from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
+    Decimal,
+    Encoding,
     ModelPath,
     Quiet,
+    Separator,
     TablePath,
     output,
 )
@@ -45,6 +48,9 @@ def explain(
             "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
         ),
     ] = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,6 +61,7 @@ def explain(
     """
     from corral.cli.columns import class_called, read_row
     from corral.cli.console import Output, explanation_data, explanation_words
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PLOT, check_kinds
 
     check_different(model, table, plot)
@@ -62,7 +69,8 @@ def explain(
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
     fitted, names = load_classifier(model, explains=True)
-    sample = read_row(table, names, row)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    sample = read_row(file, names, row)
     rival = class_called(against, fitted.classes_)
     found = fitted.explain(sample, against=rival, n_rows=n_rows)
     if rival is not None and found.label[0] == rival:

@@ -11,7 +11,9 @@ from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
+    Decimal,
     Drop,
+    Encoding,
     EstimatorName,
     Ids,
     Jobs,
@@ -22,6 +24,7 @@ from corral.cli.options import (
     Priors,
     Quiet,
     Seed,
+    Separator,
     TablePath,
     Target,
     output,
@@ -76,6 +79,9 @@ def fit(
     numeric_only: NumericOnly = False,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -95,14 +101,16 @@ def fit(
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, describe, description, interval_words, score_table
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
-    with out.share(f"Read {table.name}") as on_progress:
-        X, y = training_rows(table, target, asked, on_progress)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    with out.share(f"Read {file.name}") as on_progress:
+        X, y = training_rows(file, target, asked, on_progress)
     units = number_rows(X)
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
     chosen = _estimator(estimator, priors, seed, out)
@@ -126,7 +134,7 @@ def fit(
         from corral.report import write_report
 
         with threads(jobs), out.waiting("Write the report"):
-            write_report(report, fitted, X, y, held_out=held_out[name], source=table.name, random_state=seed)
+            write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
 
     measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
@@ -137,7 +145,7 @@ def fit(
         full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
     if report is not None:
         full.append(f"The report is in {report}")
-    facts = {"table": table, "target": target, "rows": len(y), "held_out": measured_on}
+    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
         {**facts, **measured, **described, "model": model, "report": report},
