@@ -753,7 +753,7 @@ def test_version_and_help():
     assert "Classify the rows of a table" in shown
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "explain", "report", "info", "sample-size"])
+@pytest.mark.parametrize("command", ["check", "fit", "predict", "explain", "report", "info", "sample-size"])
 def test_help_has_examples(command):
     shown = run(command, "--help").stdout
     assert f"  corral {command} iris" in shown
@@ -769,7 +769,7 @@ def test_rows_are_numbered_across_chunks(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("corral ", {"fit", "predict", "explain", "report", "info", "sample-size", "demo"}),
+        ("corral ", {"check", "fit", "predict", "explain", "report", "info", "sample-size", "demo"}),
         ("corral fit --estimator ", {"cv", "rodeo", "lspc"}),
         ("corral fit --miss", {"--missing"}),
     ],

@@ -5,7 +5,6 @@ What a user should know of it is a warning, which the command line tells as a no
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._checking import alike, names_rows
 from corral.cli.formats import TableFile
 from corral.cli.tables import (
     as_labels,
     as_numbers,
-    identifier_columns,
     is_unnamed,
     may_mean_missing,
     missing_rows,
@@ -48,12 +47,14 @@ class Asked:
     numeric_only : whether to leave columns out that are not numeric.
     drop_rows : whether to leave rows out that lack a value.
     na_values : what stands for a missing value, besides the usual.
+    least_rows : fewest rows of a class; those of smaller ones are left out.
     """
 
     left_out: Sequence[str] = ()
     numeric_only: bool = False
     drop_rows: bool = False
     na_values: Sequence[str] = ()
+    least_rows: int = 1
 
 
 def training_rows(
@@ -63,9 +64,7 @@ def training_rows(
     if target in asked.left_out:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
     columns = table_columns(path)
-    for name in (target, *asked.left_out):
-        if name not in columns:
-            raise ValueError(f"{path} has no column {name!r}; {_meant(name, columns)}")
+    check_names(path, (target, *asked.left_out), columns)
     variables = [name for name in columns if name != target and name not in asked.left_out]
     for name in variables:
         if is_unnamed(name):
@@ -83,14 +82,25 @@ def training_rows(
         raise ValueError(f"{path} has no variables beside the target.")
     table = _complete(table[[*variables, target]], path, asked, droppable=variables)
     y = as_labels(table[target], path, if_missing=IF_MISSING)
+    kept = _large_classes(y, asked.least_rows)
+    table, y = table[kept], y[kept]
     _warn_of_labels(y)
     X = as_numbers(table[variables], path, if_text=_IF_TEXT, if_missing=IF_MISSING, if_empty=_IF_EMPTY)
-    for name in identifier_columns(X):
-        warnings.warn(
-            f"column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}.",
-            stacklevel=2,
-        )
+    for name in X.columns:
+        if names_rows(name, X[name].to_numpy()):
+            warnings.warn(
+                f"column {name!r} seems to name rows, and is used as a variable; if it does, say "
+                f"--id {name!r}.",
+                stacklevel=2,
+            )
     return X, y
+
+
+def check_names(path: TableFile, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a name that no column has."""
+    for name in names:
+        if name not in columns:
+            raise ValueError(f"{path} has no column {name!r}; {_meant(name, columns)}")
 
 
 def new_rows(
@@ -148,32 +158,20 @@ def _warn_of_labels(y: NDArray[Any]) -> None:
     if y.dtype.kind != "U":
         return
     labels = np.unique(y).tolist()
-    alike: dict[Any, list[str]] = {}
     for label in labels:
-        alike.setdefault(_essence(label), []).append(label)
         if may_mean_missing(label):
             warnings.warn(
                 f"the label {label!r}, in {(y == label).sum()} of {y.size} rows, counts as a class; if it "
                 f"stands for a missing value, say so by --na-values {label!r}.",
                 stacklevel=3,
             )
-    groups = [f"({listed(group)})" for group in alike.values() if len(group) > 1]
+    groups = [f"({listed(group)})" for group in alike(labels)]
     if groups:
         warnings.warn(
             "labels that differ only by case, by spaces around them or in how a number is written are "
             f"classes of their own: {listed(groups, str)}.",
             stacklevel=3,
         )
-
-
-def _essence(label: str) -> str | float:
-    """What labels have in common that look alike."""
-    text = label.strip().casefold()
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return value if math.isfinite(value) else text
 
 
 def _complete(
@@ -195,6 +193,26 @@ def _complete(
             stacklevel=2,
         )
     return table[~lacking]
+
+
+def _large_classes(y: NDArray[Any], least_rows: int) -> NDArray[np.bool_]:
+    """Which rows are of classes of enough rows; the others are told of."""
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    small = counts < least_rows
+    if small.any() and small.sum() > classes.size - 2:
+        raise ValueError(
+            f"--drop-small-classes {least_rows} would leave {(~small).sum()} of {classes.size} classes, and "
+            "two are needed."
+        )
+    if small.any():
+        shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
+        warnings.warn(
+            f"left out {counts[small].sum()} of {y.size} rows, which are of classes of fewer than "
+            f"{least_rows} rows: {listed(shown, str)}; training rows are counted without them.",
+            stacklevel=3,
+        )
+    kept: NDArray[np.bool_] = ~small[codes]
+    return kept
 
 
 def _as_classes(

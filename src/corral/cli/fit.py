@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from corral._persist.files import check_different
 from corral.cli.app import program
+from corral.cli.check import note_findings
 from corral.cli.options import (
     AsJson,
     Decimal,
@@ -23,6 +25,8 @@ from corral.cli.options import (
     NumericOnly,
     Priors,
     Quiet,
+    Rule,
+    ScaleName,
     Seed,
     Separator,
     TablePath,
@@ -33,6 +37,8 @@ from corral.cli.shared import note, threads
 
 if TYPE_CHECKING:
     from corral.cli.console import Output
+
+_MOST_FREQUENT = "most frequent class"
 
 
 @program.command(
@@ -68,6 +74,19 @@ def fit(
             "or all alike. Not for lspc."
         ),
     ] = Priors.empirical,
+    rule: Annotated[
+        list[Rule] | None,
+        typer.Option(
+            help="Rule that selects variables, by default contrast for cv and zscore (the paper's) for rodeo;"
+            " for cv it may be repeated, and each is tried. Not for lspc."
+        ),
+    ] = None,
+    scale: Annotated[
+        ScaleName | None,
+        typer.Option(
+            help="Units in which bandwidths are chosen; by default cv tries range, standard and rank."
+        ),
+    ] = None,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
     ] = 0.25,
@@ -79,6 +98,12 @@ def fit(
     numeric_only: NumericOnly = False,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    least_rows: Annotated[
+        int,
+        typer.Option(
+            "--drop-small-classes", metavar="N", help="Leave out rows of classes of fewer than N rows.", min=1
+        ),
+    ] = 1,
     sep: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -93,9 +118,6 @@ def fit(
     """
     from dataclasses import asdict
 
-    from sklearn.dummy import DummyClassifier
-    from sklearn.naive_bayes import GaussianNB
-
     from corral._estimators.base import copies_sentence
     from corral._evaluation import held_out_predictions, number_rows, splitter
     from corral._persist.model_file import save_model
@@ -107,19 +129,19 @@ def fit(
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    asked = Asked(
+        [*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or (), least_rows
+    )
+    chosen = _estimator(estimator, priors, rule or (), scale, seed, out)
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
         X, y = training_rows(file, target, asked, on_progress)
     units = number_rows(X)
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
-    chosen = _estimator(estimator, priors, seed, out)
+    if not quiet:
+        note_findings(X, y)
     name = type(chosen).__name__
-    classifiers = {
-        name: chosen,
-        "Gaussian naive Bayes": GaussianNB(),
-        "most frequent class": DummyClassifier(strategy="prior"),
-    }
+    classifiers = {name: chosen, **_baselines()}
     n_fits = len(classifiers) * split.get_n_splits() + 1
     with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
@@ -139,12 +161,11 @@ def fit(
     measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
+    _note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, priors)
     described = describe(fitted)
     full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
-    if model is not None:
-        full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
-    if report is not None:
-        full.append(f"The report is in {report}")
+    full += [f"The model, fitted to all {len(y)} rows, is in {model}"] if model is not None else []
+    full += [f"The report is in {report}"] if report is not None else []
     facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
@@ -154,21 +175,62 @@ def fit(
     )
 
 
-def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> Any:
+def _baselines() -> dict[str, Any]:
+    """Classifiers to compare with."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.naive_bayes import GaussianNB
+
+    return {"Gaussian naive Bayes": GaussianNB(), _MOST_FREQUENT: DummyClassifier(strategy="prior")}
+
+
+def _estimator(
+    name: EstimatorName,
+    priors: Priors,
+    rules: Sequence[Rule],
+    scale: ScaleName | None,
+    seed: int,
+    out: Output,
+) -> Any:
+    units = None if scale in (None, ScaleName.none) else str(scale)
     match name:
         case EstimatorName.cv:
             from corral._estimators.search import RodeoClassifierCV
 
-            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
+            options: dict[str, Any] = {"rules": tuple(map(str, rules))} if rules else {}
+            options |= {"scales": (units,)} if scale else {}
+            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
+            if len(rules) > 1:
+                raise ValueError("--estimator rodeo takes one --rule; cv tries several.")
+            options = {"rule": str(rules[0])} if rules else {}
+            options |= {"scale": units} if scale else {}
+            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
+            if rules or scale is ScaleName.whiten:
+                option = f"--rule {rules[0]}" if rules else f"--scale {scale}"
+                raise ValueError(f"{option} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
-            return LSPClassifier(scale="standard", random_state=seed)
+            options = {"scale": units if scale else "standard"}
+            return LSPClassifier(random_state=seed, **options)
+
+
+def _note_if_useless(accuracy: float, baseline: float, priors: Priors) -> None:
+    """Say that labels are worse than the same label for all rows, if they are."""
+    if accuracy >= baseline:
+        return
+    advice = (
+        "with --priors uniform all classes count alike, so look at the accuracy of each"
+        if priors is Priors.uniform
+        else "these variables may not tell the classes apart, so do not rely on its labels"
+    )
+    note(
+        f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
+        f"most frequent class: {advice}."
+    )
 
 
 def _silence(fitted: Any) -> None:

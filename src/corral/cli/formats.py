@@ -419,7 +419,7 @@ def _utf8_or_windows(file: TableFile) -> str:
         raise ValueError(f"{file} is no text: it holds the byte 0x00.")
     if not wrong:
         return _UTF8
-    if n_letters > len(wrong) or not_windows:
+    if n_letters >= len(wrong) or not_windows:
         byte = min(not_windows, default=ord(wrong[0]) - 0xDC00)
         raise ValueError(
             f"{file} is neither UTF-8 nor Windows-1252 text (byte {byte:#04x}): say by --encoding in what it "

@@ -21,6 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._checking import numbers_in
 from corral._persist.files import STANDARD_STREAM, naming, replacing
 from corral._persist.kept import KeptParts
 from corral.cli.formats import (
@@ -46,10 +47,6 @@ _MOST_EXCEL_ROWS = 1_048_576
 # Of so few digits that numpy holds it, and written in the only way.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
-
-# In fewer rows a column may well be in order by chance.
-_ENOUGH = 10
-_CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]$")
 
 
 def table_columns(path: Path | TableFile) -> list[str]:
@@ -143,20 +140,6 @@ def numeric_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if table[name].dtype.kind in "biuf"]
 
 
-def identifier_columns(table: pd.DataFrame) -> list[str]:
-    """Numeric columns that seem to name rows: whole numbers, all different, in order or called id."""
-    found = []
-    for name in table.columns:
-        values = table[name].to_numpy(np.float64)
-        if (values != np.round(values)).any() or np.unique(values).size < len(values):
-            continue
-        steps = np.diff(values)
-        in_order = len(values) >= _ENOUGH and ((steps > 0.0).all() or (steps < 0.0).all())
-        if in_order or _CALLED_ID.search(name):
-            found.append(name)
-    return found
-
-
 def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
     """Which rows lack a value in some column."""
     lacking: NDArray[np.bool_] = table.isna().to_numpy().any(axis=1)
@@ -182,7 +165,7 @@ def as_numbers(
     for name in table.columns:
         column = table[name]
         missing = column.isna()
-        numbers = _numbers(column)
+        numbers = numbers_in(column)
         text = np.isnan(numbers) & ~missing.to_numpy()
         if text.any():
             held = column[text]
@@ -211,18 +194,6 @@ def as_numbers(
             )
         columns[name] = numbers
     return pd.DataFrame(columns, index=table.index)
-
-
-def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """A column as floats, NaN where there is none."""
-    import pandas as pd
-
-    if column.dtype.kind not in "biuf":
-        # As text, or dates would become numbers; yes and no are numbers.
-        column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
-        column = pd.to_numeric(column, errors="coerce")
-    numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
-    return numbers
 
 
 def _is_marker(texts: pd.Series[Any]) -> bool:
@@ -473,7 +444,7 @@ def _finite(texts: Sequence[str]) -> list[float]:
     """Those that are numbers."""
     import pandas as pd
 
-    numbers = _numbers(pd.Series(texts, dtype=object))
+    numbers = numbers_in(pd.Series(texts, dtype=object))
     return [float(number) for number in numbers[np.isfinite(numbers)]]
 
 
