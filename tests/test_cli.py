@@ -548,7 +548,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     shown = run("demo", "--folder", tmp_path / "d").stdout
     assert "x0, x1, x2, x3, x4, x5 " in shown
     assert "of these labels are right" in shown
-    assert "Row 0 is " in shown
+    assert "r0000 (row 0) is " in shown
     assert shown.endswith(f"Open the report in a browser: {tmp_path / 'd' / 'report.html'}\n")
     written = {path.name for path in (tmp_path / "d").iterdir()}
     assert written == {"groups.corral", "groups.csv", "labels.csv", "new.csv", "report.html", "why.png"}

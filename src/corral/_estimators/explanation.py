@@ -37,6 +37,7 @@ class Explanation:
     rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
         fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
     shares : (n_samples, n_listed) their shares of the label's density.
+    row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
     """
 
     label: NDArray[Any]
@@ -48,6 +49,7 @@ class Explanation:
     evidence: Floats
     rows: Integers
     shares: Floats
+    row_names: NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -57,10 +59,14 @@ class Explanation:
         rivals: Callable[[Floats], Integers],
         *,
         feature_names: list[str],
+        row_names: NDArray[Any] | None,
         n_listed: int,
         computation: Computation,
     ) -> Explanation:
-        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities."""
+        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities.
+
+        `row_names` are those of all training rows, if they have names.
+        """
         log_density, h = model.estimate(X, computation, bandwidths=True)
         log_proba = model.posterior(log_density)
         label, rival = log_proba.argmax(axis=1), rivals(log_proba)
@@ -83,6 +89,7 @@ class Explanation:
             evidence=evidence,
             rows=rows,
             shares=largest,
+            row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
         )
 
     def __len__(self) -> int:
@@ -112,8 +119,14 @@ class Explanation:
 
         listed = self.rows >= 0
         sample = np.broadcast_to(np.arange(len(self))[:, np.newaxis], listed.shape)
+        names = {} if self.row_names is None else {"name": self.row_names[listed]}
         return pd.DataFrame(
-            {"sample": sample[listed], "training_row": self.rows[listed], "share": self.shares[listed]}
+            {
+                "sample": sample[listed],
+                "training_row": self.rows[listed],
+                **names,
+                "share": self.shares[listed],
+            }
         )
 
     def __repr__(self) -> str:
@@ -126,9 +139,10 @@ class Explanation:
     def _describe(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
         evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+        names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         support = ", ".join(
-            f"row {row} ({share:.0%})"
-            for row, share in zip(self.rows[i][:3], self.shares[i][:3], strict=True)
+            f"{name} ({share:.0%})"
+            for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
             if row >= 0
         )
         return (

@@ -205,7 +205,7 @@ class RodeoClassifierCV(DensityClassifier):
             check_random_state(self.random_state),
             self._computation(),
         )
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "row_names_in_", "row_names_column_"):
             if hasattr(self, name):
                 setattr(winner, name, getattr(self, name))
         self.model_ = winner.model_

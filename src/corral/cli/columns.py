@@ -48,6 +48,7 @@ class Asked:
     drop_rows : whether to leave rows out that lack a value.
     na_values : what stands for a missing value, besides the usual.
     least_rows : fewest rows of a class; those of smaller ones are left out.
+    names : column that names rows, if there is one.
     """
 
     left_out: Sequence[str] = ()
@@ -55,6 +56,7 @@ class Asked:
     drop_rows: bool = False
     na_values: Sequence[str] = ()
     least_rows: int = 1
+    names: str | None = None
 
 
 def training_rows(
@@ -66,12 +68,15 @@ def training_rows(
     columns = table_columns(path)
     check_names(path, (target, *asked.left_out), columns)
     variables = [name for name in columns if name != target and name not in asked.left_out]
-    for name in variables:
-        if is_unnamed(name):
-            raise ValueError(
-                f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
-            )
-    table = read_table(path, variables, as_text=[target], na_values=asked.na_values, on_progress=on_progress)
+    whole = read_table(
+        path,
+        variables,
+        as_text=[target],
+        verbatim=[asked.names] if asked.names else [],
+        na_values=asked.na_values,
+        on_progress=on_progress,
+    )
+    table, variables = whole, _named_columns(whole, variables, path)
     if asked.numeric_only:
         numeric = numeric_columns(table[variables])
         text = [name for name in variables if name not in numeric]
@@ -93,7 +98,25 @@ def training_rows(
                 f"--id {name!r}.",
                 stacklevel=2,
             )
-    return X, y
+    return _named(X, whole, asked.names), y
+
+
+def _named_columns(table: pd.DataFrame, variables: Sequence[str], path: TableFile) -> list[str]:
+    """The variables that have names; of the others, empty ones are left out: a separator may end each row."""
+    for name in filter(is_unnamed, variables):
+        if not table[name].isna().all():
+            raise ValueError(
+                f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
+            )
+        warnings.warn(f"left out column {name!r}, which has no name and is empty.", stacklevel=3)
+    return [name for name in variables if not is_unnamed(name)]
+
+
+def _named(X: pd.DataFrame, whole: pd.DataFrame, column: str | None) -> pd.DataFrame:
+    """The rows with their names as index, if a column of the table has them."""
+    if column is None:
+        return X
+    return X.set_axis(whole.loc[X.index, column].astype(str).rename(column), axis=0)
 
 
 def check_names(path: TableFile, names: Sequence[str], columns: Sequence[str]) -> None:
@@ -113,20 +136,56 @@ def new_rows(
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Variables of a model and, if there is a target, which of its classes rows have."""
     labels = [] if target is None else [target]
-    table = read_table(path, variables, as_text=labels, na_values=asked.na_values, on_progress=on_progress)
-    table = _complete(table, path, asked)
+    names = [] if asked.names is None else [asked.names]
+    whole = read_table(
+        path, variables, as_text=labels, verbatim=names, na_values=asked.na_values, on_progress=on_progress
+    )
+    table = _complete(whole[[*variables, *labels]], path, asked)
     X = as_numbers(table[variables], path, if_missing=IF_MISSING)
+    named = _named(X, whole, asked.names)
     if target is None:
-        return X, None
-    return X, _as_classes(as_labels(table[target], path, if_missing=IF_MISSING), classes, table.index, path)
+        return named, None
+    y = as_labels(table[target], path, if_missing=IF_MISSING)
+    return named, _as_classes(y, classes, table.index, path)
 
 
-def read_row(path: TableFile, variables: list[str], number: int) -> pd.DataFrame:
-    """Variables of one row."""
-    for chunk in read_chunks(path, variables):
-        if number in chunk.index:
-            return as_numbers(chunk.loc[[number]], path)
-    raise ValueError(f"{path} has rows 0 to {chunk.index[-1]}, and no row {number}.")
+def read_rows(
+    path: TableFile, variables: list[str], wanted: Sequence[str], names: str | None
+) -> list[tuple[int, str | None, pd.DataFrame]]:
+    """Number, name and variables of some rows, which are asked for by name or, if they have none, by number.
+
+    Where no name is a whole number, a number is that of a row all the same.
+    """
+    found: dict[str, list[tuple[int, str | None, pd.DataFrame]]] = {text: [] for text in wanted}
+    by_number: dict[int, tuple[int, str | None, pd.DataFrame]] = {}
+    numbers = {int(text) for text in wanted if text.isdecimal()}
+    any_whole, last = False, -1
+    for chunk in read_chunks(path, variables, verbatim=[] if names is None else [names]):
+        of_chunk = None if names is None else chunk[names].astype(str)
+        last = int(chunk.index[-1])
+        if of_chunk is not None:
+            any_whole = any_whole or of_chunk.str.isdecimal().any()
+            for row in chunk.index[of_chunk.isin(list(found))]:
+                found[of_chunk[row]].append((row, of_chunk[row], chunk.loc[[row], variables]))
+        for row in numbers & set(chunk.index):
+            by_number[row] = (row, None if of_chunk is None else of_chunk[row], chunk.loc[[row], variables])
+        if names is None and numbers <= by_number.keys():
+            break
+    rows = []
+    for text in wanted:
+        if not found[text]:
+            if not text.isdecimal() or any_whole:
+                raise ValueError(_no_such_row(path, text, names))
+            if int(text) not in by_number:
+                raise ValueError(f"{path} has rows 0 to {last}, and no row {int(text)}.")
+        rows += found[text] or [by_number[int(text)]]
+    return [(row, name, as_numbers(sample, path)) for row, name, sample in rows]
+
+
+def _no_such_row(path: TableFile, text: str, names: str | None) -> str:
+    if names is None:
+        return f"{path}: --row {text!r} is no number of a row, and the model knows no column that names rows."
+    return f"{path} has no row whose {names!r} is {text!r}."
 
 
 def class_called(text: str | None, classes: NDArray[Any]) -> Any:

@@ -130,7 +130,12 @@ def fit(
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     asked = Asked(
-        [*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or (), least_rows
+        [*(ids or ()), *(drop or ())],
+        numeric_only,
+        missing is Missing.drop_rows,
+        na_values or (),
+        least_rows,
+        ids[0] if ids else None,
     )
     chosen = _estimator(estimator, priors, rule or (), scale, seed, out)
     file = open_table(table, Given.checked(sep, decimal, encoding))

@@ -27,7 +27,7 @@ from corral.cli.options import (
     TablePath,
     output_or_stream,
 )
-from corral.cli.shared import load_classifier, note, threads
+from corral.cli.shared import load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +68,9 @@ def predict(
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
     all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
     what was done, which is kept in a hidden folder beside FILE; what goes to the standard output is not kept,
-    and stops where an error is met. An Excel file is read whole. If rows are left out and no --id names the
-    others, a column numbers them.
+    and stops where an error is met. An Excel file is read whole. If no --id is given, the column
+    that 'corral fit --id' was given is kept. If rows are left out and no column names the others, one numbers
+    them.
     """
     import pandas as pd
 
@@ -84,6 +85,7 @@ def predict(
         printed_table,
         read_chunks,
         resuming_table,
+        table_columns,
         without_formulas,
     )
 
@@ -92,7 +94,8 @@ def predict(
     check_kinds((None if to == STANDARD_STREAM else to, PREDICTIONS))
     fitted, names = load_classifier(model)
     file = open_table(table, Given.checked(sep, decimal, encoding))
-    kept = _kept_columns(ids or (), names, model)
+    known = naming_column(fitted, table_columns(file))
+    kept = _kept_columns(ids or ([known] if known else []), names, model)
     added = _added_columns(fitted.classes_.tolist(), kept)
     numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
 

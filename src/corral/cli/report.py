@@ -29,7 +29,7 @@ from corral.cli.options import (
     Target,
     output_or_stream,
 )
-from corral.cli.shared import load_classifier, note, sample_sizes, threads
+from corral.cli.shared import load_classifier, naming_column, note, sample_sizes, threads
 
 if TYPE_CHECKING:
     from corral._evaluation import HeldOut
@@ -82,6 +82,7 @@ def report(
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import REPORT, check_kinds
+    from corral.cli.tables import table_columns
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
@@ -90,8 +91,12 @@ def report(
     check_different(model, table, page)
     check_kinds((None if page == STANDARD_STREAM else page, REPORT))
     fitted, names = load_classifier(model)
-    asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
     file = open_table(table, Given.checked(sep, decimal, encoding))
+    asked = Asked(
+        drop_rows=missing is Missing.drop_rows,
+        na_values=na_values or (),
+        names=naming_column(fitted, table_columns(file)),
+    )
     with out.share(f"Read {file.name}") as on_progress:
         X, y = new_rows(file, names, target, fitted.classes_, asked, on_progress)
     held_out, sizes = None, None

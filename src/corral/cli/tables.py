@@ -172,7 +172,9 @@ def as_numbers(
             said = f"{path}: column {name!r} is not numeric: row {held.index[0]} holds {_shown(held.iloc[0])}"
             advice = [if_text] if if_text else []
             if looks_like_comma_number(str(held.iloc[0])):
-                advice = ["if this is a decimal comma, say --decimal ','"]
+                advice = [
+                    "if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out"
+                ]
             if if_missing and _is_marker(held):
                 advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
             raise ValueError("; ".join([said, *advice]) + ".")
