@@ -548,7 +548,7 @@ def _near_pairs(X: Floats) -> Integers:
     import pandas as pd
 
     first = np.flatnonzero(~pd.DataFrame(X).duplicated().to_numpy())
-    spread = X[first].std(axis=0)
+    spread = _spread(X[first])
     if first.size < _ENOUGH or np.count_nonzero(spread) < 2:
         return np.empty((0, 2), dtype=np.int64)
     Z = X[first][:, spread > 0.0] / spread[spread > 0.0]
@@ -556,6 +556,14 @@ def _near_pairs(X: Floats) -> Integers:
     if not len(near) or 2 * len(near) < len(_pairs_within(Z, _WIDER * _NEAR)):
         return np.empty((0, 2), dtype=np.int64)
     return first[near[np.lexsort((near[:, 1], near[:, 0]))]]
+
+
+def _spread(X: Floats) -> Floats:
+    """The standard deviation of each column, as its quartiles let expect it, which no outlier enlarges."""
+    quartiles = np.quantile(X, [0.25, 0.75], axis=0)
+    robust = (quartiles[1] - quartiles[0]) / 1.35
+    spread: Floats = np.where(robust > 0.0, robust, X.std(axis=0))
+    return spread
 
 
 def _pairs_within(Z: Floats, radius: float) -> Integers:

@@ -170,14 +170,7 @@ def as_numbers(
         if text.any():
             held = column[text]
             said = f"{path}: column {name!r} is not numeric: row {held.index[0]} holds {_shown(held.iloc[0])}"
-            advice = [if_text] if if_text else []
-            if looks_like_comma_number(str(held.iloc[0])):
-                advice = [
-                    "if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out"
-                ]
-            if if_missing and _is_marker(held):
-                advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
-            raise ValueError("; ".join([said, *advice]) + ".")
+            raise ValueError("; ".join([said, *_advice_on_text(held, if_text, if_missing)]) + ".")
         if missing.all() and len(table) > 1:
             first, last = table.index[[0, -1]]
             raise ValueError(
@@ -196,6 +189,16 @@ def as_numbers(
             )
         columns[name] = numbers
     return pd.DataFrame(columns, index=table.index)
+
+
+def _advice_on_text(held: pd.Series[Any], if_text: str, if_missing: str) -> list[str]:
+    """What can be done about text among numbers."""
+    if looks_like_comma_number(str(held.iloc[0])):
+        return ["if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out"]
+    advice = [if_text] if if_text else []
+    if if_missing and _is_marker(held):
+        advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
+    return advice
 
 
 def _is_marker(texts: pd.Series[Any]) -> bool:
@@ -489,10 +492,30 @@ def _csv_chunks(
     ):
         size = max(os.fstat(raw.fileno()).st_size, 1)
         for chunk in chunks:
-            if not isinstance(chunk.index, pd.RangeIndex):
-                raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
+            _check_index(chunk.index, file)
             yield _with_points(chunk, as_text) if options["decimal"] == "," else chunk
             on_progress(raw.tell() / size)
+
+
+def _check_index(index: pd.Index[Any], file: TableFile) -> None:
+    """Refuse rows of more fields than there are names, unless the first ones name rows, as R writes it.
+
+    Of such fields pandas makes an index.
+    """
+    import pandas as pd
+
+    if isinstance(index, pd.RangeIndex) and index.start % CHUNK == 0:
+        return
+    counts = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
+    names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
+    if not (counts or names):
+        raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
+    warnings.warn(
+        f"{file} has one name less than columns, as R writes it: the first column, {str(index[0])!r} and "
+        f"so on, "
+        "is left out.",
+        stacklevel=2,
+    )
 
 
 def _with_points(chunk: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
