@@ -154,6 +154,18 @@ def test_predict_keeps_the_names(folder, frame, tmp_path):
     assert pd.read_csv(tmp_path / "o.csv").columns.tolist()[:2] == ["y", "label"]
 
 
+def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
+    frame.assign(patient=[f"P{i // 3}" for i in range(60)]).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", "--estimator", "rodeo")
+    (note,) = run(*fit).stderr.splitlines()
+    assert note == (
+        "note: the id 'patient' names 20 different things in 60 rows, so that rows of one may be learnt "
+        "from and "
+        "held out at once, which makes scores too good: keep one row of each, or trust them for known "
+        "ones only."
+    )
+
+
 def test_reports_name_rows(folder, frame, tmp_path):
     run("report", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "r.html", "-q")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")

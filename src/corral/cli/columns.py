@@ -154,7 +154,7 @@ def read_rows(
 ) -> list[tuple[int, str | None, pd.DataFrame]]:
     """Number, name and variables of some rows, which are asked for by name or, if they have none, by number.
 
-    Where no name is a whole number, a number is that of a row all the same.
+    Where no name is a whole number (and 0007 is none), a number is that of a row all the same.
     """
     found: dict[str, list[tuple[int, str | None, pd.DataFrame]]] = {text: [] for text in wanted}
     by_number: dict[int, tuple[int, str | None, pd.DataFrame]] = {}
@@ -164,7 +164,7 @@ def read_rows(
         of_chunk = None if names is None else chunk[names].astype(str)
         last = int(chunk.index[-1])
         if of_chunk is not None:
-            any_whole = any_whole or of_chunk.str.isdecimal().any()
+            any_whole = any_whole or of_chunk.str.fullmatch("0|[1-9][0-9]*").any()
             for row in chunk.index[of_chunk.isin(list(found))]:
                 found[of_chunk[row]].append((row, of_chunk[row], chunk.loc[[row], variables]))
         for row in numbers & set(chunk.index):

@@ -36,6 +36,8 @@ from corral.cli.options import (
 from corral.cli.shared import note, threads
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from corral.cli.console import Output
 
 _MOST_FREQUENT = "most frequent class"
@@ -145,6 +147,7 @@ def fit(
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
     if not quiet:
         note_findings(X, y)
+        _note_if_repeated(X.index)
     name = type(chosen).__name__
     classifiers = {name: chosen, **_baselines()}
     n_fits = len(classifiers) * split.get_n_splits() + 1
@@ -221,6 +224,19 @@ def _estimator(
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             options = {"scale": units if scale else "standard"}
             return LSPClassifier(random_state=seed, **options)
+
+
+def _note_if_repeated(ids: pd.Index[Any]) -> None:
+    """Say that rows of one thing, such as a patient, may be learnt from and held out at once."""
+    n_things = ids.nunique()
+    if n_things < len(ids):
+        note(
+            f"the id {ids.name!r} names {n_things} different things in {len(ids)} rows, so that rows of "
+            f"one may be "
+            "learnt from and held out at once, which makes scores too good: keep one row of each, or "
+            "trust them "
+            "for known ones only."
+        )
 
 
 def _note_if_useless(accuracy: float, baseline: float, priors: Priors) -> None:
