@@ -71,9 +71,8 @@ def test_others_read_what_is_written(frame, tmp_path):
     for name in ("t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.feather", "t.xlsx"):
         write_table(tmp_path / name, frame)
     for packing in ("gz", "bz2", "xz"):
-        assert pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False).equals(
-            frame
-        )
+        found = pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False)
+        pd.testing.assert_frame_equal(found, frame)
     assert pd.read_feather(tmp_path / "t.feather")["id"].tolist() == frame["id"].tolist()
     assert pd.read_excel(tmp_path / "t.xlsx", dtype={"id": str})["id"].tolist() == frame["id"].tolist()
 
