@@ -20,7 +20,8 @@ import corral.cli.tables
 from corral import RodeoClassifier, load_model, save_model
 from corral.cli import app
 from corral.cli.formats import Given, find_table, open_table
-from corral.cli.tables import read_table, write_table
+from corral.cli.tables import read_table
+from corral.cli.writing import write_table
 from test_cli import refused, run
 
 NUMBERS = ["Länge", "width, cm", "c"]

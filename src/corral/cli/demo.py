@@ -36,7 +36,7 @@ def demo(
     import pandas as pd
 
     from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, table_of
-    from corral.cli.tables import write_table
+    from corral.cli.writing import write_table
     from corral.datasets import make_ten_groups
 
     folder.mkdir(parents=True, exist_ok=True)

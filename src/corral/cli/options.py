@@ -115,7 +115,8 @@ Ids = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated.",
+        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated. The first "
+        "names rows wherever they are shown, and for 'corral explain --row'.",
     ),
 ]
 Drop = Annotated[

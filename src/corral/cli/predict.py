@@ -78,16 +78,8 @@ def predict(
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds
-    from corral.cli.tables import (
-        as_numbers,
-        formula_in,
-        missing_rows,
-        printed_table,
-        read_chunks,
-        resuming_table,
-        table_columns,
-        without_formulas,
-    )
+    from corral.cli.tables import as_numbers, missing_rows, read_chunks, table_columns
+    from corral.cli.writing import formula_in, printed_table, resuming_table, without_formulas
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
