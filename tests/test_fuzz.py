@@ -173,7 +173,7 @@ def command(*arguments):
     said = result.stderr.splitlines()
     assert result.exit_code in (0, 2), (arguments, result.exception)
     assert len(said) == (1 if result.exit_code else 0), said
-    assert all(line.startswith("error: ") and line.endswith(".") for line in said), said
+    assert all(line.startswith("error: ") and line.endswith((".", "?")) for line in said), said
     assert "not enough memory" not in result.stderr
     return result.exit_code == 0
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import corral.cli.tables
+import corral.cli.writing
 from corral import RodeoClassifier, save_model
 from corral.cli import app
 
@@ -280,7 +281,7 @@ def test_two_runs_where_there_are_no_locks(monkeypatch):
         raise OSError(95, "Operation not supported")
 
     def two_jobs():
-        with corral.cli.tables.resuming_table(Path("o.csv"), {"another": "job"}) as add:
+        with corral.cli.writing.resuming_table(Path("o.csv"), {"another": "job"}) as add:
             add(pd.DataFrame({"x": [1.0]}), lambda chunk: chunk)
             run("o.csv")
             add(pd.DataFrame({"x": [2.0]}, index=[1]), lambda chunk: chunk)

@@ -27,6 +27,7 @@ from corral._estimators.validation import (
     check_integer,
     check_sample_weight,
     feature_names,
+    row_names,
     unchanged_by_errors,
 )
 
@@ -274,7 +275,8 @@ class DensityClassifier(ModelPredictions):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows.
+            Training rows. If a pandas frame has an index that names them, `explain` does, too: one that has
+            a name, or does not hold whole numbers.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -285,7 +287,9 @@ class DensityClassifier(ModelPredictions):
         self : estimator
         """
         with unchanged_by_errors(self):
-            return self._learn(self._check_rows(X, y, sample_weight, reset=True), expected=None)
+            rows = self._check_rows(X, y, sample_weight, reset=True)
+            self._name_rows(X)
+            return self._learn(rows, expected=None)
 
     def partial_fit(
         self,
@@ -296,7 +300,7 @@ class DensityClassifier(ModelPredictions):
     ) -> Self:
         """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
 
-        The rows are all kept, so this saves no memory or time over `fit`.
+        The rows are all kept, so this saves no memory or time over `fit`. Names of rows are not.
 
         Parameters
         ----------
@@ -316,6 +320,7 @@ class DensityClassifier(ModelPredictions):
         with unchanged_by_errors(self):
             first = not hasattr(self, "model_")
             rows = self._check_rows(X, y, sample_weight, reset=first)
+            self._name_rows(None)
             expected = None if first else self.classes_
             if classes is not None:
                 named = np.unique(classes)
@@ -351,6 +356,7 @@ class DensityClassifier(ModelPredictions):
             queries,
             partial(self._rivals, against),
             feature_names=feature_names(self),
+            row_names=getattr(self, "row_names_in_", None),
             n_listed=check_integer("n_rows", n_rows),
             computation=self._computation(),
         )
@@ -423,6 +429,15 @@ class DensityClassifier(ModelPredictions):
         rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
         return TrainingRows(rows, labels, check_sample_weight(sample_weight, len(rows)))
+
+    def _name_rows(self, X: Any) -> None:
+        """Keep the names of the training rows, if they have any, and forget others."""
+        for name in ("row_names_in_", "row_names_column_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        named = row_names(X)
+        if named is not None:
+            self.row_names_in_, self.row_names_column_ = named
 
     def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
         """Number the classes to compare the predicted ones with: no class is its own rival."""

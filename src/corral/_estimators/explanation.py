@@ -38,6 +38,7 @@ class Explanation:
     rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
         fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
     shares : (n_samples, n_listed) their shares of the label's density.
+    row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
     """
 
     label: NDArray[Any]
@@ -49,6 +50,7 @@ class Explanation:
     evidence: Floats
     rows: Integers
     shares: Floats
+    row_names: NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -58,10 +60,14 @@ class Explanation:
         rivals: Callable[[Floats], Integers],
         *,
         feature_names: list[str],
+        row_names: NDArray[Any] | None,
         n_listed: int,
         computation: Computation,
     ) -> Explanation:
-        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities."""
+        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities.
+
+        `row_names` are those of all training rows, if they have names.
+        """
         explainer = explainer_of(model, X, computation)
         log_proba = model.posterior(explainer.log_density)
         label, rival = log_proba.argmax(axis=1), rivals(log_proba)
@@ -82,6 +88,7 @@ class Explanation:
             evidence=evidence,
             rows=rows,
             shares=shares,
+            row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
         )
 
     def __len__(self) -> int:
@@ -110,8 +117,14 @@ class Explanation:
 
         listed = self.rows >= 0
         sample = np.broadcast_to(np.arange(len(self))[:, np.newaxis], listed.shape)
+        names = {} if self.row_names is None else {"name": self.row_names[listed]}
         return pd.DataFrame(
-            {"sample": sample[listed], "training_row": self.rows[listed], "share": self.shares[listed]}
+            {
+                "sample": sample[listed],
+                "training_row": self.rows[listed],
+                **names,
+                "share": self.shares[listed],
+            }
         )
 
     def __repr__(self) -> str:
@@ -124,9 +137,10 @@ class Explanation:
     def _describe(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
         evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+        names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         support = ", ".join(
-            f"row {row} ({share:.0%})"
-            for row, share in zip(self.rows[i][:3], self.shares[i][:3], strict=True)
+            f"{name} ({share:.0%})"
+            for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
             if row >= 0
         )
         return (

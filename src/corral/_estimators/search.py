@@ -216,7 +216,7 @@ class RodeoClassifierCV(DensityClassifier):
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
         member.model_ = model.alone(m)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "row_names_in_", "row_names_column_"):
             if hasattr(self, name):
                 setattr(member, name, getattr(self, name))
         return member

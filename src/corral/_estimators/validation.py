@@ -116,6 +116,19 @@ def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> L
     return data
 
 
+def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
+    """Names of the rows of a pandas frame, and what they are called, if its index is more than a count.
+
+    It is if it has a name or holds something other than whole numbers.
+    """
+    if not hasattr(X, "iloc"):
+        return None
+    if X.index.name is None and X.index.dtype.kind in "iu":
+        return None
+    called = None if X.index.name is None else str(X.index.name)
+    return np.array([str(name) for name in X.index], dtype=object), called
+
+
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
     """Return one weight per row, or None where all rows count once."""
     if sample_weight is None:

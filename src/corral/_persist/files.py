@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+# What commands call their standard input and output.
+STANDARD_STREAM = Path("-")
+
 # A file that is being written, or was when its writer died. No other program is likely to name one so.
 _PART = re.compile(r"\.corral\.[0-9a-f]{16}\.part")
 
@@ -35,8 +38,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
 
 
 def check_different(*paths: Path | None) -> None:
-    """Refuse to write a file that is read, or written twice."""
-    given = [path for path in paths if path is not None]
+    """Refuse to write a file that is read, or written twice; the standard streams are no files."""
+    given = [path for path in paths if path not in (None, STANDARD_STREAM)]
     for i, path in enumerate(given):
         if path.resolve() in [other.resolve() for other in given[:i]]:
             raise ValueError(f"{path} is named twice: every file needs a name of its own.")

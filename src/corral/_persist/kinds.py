@@ -75,6 +75,16 @@ def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
     estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
+def set_row_names(estimator: Any, column: Any, names: Any) -> None:
+    n = len(estimator.model_.training.X)
+    if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"row_names is not a list of {n} names")
+    if not isinstance(column, str | None):
+        raise ValueError("row_names has a column that is no text")
+    estimator.row_names_in_ = np.array(names, dtype=object)
+    estimator.row_names_column_ = column
+
+
 def _pack_scale(scale: Scale) -> dict[str, Any]:
     knots = None
     if scale.knots is not None:

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import KINDS, construct, kept_params, set_features
+from corral._persist.kinds import KINDS, construct, kept_params, set_features, set_row_names
 from corral._persist.values import State, decode, encode, positive
 
 # Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
@@ -47,8 +47,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
-    variables, and the versions that wrote it; a checksum covers it all. Classifiers keep their training
-    rows in it, since class densities are made of them; `LSPClassifier` keeps its centres.
+    variables, rows if they have names, and the versions that wrote it; a checksum covers it all. Classifiers
+    keep their training rows in it, since class densities are made of them; `LSPClassifier` keeps its centres.
 
     Examples
     --------
@@ -82,6 +82,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
         "state": encode(kind.pack(estimator), "state", arrays),
     }
+    if hasattr(estimator, "row_names_in_"):
+        header["row_names"] = {
+            "column": estimator.row_names_column_,
+            "names": estimator.row_names_in_.tolist(),
+        }
     text = json.dumps(header, allow_nan=False)
     with replacing(path) as part:
         # Not by save_file, whose files no one else may read.
@@ -120,6 +125,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         d = positive(header["n_features_in_"])
         set_features(estimator, d, header["feature_names_in_"])
         kind.restore(estimator, State(decode(header["state"], arrays), header["format"]), d)
+        if "row_names" in header:
+            set_row_names(estimator, header["row_names"]["column"], header["row_names"]["names"])
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     return estimator
@@ -128,7 +135,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    return {name: value for name, value in header.items() if name != "state"}
+    return {name: value for name, value in header.items() if name not in ("state", "row_names")}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

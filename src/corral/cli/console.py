@@ -285,14 +285,15 @@ def interval_words(scores: Scores) -> str:
     return f"{low:.3f} to {high:.3f}"
 
 
-def explanation_data(found: Explanation, row: int) -> dict[str, Any]:
-    """The explanation of one row."""
-    known = found.rows[0] >= 0
+def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
+    """The explanation of one row, which may have a name."""
+    names = [None] * found.rows.shape[1] if found.row_names is None else found.row_names[0]
     columns = {"value": found.values[0], "evidence": found.evidence[0]}
     if found.bandwidths is not None:
         columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
         "row": row,
+        "id": name,
         "label": found.label[0],
         "rival": found.rival[0],
         "probability": found.probability[0, 0],
@@ -302,17 +303,18 @@ def explanation_data(found: Explanation, row: int) -> dict[str, Any]:
             for j, name in enumerate(found.feature_names)
         ],
         "training_rows": [
-            {"row": number, "share": share}
-            for number, share in zip(found.rows[0][known], found.shares[0][known], strict=True)
+            {"row": number, "id": of_row, "share": share}
+            for number, of_row, share in zip(found.rows[0], names, found.shares[0], strict=True)
+            if number >= 0
         ],
     }
 
 
-def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
+def explanation_words(found: Explanation, called: str) -> Iterator[RenderableType]:
     """The explanation of one row, the most important first."""
     label, rival = found.label[0], found.rival[0]
     yield (
-        f"Row {row} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
+        f"{called} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
         f"probability {found.probability[0, 1]:.3f}."
     )
     evidence = found.evidence[0]
@@ -328,9 +330,10 @@ def explanation_words(found: Explanation, row: int) -> Iterator[RenderableType]:
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
+    names = found.rows[0] if found.row_names is None else found.row_names[0]
     support = ", ".join(
-        f"{number} ({share:.0%})"
-        for number, share in zip(found.rows[0], found.shares[0], strict=True)
+        f"{name} ({share:.0%})"
+        for name, number, share in zip(names, found.rows[0], found.shares[0], strict=True)
         if number >= 0
     )
     yield f"The training rows of {label} most like it, with their share of its density: {support}"

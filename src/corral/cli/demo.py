@@ -36,7 +36,7 @@ def demo(
     import pandas as pd
 
     from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, table_of
-    from corral.cli.tables import write_table
+    from corral.cli.writing import write_table
     from corral.datasets import make_ten_groups
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,8 +59,8 @@ def demo(
     predict(model, new, labels, ids=["id"], jobs=jobs)
     right = np.mean(pd.read_csv(labels)["label"] == tables["new"]["group"])
     typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
-    _show_command(f"explain {model} {new} --row 0 --plot {plot}")
-    explain(model, new, 0, plot=plot)
+    _show_command(f"explain {model} {new} --row r0000 --plot {plot}")
+    explain(model, new, ["r0000"], plot=plot)
     typer.echo(visible(f"Open the report in a browser: {page}"))
 
 

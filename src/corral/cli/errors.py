@@ -14,7 +14,7 @@ from corral.cli.text import visible
 # Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
 USER_ERROR = 2
 
-_ORDER = ("fit", "predict", "explain", "report", "info", "sample-size", "demo")
+_ORDER = ("check", "fit", "predict", "explain", "report", "info", "sample-size", "demo")
 
 
 @runtime_checkable

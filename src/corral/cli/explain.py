@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,16 +11,15 @@ from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
+    Decimal,
+    Encoding,
     ModelPath,
     Quiet,
+    Separator,
     TablePath,
     output,
 )
-from corral.cli.shared import load_classifier
-
-if TYPE_CHECKING:
-    pass
-
+from corral.cli.shared import load_classifier, naming_column
 
 _PLOTS = (".png", ".svg", ".pdf")
 
@@ -28,12 +27,20 @@ _PLOTS = (".png", ".svg", ".pdf")
 @program.command(
     short_help="Say why a row gets its label.",
     epilog="\b\nExamples:\n  corral explain iris.corral new.csv --row 12 --against virginica\n"
+    "  corral explain iris.corral new.csv --row P0004 --row P0017\n"
     "  corral explain iris.corral new.csv --row 12 --plot why.png",
 )
 def explain(
     model: ModelPath,
     table: TablePath,
-    row: Annotated[int, typer.Option(help="Which row of the table; the first one is 0.", min=0)],
+    row: Annotated[
+        list[str],
+        typer.Option(
+            metavar="ROW",
+            help="Which row of the table: its number, from 0 on, or its name in the column that "
+            "'corral fit --id' was given; may be repeated.",
+        ),
+    ],
     against: Annotated[
         str | None,
         typer.Option(metavar="CLASS", help="Compare with this class, not the second most probable."),
@@ -45,6 +52,9 @@ def explain(
             "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
         ),
     ] = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,28 +63,40 @@ def explain(
     The evidence of a variable is the logarithm of how much more probable its value is under the label
     than under the other class, all other variables given.
     """
-    from corral.cli.columns import class_called, read_row
+    from corral.cli.columns import class_called, read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PLOT, check_kinds
+    from corral.cli.tables import table_columns
 
     check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
     fitted, names = load_classifier(model, explains=True)
-    sample = read_row(table, names, row)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    asked = read_rows(file, names, row, naming_column(fitted, table_columns(file)))
+    if plot is not None and len(asked) > 1:
+        raise ValueError(f"--plot draws one row, and {len(asked)} are asked for.")
     rival = class_called(against, fitted.classes_)
-    found = fitted.explain(sample, against=rival, n_rows=n_rows)
-    if rival is not None and found.label[0] == rival:
-        raise ValueError(
-            f"row {row} has the label {against!r} itself: name another class by --against, or none."
-        )
+    data, brief, full = [], [], list[Any]()
+    for number, name, sample in asked:
+        found = fitted.explain(sample, against=rival, n_rows=n_rows)
+        if rival is not None and found.label[0] == rival:
+            raise ValueError(
+                f"row {name or number} has the label {against!r} itself: name another class by --against, or "
+                "none."
+            )
+        if plot is not None:
+            _draw(found, plot)
+        data.append(explanation_data(found, number, name))
+        words = list(explanation_words(found, f"Row {number}" if name is None else f"{name} (row {number})"))
+        brief.append(words[0])
+        full += ["", *words] if full else words
     if plot is not None:
-        _draw(found, plot)
-    words = list(explanation_words(found, row))
-    if plot is not None:
-        words.append(f"The plot is in {plot}")
-    Output(as_json, quiet).answer({**explanation_data(found, row), "plot": plot}, words[:1], words)
+        full.append(f"The plot is in {plot}")
+    answer = {**data[0], "plot": plot} if len(data) == 1 else {"explanations": data}
+    Output(as_json, quiet).answer(answer, brief, full)
 
 
 @program.command(epilog="\b\nExample:\n  corral info iris.corral --json")

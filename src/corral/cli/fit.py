@@ -9,9 +9,12 @@ import typer
 
 from corral._persist.files import check_different
 from corral.cli.app import program
+from corral.cli.check import note_findings
 from corral.cli.options import (
     AsJson,
+    Decimal,
     Drop,
+    Encoding,
     EstimatorName,
     Ids,
     Jobs,
@@ -21,7 +24,10 @@ from corral.cli.options import (
     NumericOnly,
     Priors,
     Quiet,
+    Rule,
+    ScaleName,
     Seed,
+    Separator,
     TablePath,
     Target,
     output,
@@ -29,7 +35,11 @@ from corral.cli.options import (
 from corral.cli.shared import note, threads
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from corral.cli.console import Output
+
+_MOST_FREQUENT = "most frequent class"
 
 
 @program.command(
@@ -54,7 +64,7 @@ def fit(
     estimator: Annotated[
         EstimatorName,
         typer.Option(
-            help="cv chooses units, bandwidths and variables; rodeo is the paper's rule, in units of the "
+            help="cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the "
             "range; lspc is its rival, on standardised columns."
         ),
     ] = EstimatorName.cv,
@@ -65,6 +75,14 @@ def fit(
             "or all alike. Not for lspc."
         ),
     ] = Priors.empirical,
+    rule: Annotated[
+        Rule | None,
+        typer.Option(help="Rule that finds variables, for rodeo: by default zscore, the paper's."),
+    ] = None,
+    scale: Annotated[
+        ScaleName | None,
+        typer.Option(help="Units of the columns: for rodeo by default range, for lspc standard. Not for cv."),
+    ] = None,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
     ] = 0.25,
@@ -76,6 +94,15 @@ def fit(
     numeric_only: NumericOnly = False,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    least_rows: Annotated[
+        int,
+        typer.Option(
+            "--drop-small-classes", metavar="N", help="Leave out rows of classes of fewer than N rows.", min=1
+        ),
+    ] = 1,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -87,31 +114,36 @@ def fit(
     """
     from dataclasses import asdict
 
-    from sklearn.dummy import DummyClassifier
-    from sklearn.naive_bayes import GaussianNB
-
     from corral._estimators.base import copies_sentence
     from corral._evaluation import held_out_predictions, number_rows, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, describe, description, interval_words, score_table
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
-    with out.share(f"Read {table.name}") as on_progress:
-        X, y = training_rows(table, target, asked, on_progress)
+    asked = Asked(
+        [*(ids or ()), *(drop or ())],
+        numeric_only,
+        missing is Missing.drop_rows,
+        na_values or (),
+        least_rows,
+        ids[0] if ids else None,
+    )
+    chosen = _estimator(estimator, priors, rule, scale, seed, out)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    with out.share(f"Read {file.name}") as on_progress:
+        X, y = training_rows(file, target, asked, on_progress)
     units = number_rows(X)
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
-    chosen = _estimator(estimator, priors, seed, out)
+    if not quiet:
+        note_findings(X, y)
+        _note_if_repeated(X.index)
     name = type(chosen).__name__
-    classifiers = {
-        name: chosen,
-        "Gaussian naive Bayes": GaussianNB(),
-        "most frequent class": DummyClassifier(strategy="prior"),
-    }
+    classifiers = {name: chosen, **_baselines()}
     n_fits = len(classifiers) * split.get_n_splits() + 1
     with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
@@ -126,19 +158,18 @@ def fit(
         from corral.report import write_report
 
         with threads(jobs), out.waiting("Write the report"):
-            write_report(report, fitted, X, y, held_out=held_out[name], source=table.name, random_state=seed)
+            write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
 
     measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
+    _note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, priors)
     with threads(jobs):
         described = describe(fitted)
     full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
-    if model is not None:
-        full.append(f"The model, fitted to all {len(y)} rows, is in {model}")
-    if report is not None:
-        full.append(f"The report is in {report}")
-    facts = {"table": table, "target": target, "rows": len(y), "held_out": measured_on}
+    full += [f"The model, fitted to all {len(y)} rows, is in {model}"] if model is not None else []
+    full += [f"The report is in {report}"] if report is not None else []
+    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
         {**facts, **measured, **described, "model": model, "report": report},
@@ -147,21 +178,72 @@ def fit(
     )
 
 
-def _estimator(name: EstimatorName, priors: Priors, seed: int, out: Output) -> Any:
+def _baselines() -> dict[str, Any]:
+    """Classifiers to compare with."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.naive_bayes import GaussianNB
+
+    return {"Gaussian naive Bayes": GaussianNB(), _MOST_FREQUENT: DummyClassifier(strategy="prior")}
+
+
+def _estimator(
+    name: EstimatorName,
+    priors: Priors,
+    rule: Rule | None,
+    scale: ScaleName | None,
+    seed: int,
+    out: Output,
+) -> Any:
+    option = f"--rule {rule}" if rule else f"--scale {scale}"
+    units = None if scale in (None, ScaleName.none) else str(scale)
+    options: dict[str, Any]
     match name:
         case EstimatorName.cv:
             from corral._estimators.search import RodeoClassifierCV
 
+            if rule or scale:
+                raise ValueError(f"{option} is not for --estimator cv, which pools several; use rodeo.")
             return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
+            options = {"rule": str(rule)} if rule else {}
+            options |= {"scale": units} if scale else {}
+            return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
+            if rule or scale is ScaleName.whiten:
+                raise ValueError(f"{option} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
-            return LSPClassifier(scale="standard", random_state=seed)
+            options = {"scale": units if scale else "standard"}
+            return LSPClassifier(random_state=seed, **options)
+
+
+def _note_if_repeated(ids: pd.Index[Any]) -> None:
+    """Say that rows of one thing, such as a patient, may be learnt from and held out at once."""
+    n_things = ids.nunique()
+    if n_things < len(ids):
+        note(
+            f"the id {ids.name!r} names {n_things} different things in {len(ids)} rows, so that rows of one "
+            "may be learnt from and held out at once, which makes scores too good: keep one row of each, or "
+            "trust them for known ones only."
+        )
+
+
+def _note_if_useless(accuracy: float, baseline: float, priors: Priors) -> None:
+    """Say that labels are worse than the same label for all rows, if they are."""
+    if accuracy >= baseline:
+        return
+    advice = (
+        "with --priors uniform all classes count alike, so look at the accuracy of each"
+        if priors is Priors.uniform
+        else "these variables may not tell the classes apart, so do not rely on its labels"
+    )
+    note(
+        f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
+        f"most frequent class: {advice}."
+    )
 
 
 def _silence(fitted: Any) -> None:

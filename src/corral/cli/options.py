@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from corral._persist.files import check_readable, check_replaceable
+from corral._persist.files import STANDARD_STREAM, check_readable, check_replaceable
 
 
 class EstimatorName(StrEnum):
@@ -26,6 +26,24 @@ class Priors(StrEnum):
     uniform = "uniform"
 
 
+class Rule(StrEnum):
+    """By which rule variables are selected."""
+
+    contrast = "contrast"
+    zscore = "zscore"
+    shadow = "shadow"
+
+
+class ScaleName(StrEnum):
+    """Units in which bandwidths are chosen."""
+
+    range = "range"
+    standard = "standard"
+    rank = "rank"
+    whiten = "whiten"
+    none = "none"
+
+
 class Missing(StrEnum):
     """What to do with rows that lack a value."""
 
@@ -40,7 +58,10 @@ class AllocationName(StrEnum):
     optimal = "optimal"
 
 
-_TABLE_HELP = "Table with column names: .csv, .tsv or .parquet."
+_TABLE_HELP = (
+    "Table with column names: .csv, .tsv or .txt, which may be packed (.gz, .bz2, .xz, .zst), .xlsx, "
+    ".parquet or .feather; - is the standard input."
+)
 
 
 def _input(path: Path) -> Path:
@@ -48,12 +69,43 @@ def _input(path: Path) -> Path:
     return check_readable(path)
 
 
+def _input_or_stream(path: Path) -> Path:
+    return path if path == STANDARD_STREAM else check_readable(path)
+
+
 def output(path: Path | None) -> Path | None:
     """Checked before any work that could then not be kept."""
+    if path == STANDARD_STREAM:
+        raise ValueError(
+            "the standard output takes the tables of predict and the pages of report: name a file."
+        )
     return None if path is None else check_replaceable(path)
 
 
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, callback=_input)]
+def output_or_stream(path: Path | None) -> Path | None:
+    """The same where the standard output will do."""
+    return path if path == STANDARD_STREAM else output(path)
+
+
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, callback=_input_or_stream)]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        metavar="CHARACTER",
+        help="What separates the cells of a text, 'tab' and 'space' among them; found out by default.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", metavar="MARK", help="Decimal '.' or ',' of a text; found out by default."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="Encoding of a text, such as cp1252; found out by default."
+    ),
+]
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.", callback=_input)
 ]
@@ -63,7 +115,8 @@ Ids = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated.",
+        help="Column that names rows: no variable, and kept by 'corral predict'; may be repeated. The first "
+        "names rows wherever they are shown, and for 'corral explain --row'.",
     ),
 ]
 Drop = Annotated[

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
+from corral._persist.files import STANDARD_STREAM, check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
+    Decimal,
+    Encoding,
     Ids,
     Jobs,
     Missing,
@@ -21,13 +23,16 @@ from corral.cli.options import (
     NaValues,
     Quiet,
     QuoteFormulas,
+    Separator,
     TablePath,
-    output,
+    output_or_stream,
 )
-from corral.cli.shared import load_classifier, note, threads
+from corral.cli.shared import load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from corral.cli.formats import TableFile
 
 
 @program.command(
@@ -40,12 +45,19 @@ def predict(
     to: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", callback=output
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Table to write, in the format of its name, as TABLE; - is the standard output, as CSV.",
+            callback=output_or_stream,
         ),
     ],
     ids: Ids = None,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quote_formulas: QuoteFormulas = False,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -55,33 +67,32 @@ def predict(
 
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
     all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
-    what was done, which is kept in a hidden folder beside FILE. If rows are left out and no --id names the
-    others, a column numbers them.
+    what was done, which is kept in a hidden folder beside FILE; what goes to the standard output is not kept,
+    and stops where an error is met. An Excel file is read whole. If no --id is given, the column
+    that 'corral fit --id' was given is kept. If rows are left out and no column names the others, one numbers
+    them.
     """
     import pandas as pd
 
     from corral.cli.columns import IF_MISSING
     from corral.cli.console import Output
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds
-    from corral.cli.tables import (
-        as_numbers,
-        formula_in,
-        missing_rows,
-        read_chunks,
-        resuming_table,
-        without_formulas,
-    )
+    from corral.cli.tables import as_numbers, missing_rows, read_chunks, table_columns
+    from corral.cli.writing import formula_in, printed_table, resuming_table, without_formulas
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
-    check_kinds((to, PREDICTIONS))
+    check_kinds((None if to == STANDARD_STREAM else to, PREDICTIONS))
     fitted, names = load_classifier(model)
-    kept = _kept_columns(ids or (), names, model)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    known = naming_column(fitted, table_columns(file))
+    kept = _kept_columns(ids or ([known] if known else []), names, model)
     added = _added_columns(fitted.classes_.tolist(), kept)
     numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
 
     def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
-        proba = fitted.predict_proba(as_numbers(chunk[names], table, if_missing=IF_MISSING))
+        proba = fitted.predict_proba(as_numbers(chunk[names], file, if_missing=IF_MISSING))
         labels = fitted.classes_[proba.argmax(axis=1)]
         rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
         if numbered:
@@ -90,12 +101,12 @@ def predict(
         return without_formulas(rows, to) if quote_formulas else rows
 
     options = {"kept": kept, "missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
-    job = _job(model, table, options)
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
-    with resuming_table(to, job) as add, threads(jobs), out.share("Predict") as on_progress:
+    writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
+    with writing as add, threads(jobs), out.share("Predict") as on_progress:
         for chunk in read_chunks(
-            table, names, verbatim=kept, na_values=na_values or (), on_progress=on_progress
+            file, names, verbatim=kept, na_values=na_values or (), on_progress=on_progress
         ):
             if missing is Missing.drop_rows:
                 lacking = missing_rows(chunk[names])
@@ -107,15 +118,18 @@ def predict(
             formula = formula or formula_in(chunk[kept], to)
             n_rows += len(chunk)
         if n_rows == 0:
-            raise ValueError(f"{table} has no row without missing values.")
+            raise ValueError(f"{file} has no row without missing values.")
     seconds = time.perf_counter() - start
     if n_left_out:
         note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
     if formula and not quote_formulas:
         note(
-            f"{to} holds text that a spreadsheet may run as a formula, such as {formula[:40]!r}; "
+            f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
+            f"formula, such as {formula[:40]!r}; "
             "--quote-formulas writes an apostrophe before it."
         )
+    if to == STANDARD_STREAM:
+        return
     written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
     columns = list((without_formulas(written, to) if quote_formulas else written).columns)
     out.answer(
@@ -146,18 +160,28 @@ def _added_columns(classes: Sequence[Any], kept: Sequence[str]) -> list[str]:
     return added
 
 
-def _job(model: Path, table: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _job(model: Path, file: TableFile, options: dict[str, Any]) -> dict[str, Any]:
     """All that the rows written by `predict` depend on."""
     import hashlib
+    from dataclasses import asdict
     from importlib.metadata import version
 
-    with model.open("rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    of_table = table.stat()
+    def checksum(content: IO[bytes]) -> str:
+        return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+
+    with model.open("rb") as file_of_model:
+        of_model = checksum(file_of_model)
+    if file.copy is None:
+        of_file = file.path.stat()
+        of_table = [str(file.path.resolve()), of_file.st_size, of_file.st_mtime_ns]
+    else:
+        with file.raw() as content:
+            of_table = [checksum(content)]
     packages = ("corral", "numba", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
     return {
-        "model": checksum,
-        "table": [str(table.resolve()), of_table.st_size, of_table.st_mtime_ns],
+        "model": of_model,
+        "table": of_table,
+        "dialect": None if file.dialect is None else asdict(file.dialect),
         "versions": {name: version(name) for name in packages},
         **options,
     }

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
+from corral._persist.files import STANDARD_STREAM, check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AllocationName,
     AsJson,
+    Decimal,
     Drop,
+    Encoding,
     Ids,
     Jobs,
     Missing,
@@ -22,11 +24,12 @@ from corral.cli.options import (
     NumericOnly,
     Quiet,
     Seed,
+    Separator,
     TablePath,
     Target,
-    output,
+    output_or_stream,
 )
-from corral.cli.shared import load_classifier, note, sample_sizes, threads
+from corral.cli.shared import load_classifier, naming_column, note, sample_sizes, threads
 
 if TYPE_CHECKING:
     from corral._evaluation import HeldOut
@@ -50,8 +53,8 @@ def report(
             "--out",
             "-o",
             metavar="FILE.html",
-            help="Page to write; by default beside MODEL.",
-            callback=output,
+            help="Page to write, - for the standard output; by default beside MODEL.",
+            callback=output_or_stream,
         ),
     ] = None,
     tolerance: Annotated[
@@ -60,6 +63,9 @@ def report(
     ] = None,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -74,19 +80,25 @@ def report(
     from corral._evaluation import unseen_predictions
     from corral.cli.columns import Asked, new_rows
     from corral.cli.console import Output
+    from corral.cli.formats import Given, open_table
     from corral.cli.outputs import REPORT, check_kinds
-    from corral.report import write_report
+    from corral.cli.tables import table_columns
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
-    check_kinds((page, REPORT))
+    check_kinds((None if page == STANDARD_STREAM else page, REPORT))
     fitted, names = load_classifier(model)
-    asked = Asked(drop_rows=missing is Missing.drop_rows, na_values=na_values or ())
-    with out.share(f"Read {table.name}") as on_progress:
-        X, y = new_rows(table, names, target, fitted.classes_, asked, on_progress)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    asked = Asked(
+        drop_rows=missing is Missing.drop_rows,
+        na_values=na_values or (),
+        names=naming_column(fitted, table_columns(file)),
+    )
+    with out.share(f"Read {file.name}") as on_progress:
+        X, y = new_rows(file, names, target, fitted.classes_, asked, on_progress)
     held_out, sizes = None, None
     with threads(jobs):
         if y is not None:
@@ -96,21 +108,22 @@ def report(
             with out.waiting("Add rows step by step"):
                 sizes = sample_sizes(X, y, tolerance, seed=seed)
         with out.waiting("Write the report"):
-            written = write_report(
+            _write_page(
                 page,
                 fitted,
                 X,
                 y,
                 held_out=held_out,
                 sample_sizes=sizes,
-                source=table.name,
+                source=file.name,
                 random_state=seed,
             )
-    out.answer(
-        {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": written},
-        [],
-        [f"The report on {len(X)} rows is in {written}"],
-    )
+    if page != STANDARD_STREAM:
+        out.answer(
+            {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
+            [],
+            [f"The report on {len(X)} rows is in {page}"],
+        )
 
 
 @program.command(
@@ -145,6 +158,9 @@ def sample_size(
     numeric_only: NumericOnly = False,
     missing: MissingRows = Missing.error,
     na_values: NaValues = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -153,11 +169,13 @@ def sample_size(
     """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, sample_size_data
+    from corral.cli.formats import Given, open_table
 
     out = Output(as_json, quiet)
     asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
-    with out.share(f"Read {table.name}") as on_progress:
-        X, y = training_rows(table, target, asked, on_progress)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    with out.share(f"Read {file.name}") as on_progress:
+        X, y = training_rows(file, target, asked, on_progress)
     with threads(jobs), out.waiting("Add rows step by step"):
         found = sample_sizes(
             X,
@@ -171,6 +189,20 @@ def sample_size(
         )
     lines = str(found).split("\n")
     out.answer(sample_size_data(found), lines[:1], lines)
+
+
+def _write_page(page: Path, *what: Any, **options: Any) -> None:
+    """Write a report to a file, or to the standard output when it is whole."""
+    from tempfile import TemporaryDirectory
+
+    from corral.report import write_report
+
+    if page != STANDARD_STREAM:
+        write_report(page, *what, **options)
+        return
+    with TemporaryDirectory() as folder:
+        written = Path(write_report(Path(folder, "report.html"), *what, **options))
+        typer.echo(written.read_bytes(), nl=False)
 
 
 def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,12 @@ def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[st
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
     return fitted, fitted.feature_names_in_.tolist()
+
+
+def naming_column(fitted: Any, columns: Sequence[str]) -> str | None:
+    """The column that named the rows of a model when it was fitted, if a table has it."""
+    column = getattr(fitted, "row_names_column_", None)
+    return column if column in columns else None
 
 
 def threads(jobs: int) -> AbstractContextManager[Any]:

@@ -1,27 +1,33 @@
-"""Tables in files, read whole or in chunks and written whole or not at all; each fault told in one sentence.
+"""Tables in files, read whole or in chunks; each fault told in one sentence.
 
 Rows are counted from 0, as in pandas and in `explain`.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._persist.files import check_readable, replacing
-from corral._persist.kept import KeptParts
-from corral.cli.text import may_be_formula, quoted
+from corral._checking import numbers_in
+from corral.cli.formats import (
+    Kind,
+    TableFile,
+    as_table_file,
+    decimal_point,
+    looks_like_comma_number,
+    reading,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,42 +35,46 @@ if TYPE_CHECKING:
 # Rows of a chunk: large enough that overhead does not count, small enough for any memory.
 CHUNK = 20_000
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_PARQUET = (".parquet", ".pq")
 # Of so few digits that numpy holds it, and written in the only way.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
-# In fewer rows a column may well be in order by chance.
-_ENOUGH = 10
-_CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]$")
 
-
-def table_columns(path: Path) -> list[str]:
+def table_columns(path: Path | TableFile) -> list[str]:
     """Names of the columns; two of the same name are refused."""
-    check_readable(path)
-    if _is_parquet(path):
-        with _sentences(path):
-            names = [str(name) for name in _open_parquet(path).schema_arrow.names]
-    else:
-        import pandas as pd
-
-        with _sentences(path):
-            first = pd.read_csv(path, header=None, nrows=1, keep_default_na=False, **_csv_options(path, str))
-        other = next((mark for mark in ";\t|," if mark in str(first.iloc[0, 0])), None)
-        if first.shape[1] == 1 and other:
-            expected = _SEPARATORS[path.suffix.lower()]
-            raise ValueError(f"{path} seems to be separated by {other!r} and not by {expected!r}.")
-        # As pandas calls a column without a name.
-        names = [name or f"Unnamed: {i}" for i, name in enumerate(first.iloc[0].tolist())]
+    file = as_table_file(path)
+    with _sentences(file):
+        match file.kind:
+            case Kind.text:
+                names = _text_names(file)
+            case Kind.excel:
+                names = [
+                    _name(i, name) for i, name in enumerate(_read_excel(file, header=None, nrows=1).iloc[0])
+                ]
+            case _:
+                with file.raw() as raw:
+                    names = [str(name) for name in _open_arrow(file, raw).schema.names]
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise ValueError(f"{path} has the column {twice[0]!r} twice: give every column a name of its own.")
+        raise ValueError(f"{file} has the column {twice[0]!r} twice: give every column a name of its own.")
     return names
 
 
+def _text_names(file: TableFile) -> list[str]:
+    import pandas as pd
+
+    with file.opened() as (stream, _):
+        first = pd.read_csv(stream, header=None, nrows=1, keep_default_na=False, **_csv_options(file, str))
+    return [_name(i, name) for i, name in enumerate(first.iloc[0])]
+
+
+def _name(i: int, name: str) -> str:
+    """The name of column i, as pandas calls it where it has none."""
+    return name or f"Unnamed: {i}"
+
+
 def read_chunks(
-    path: Path,
+    path: Path | TableFile,
     columns: Sequence[str],
     *,
     as_text: Sequence[str] = (),
@@ -78,32 +88,33 @@ def read_chunks(
     ----------
     path : the table.
     columns : which ones, besides those of `as_text` and `verbatim`.
-    as_text : columns of which CSV files give the text. "NA" is a text like any other; missing are empty cells
-        and `na_values`.
+    as_text : columns of which text files and spreadsheets give the text. "NA" is a text like any other;
+        missing are empty cells and `na_values`.
     verbatim : the same, but nothing is missing.
     na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
     on_progress : is called with the share of the file that has been read, after each chunk.
     """
-    present = table_columns(path)
+    file = as_table_file(path)
+    present = table_columns(file)
     wanted = list(dict.fromkeys((*columns, *as_text, *verbatim)))
     missing = [name for name in wanted if name not in present]
     if missing:
-        raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}.")
+        raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}.")
     start = 0
-    with _sentences(path):
-        read = _parquet_chunks if _is_parquet(path) else _csv_chunks
+    read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind is Kind.excel else _csv_chunks
+    with _sentences(file):
         markers = {name: [*_MISSING, *na_values] for name in wanted if name not in verbatim}
         markers |= {name: ["", *na_values] for name in as_text}
-        for chunk in read(path, wanted, {*as_text, *verbatim}, markers, on_progress):
+        for chunk in read(file, wanted, {*as_text, *verbatim}, markers, on_progress):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
                 yield chunk[wanted]
     if start == 0:
-        raise ValueError(f"{path} has no rows.")
+        raise ValueError(f"{file} has no rows.")
 
 
-def read_table(path: Path, columns: Sequence[str], **options: Any) -> pd.DataFrame:
+def read_table(path: Path | TableFile, columns: Sequence[str], **options: Any) -> pd.DataFrame:
     """Some columns of all rows; the options are those of `read_chunks`."""
     import pandas as pd
 
@@ -120,18 +131,9 @@ def numeric_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if table[name].dtype.kind in "biuf"]
 
 
-def identifier_columns(table: pd.DataFrame) -> list[str]:
-    """Numeric columns that seem to name rows: whole numbers, all different, in order or called id."""
-    found = []
-    for name in table.columns:
-        values = table[name].to_numpy(np.float64)
-        if (values != np.round(values)).any() or np.unique(values).size < len(values):
-            continue
-        steps = np.diff(values)
-        in_order = len(values) >= _ENOUGH and ((steps > 0.0).all() or (steps < 0.0).all())
-        if in_order or _CALLED_ID.search(name):
-            found.append(name)
-    return found
+def text_columns(rows: pd.DataFrame) -> list[str]:
+    """Names of the columns that do not hold numbers."""
+    return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
 
 
 def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
@@ -141,7 +143,12 @@ def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def as_numbers(
-    table: pd.DataFrame, path: Path, *, if_text: str = "", if_missing: str = "", if_empty: str = "fill it in"
+    table: pd.DataFrame,
+    path: Path | TableFile,
+    *,
+    if_text: str = "",
+    if_missing: str = "",
+    if_empty: str = "fill it in",
 ) -> pd.DataFrame:
     """The table as finite floats; text, missing and infinite values are refused, the first one named.
 
@@ -154,15 +161,12 @@ def as_numbers(
     for name in table.columns:
         column = table[name]
         missing = column.isna()
-        numbers = _numbers(column)
+        numbers = numbers_in(column)
         text = np.isnan(numbers) & ~missing.to_numpy()
         if text.any():
             held = column[text]
             said = f"{path}: column {name!r} is not numeric: row {held.index[0]} holds {_shown(held.iloc[0])}"
-            advice = [if_text] if if_text else []
-            if if_missing and _is_marker(held):
-                advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
-            raise ValueError("; ".join([said, *advice]) + ".")
+            raise ValueError("; ".join([said, *_advice_on_text(held, if_text, if_missing)]) + ".")
         if missing.all() and len(table) > 1:
             first, last = table.index[[0, -1]]
             raise ValueError(
@@ -183,16 +187,14 @@ def as_numbers(
     return pd.DataFrame(columns, index=table.index)
 
 
-def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """A column as floats, NaN where there is none."""
-    import pandas as pd
-
-    if column.dtype.kind not in "biuf":
-        # As text, or dates would become numbers; yes and no are numbers.
-        column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
-        column = pd.to_numeric(column, errors="coerce")
-    numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
-    return numbers
+def _advice_on_text(held: pd.Series[Any], if_text: str, if_missing: str) -> list[str]:
+    """What can be done about text among numbers."""
+    if looks_like_comma_number(str(held.iloc[0])):
+        return ["if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out"]
+    advice = [if_text] if if_text else []
+    if if_missing and _is_marker(held):
+        advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
+    return advice
 
 
 def _is_marker(texts: pd.Series[Any]) -> bool:
@@ -201,11 +203,11 @@ def _is_marker(texts: pd.Series[Any]) -> bool:
     return len(distinct) == 1 and (len(texts) > 1 or not any(map(str.isalnum, distinct[0])))
 
 
-def as_labels(column: pd.Series[Any], path: Path, *, if_missing: str = "") -> NDArray[Any]:
+def as_labels(column: pd.Series[Any], path: Path | TableFile, *, if_missing: str = "") -> NDArray[Any]:
     """Classes of the rows: numbers and yes or no stay what they are, all else is text.
 
-    Those of a CSV file are text unless all of them are written as Python would write the number. `if_missing`
-    ends the sentence that refuses a missing one: what can be done about it.
+    Those of text files and spreadsheets are text unless all of them are written as Python would write the
+    number. `if_missing` ends the sentence that refuses a missing one: what can be done about it.
     """
     missing = column.isna()
     if missing.all():
@@ -220,7 +222,7 @@ def as_labels(column: pd.Series[Any], path: Path, *, if_missing: str = "") -> ND
     if labels.dtype.kind in "biuf":
         return labels
     values = {text: text for text in map(str, labels)}
-    if not _is_parquet(path):
+    if not as_table_file(path).is_typed:
         values = _as_written(values)
     return np.array([values[str(label)] for label in labels])
 
@@ -249,135 +251,26 @@ def may_mean_missing(text: str) -> bool:
     return text.strip().casefold() in {marker.casefold() for marker in _MISSING}
 
 
-def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
-    """The first text, or name of a column, that a spreadsheet would calculate if rows go to this file."""
-    if _is_parquet(path):
-        return None
-    cells = chain(rows.columns, *(rows[name] for name in _text_columns(rows)))
-    return next(filter(may_be_formula, cells), None)
-
-
-def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows with an apostrophe before every such text, so that spreadsheets take it as text."""
-    if _is_parquet(path):
-        return rows
-    texts = {name: rows[name].map(quoted) for name in _text_columns(rows)}
-    return rows.assign(**texts).rename(columns=quoted)
-
-
-def _text_columns(rows: pd.DataFrame) -> list[str]:
-    return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
-
-
-def write_table(path: Path, rows: pd.DataFrame) -> None:
-    """A table that takes the place of an old one when it is whole."""
-    with _joining(path) as join:
-        join(_packed(rows, path, first=True))
-
-
 @contextmanager
-def resuming_table(
-    path: Path, job: Mapping[str, Any]
-) -> Iterator[Callable[[pd.DataFrame, Callable[[pd.DataFrame], pd.DataFrame]], None]]:
-    """Write a table whose rows take long to make: after a kill, those made before need not be made again.
-
-    Gives ``add(chunk, make)``, which adds the rows that `make` makes of a chunk, or those that an earlier run
-    of the same job has made of it. Until the table is whole they are kept in a hidden folder beside it, each
-    chunk's in a file of its own.
-
-    Parameters
-    ----------
-    path : the table to write.
-    job : all that the rows depend on, as JSON knows it. What is kept of any other job is removed.
-    """
-    _is_parquet(path)  # or refused, before any work
-    parts = KeptParts.of(path, json.dumps(job, sort_keys=True))
-    added, found = False, False
-
-    with parts.kept(), _joining(path) as join:
-
-        def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-            nonlocal added, found
-            first, last = chunk.index[0], chunk.index[-1]
-            content = parts.read(first, last)
-            if content is None and found:
-                warnings.warn(f"going on from row {first}, where a run was stopped.", stacklevel=2)
-            found = content is not None
-            if content is None:
-                content = _packed(make(chunk), path, first=not added)
-                parts.write(first, last, content)
-            join(content)
-            added = True
-
-        yield add
-
-
-def _packed(rows: pd.DataFrame, path: Path, *, first: bool) -> bytes:
-    """Rows as they stand in a file; the first ones of a CSV file come with the names."""
-    if _is_parquet(path):
-        content: bytes = rows.to_parquet(index=False)
-        return content
-    separator = _SEPARATORS[path.suffix.lower()]
-    text: str = rows.to_csv(sep=separator, index=False, header=first, lineterminator="\n")
-    return text.encode()
-
-
-@contextmanager
-def _joining(path: Path) -> Iterator[Callable[[bytes], object]]:
-    """Gives what adds packed rows to a new table, which takes its place when all went well."""
-    with replacing(path) as part, ExitStack() as open_files:
-        file = open_files.enter_context(part.open("wb"))
-        if not _is_parquet(path):
-            yield file.write
-            return
-
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        writer: Any = None
-
-        def add(content: bytes) -> None:
-            nonlocal writer
-            table = pq.ParquetFile(pa.BufferReader(content)).read()
-            if writer is None:
-                writer = open_files.enter_context(pq.ParquetWriter(file, table.schema))
-            writer.write_table(table.cast(writer.schema))
-
-        yield add
-
-
-def _is_parquet(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    if suffix not in (*_SEPARATORS, *_PARQUET):
-        raise ValueError(f"{path} must end in {', '.join((*_SEPARATORS, *_PARQUET))} to say what it is.")
-    return suffix in _PARQUET
-
-
-@contextmanager
-def _sentences(path: Path) -> Iterator[None]:
+def _sentences(file: TableFile) -> Iterator[None]:
     """Say in one sentence why a file cannot be read."""
     from pandas.errors import EmptyDataError, ParserError
 
     try:
-        yield
+        with reading(file):
+            yield
     except EmptyDataError:
-        raise ValueError(f"{path} is empty.") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}): save it as UTF-8."
-        ) from None
+        raise ValueError(f"{file} is empty.") from None
     except ParserError as error:
         said = str(error).removeprefix("Error tokenizing data. C error: ").strip().removesuffix(".")
-        raise ValueError(f"{path} is not a proper table: {said}.") from None
-    except OSError as error:
-        raise OSError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise ValueError(f"{file} is not a proper table: {said}.") from None
 
 
 def _finite(texts: Sequence[str]) -> list[float]:
     """Those that are numbers."""
     import pandas as pd
 
-    numbers = _numbers(pd.Series(texts, dtype=object))
+    numbers = numbers_in(pd.Series(texts, dtype=object))
     return [float(number) for number in numbers[np.isfinite(numbers)]]
 
 
@@ -385,10 +278,17 @@ def _shown(value: Any) -> str:
     return repr(str(value)[:40])
 
 
-def _csv_options(path: Path, kind: Any = None) -> dict[str, Any]:
+def _csv_options(file: TableFile, kind: Any = None) -> dict[str, Any]:
     import pandas as pd
 
-    options = {"sep": _SEPARATORS[path.suffix.lower()], "encoding": "utf-8-sig", "dtype": kind}
+    assert file.dialect is not None  # of text
+    options = {
+        "sep": r"\s+" if file.dialect.separator == " " else file.dialect.separator,
+        "decimal": file.dialect.decimal,
+        "encoding": file.dialect.encoding,
+        "skiprows": file.dialect.n_before,
+        "dtype": kind,
+    }
     # Since 3.1 pandas reads the number that is nearest to the digits; before, only if it is asked to.
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
         options["float_precision"] = "round_trip"
@@ -396,7 +296,7 @@ def _csv_options(path: Path, kind: Any = None) -> dict[str, Any]:
 
 
 def _csv_chunks(
-    path: Path,
+    file: TableFile,
     columns: Sequence[str],
     as_text: Collection[str],
     markers: Mapping[str, list[str]],
@@ -404,20 +304,89 @@ def _csv_chunks(
 ) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    options = _csv_options(path, dict.fromkeys(as_text, str))
+    options = _csv_options(file, dict.fromkeys(as_text, str))
     options |= {"na_values": dict(markers), "keep_default_na": False}
-    size = max(path.stat().st_size, 1)
     # All columns: with usecols pandas would cut rows that are too long, without a word.
-    with path.open("rb") as file, pd.read_csv(file, chunksize=CHUNK, low_memory=False, **options) as chunks:
+    with (
+        file.opened() as (stream, raw),
+        pd.read_csv(stream, chunksize=CHUNK, low_memory=False, **options) as chunks,
+    ):
+        size = max(os.fstat(raw.fileno()).st_size, 1)
         for chunk in chunks:
-            if not isinstance(chunk.index, pd.RangeIndex):
-                raise ValueError(f"{path} is not a proper table: rows have more fields than there are names.")
-            yield chunk
-            on_progress(file.tell() / size)
+            _check_index(chunk.index, file)
+            yield _with_points(chunk, as_text) if options["decimal"] == "," else chunk
+            on_progress(raw.tell() / size)
 
 
-def _parquet_chunks(
-    path: Path,
+def _check_index(index: pd.Index[Any], file: TableFile) -> None:
+    """Refuse rows of more fields than there are names, unless the first ones name rows, as R writes it.
+
+    Of such fields pandas makes an index.
+    """
+    import pandas as pd
+
+    if isinstance(index, pd.RangeIndex) and index.start % CHUNK == 0:
+        return
+    counts = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
+    names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
+    if not (counts or names):
+        raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
+    warnings.warn(
+        f"{file} has one name less than columns, as R writes it: the first column is left out.", stacklevel=2
+    )
+
+
+def _with_points(chunk: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
+    """Numbers with a decimal comma in columns that hold text as well, written with a point."""
+    mixed = [name for name in text_columns(chunk) if name not in as_text]
+    return chunk.assign(**{name: chunk[name].map(decimal_point) for name in mixed})
+
+
+def _excel_chunks(
+    file: TableFile,
+    columns: Sequence[str],
+    as_text: Collection[str],
+    markers: Mapping[str, list[str]],
+    on_progress: Callable[[float], None],
+) -> Iterator[pd.DataFrame]:
+    whole = _read_excel(file, dtype=dict.fromkeys(as_text, str), na_values=dict(markers))
+    for start in range(0, len(whole), CHUNK):
+        yield whole[start : start + CHUNK]
+        on_progress(min((start + CHUNK) / len(whole), 1.0))
+
+
+def _read_excel(file: TableFile, **options: Any) -> pd.DataFrame:
+    """The first sheet of a workbook; an empty one is refused."""
+    import pandas as pd
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    if options.get("header", 0) is None:
+        options["dtype"] = str
+    with warnings.catch_warnings(), file.raw() as raw:
+        warnings.simplefilter("ignore")  # such as of rules for what may be typed in
+        try:
+            with pd.ExcelFile(raw, engine="openpyxl") as book:
+                sheets = book.sheet_names
+                first = book.parse(sheets[0], keep_default_na=False, **options)
+        except (
+            AttributeError,
+            LookupError,
+            InvalidFileException,
+            SyntaxError,
+            TypeError,
+            ValueError,
+            BadZipFile,
+        ) as error:
+            raise ValueError(f"{file} cannot be read as Excel: {_first_line(error)}.") from None
+    if first.empty and not len(first.columns):
+        raise ValueError(f"{file} is empty.")
+    if len(sheets) > 1:
+        warnings.warn(f"{file} has {len(sheets)} sheets; the first, {sheets[0]!r}, is read.", stacklevel=2)
+    return first
+
+
+def _arrow_chunks(
+    file: TableFile,
     columns: Sequence[str],
     as_text: Collection[str],
     markers: Mapping[str, list[str]],
@@ -425,31 +394,57 @@ def _parquet_chunks(
 ) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
 
-    file, done = _open_parquet(path), 0
-    try:
-        for batch in file.iter_batches(CHUNK, columns=list(columns)):
-            # Without what pandas has noted in the file, which may be damaged.
-            chunk = batch.replace_schema_metadata(None).to_pandas()
-            for name, texts in markers.items():
-                column = chunk[name]
-                numeric = column.dtype.kind in "biuf"
-                chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
-            done += len(chunk)
-            yield chunk
-            on_progress(done / max(file.metadata.num_rows, done))
-    except pa.ArrowException as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
+    done = 0
+    with file.raw() as raw:
+        opened = _open_arrow(file, raw)
+        try:
+            for batch in opened.batches(list(columns)):
+                # Without what pandas has noted in the file, which may be damaged.
+                chunk = batch.replace_schema_metadata(None).to_pandas()
+                for name, texts in markers.items():
+                    column = chunk[name]
+                    numeric = column.dtype.kind in "biuf"
+                    chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
+                done += len(chunk)
+                yield chunk
+                on_progress(done / max(opened.n_rows, done))
+        except pa.ArrowException as error:
+            raise ValueError(f"{file} cannot be read as {file.kind}: {_first_line(error)}.") from None
 
 
-def _open_parquet(path: Path) -> Any:
+class _Opened(NamedTuple):
+    """A file of Parquet or Feather: its schema and number of rows, and what gives batches of some columns."""
+
+    schema: Any
+    n_rows: int
+    batches: Callable[[list[str]], Iterable[Any]]
+
+
+def _open_arrow(file: TableFile, raw: IO[bytes]) -> _Opened:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
+        if file.kind is Kind.parquet:
+            parquet = pq.ParquetFile(raw)
+            n_rows = parquet.metadata.num_rows
+            return _Opened(
+                parquet.schema_arrow, n_rows, lambda columns: parquet.iter_batches(CHUNK, columns=columns)
+            )
+        feather = pa.ipc.open_file(raw)
+        numbers = range(feather.num_record_batches)
+        n_rows = sum(feather.get_batch(i).num_rows for i in numbers)
+        return _Opened(feather.schema, n_rows, lambda columns: _feather_batches(feather, columns))
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}.") from None
+        raise ValueError(f"{file} cannot be read as {file.kind}: {_first_line(error)}.") from None
+
+
+def _feather_batches(feather: Any, columns: list[str]) -> Iterator[Any]:
+    for i in range(feather.num_record_batches):
+        batch = feather.get_batch(i).select(columns)
+        for start in range(0, batch.num_rows, CHUNK):
+            yield batch.slice(start, CHUNK)
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].removesuffix(".")
+    return str(error).partition("\n")[0].removesuffix(".") or type(error).__name__

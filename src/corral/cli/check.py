@@ -1,0 +1,144 @@
+"""`corral check`: what in a table is likely to be a mistake, before anything is fitted to it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.app import program
+from corral.cli.options import (
+    AsJson,
+    Decimal,
+    Encoding,
+    Ids,
+    NaValues,
+    Quiet,
+    Separator,
+    TablePath,
+)
+from corral.cli.shared import note
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from corral._checking import Finding
+
+# What corral fit tells of itself, or refuses.
+_TOLD_BY_FIT = (
+    "copies",
+    "gaps",
+    "identifier",
+    "labels alike",
+    "missing labels",
+    "text",
+    "text among numbers",
+)
+
+# The option of corral fit that deals with a kind of finding.
+_OPTIONS = {
+    "constant": "--drop",
+    "nearly constant": "--drop",
+    "mostly empty": "--drop",
+    "gives the label away": "--drop",
+    "identifier": "--id",
+    "text": "--numeric-only",
+    "repeated ids": "--group",
+    "sentinel": "--na-values",
+    "text among numbers": "--na-values",
+    "gaps": "--missing drop-rows",
+    "missing labels": "--missing drop-rows",
+    "few rows": "--drop-small-classes 10",
+}
+
+
+@program.command(
+    short_help="Look for mistakes in a table.",
+    epilog="\b\nExamples:\n  corral check iris.csv --target species\n"
+    "  corral check visits.xlsx -t diagnosis --id visit --group patient",
+)
+def check(
+    table: TablePath,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
+    ] = None,
+    ids: Ids = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column that names what several rows belong to, like a patient."),
+    ] = None,
+    na_values: NaValues = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look for mistakes in a table, and say what to do about each.
+
+    Among them are columns that name rows, are constant or give the label away, copies of rows, labels that
+    differ by case or spaces, numbers like -999 that stand for nothing, classes of few rows, text among
+    numbers and gaps. 'corral fit' notes them as well.
+    """
+    from corral._checking import check_table
+    from corral.cli.columns import check_names
+    from corral.cli.console import Output
+    from corral.cli.formats import Given, open_table
+    from corral.cli.tables import read_table, table_columns
+
+    out = Output(as_json, quiet)
+    file = open_table(table, Given.checked(sep, decimal, encoding))
+    columns = table_columns(file)
+    named = [name for name in (target, *(ids or ()), group) if name is not None]
+    check_names(file, named, columns)
+    with out.share(f"Read {file.name}") as on_progress:
+        whole = read_table(file, columns, as_text=named, na_values=na_values or (), on_progress=on_progress)
+    y = None if target is None else whole[target].to_numpy(object)
+    with out.waiting("Look at the table"):
+        found = check_table(whole.drop(columns=target or []), y, ids=ids or (), group=group)
+    sentences = [sentence_of(finding) for finding in found]
+    told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
+    told += f" of {file}" + ("" if found else ": nothing to mend was found")
+    facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
+    out.answer(
+        {**facts, "findings": [_data(*pair) for pair in zip(found, sentences, strict=True)]},
+        [told],
+        [told, *(f"- {sentence}" for sentence in sentences)],
+    )
+
+
+def note_findings(X: pd.DataFrame, y: NDArray[Any]) -> None:
+    """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does."""
+    from corral._checking import check_table
+
+    for finding in check_table(X, y):
+        if finding.kind not in _TOLD_BY_FIT:
+            note(sentence_of(finding))
+
+
+def sentence_of(finding: Finding) -> str:
+    """What was found and what to do, with the option of `corral fit` that does it."""
+    option = _option(finding)
+    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."
+
+
+def _option(finding: Finding) -> str:
+    option = _OPTIONS.get(finding.kind, "")
+    if option in ("--drop", "--id", "--group"):
+        return _repeated(option, finding.columns)
+    return _repeated(option, finding.values) if option == "--na-values" else option
+
+
+def _repeated(option: str, values: Sequence[str]) -> str:
+    """The option with each of a few values; of many, it alone."""
+    if len(values) > 3:
+        return option
+    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
+
+
+def _data(finding: Finding, sentence: str) -> dict[str, Any]:
+    return {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}

@@ -1,0 +1,478 @@
+"""How the file of a table is written: its name and its content say it, or the user does.
+
+Of text it is found out by which character cells are separated, whether decimals have a comma, and in which
+encoding it is written. Spreadsheets of much of Europe write ``1,5;2,5`` in Windows-1252.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import lzma
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+import weakref
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from io import StringIO
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from corral._persist.files import STANDARD_STREAM, check_readable
+
+
+class Kind(StrEnum):
+    """What a file is, once it is unpacked."""
+
+    text = "text"
+    parquet = "Parquet"
+    feather = "Feather"
+    excel = "Excel"
+
+
+_KINDS = {
+    ".csv": Kind.text,
+    ".tsv": Kind.text,
+    ".txt": Kind.text,
+    ".parquet": Kind.parquet,
+    ".pq": Kind.parquet,
+    ".feather": Kind.feather,
+    ".arrow": Kind.feather,
+    ".xlsx": Kind.excel,
+}
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+SUFFIXES = tuple(_KINDS)
+
+# Bytes that a packed file begins with. One that has lost its suffix is unpacked all the same.
+_PACKED_STARTS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_KIND_STARTS = {b"PAR1": Kind.parquet, b"ARROW1\0\0": Kind.feather, b"PK\x03\x04": Kind.excel}
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+
+# In the order in which they are tried: names and text may hold those that come after the right one.
+_CANDIDATES = ("\t", ";", "|", ",", " ")
+_WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Reads UTF-8 with and without a mark of the byte order.
+_UTF8 = "utf-8-sig"
+_WINDOWS = "cp1252"
+_NOT_WINDOWS = bytes([0x00, 0x81, 0x8D, 0x8F, 0x90, 0x9D])
+
+_HEAD = 1 << 17
+_BLOCK = 1 << 20
+_ROWS_TRIED = 500
+
+_WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+_WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+# 1,234 may be more than a thousand; 0,234 and 12,34 may not.
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a user says of how a text is written; None is to be found out."""
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def checked(cls, separator: str | None, decimal: str | None, encoding: str | None) -> Given:
+        """What the options --sep, --decimal and --encoding say."""
+        if separator is not None:
+            separator = _WORDS.get(separator.casefold(), separator)
+            if len(separator) != 1 or separator in '"\r\n':
+                raise ValueError(f"--sep must be one character, 'tab' or 'space', got {separator!r}.")
+        if decimal not in (None, ",", "."):
+            raise ValueError(f"--decimal must be ',' or '.', got {decimal!r}.")
+        if encoding is not None:
+            encoding = _known_encoding(encoding)
+        return cls(separator, decimal, encoding)
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        found = codecs.lookup(name)
+        b"a".decode(name, errors="ignore")  # which codecs that make no text refuse
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"--encoding: there is no encoding {name!r}; utf-8, utf-16, cp1252 and latin-1 are some."
+        ) from None
+    return _UTF8 if found.name == "utf-8" else found.name
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text is written.
+
+    Attributes
+    ----------
+    separator : what stands between cells; a space is any number of spaces and tabs.
+    decimal : point or comma.
+    encoding : as Python calls it.
+    n_before : lines before the names of the columns.
+    """
+
+    separator: str
+    decimal: str
+    encoding: str
+    n_before: int = 0
+
+    def described(self, expected: str) -> str:
+        """What is unlike text in UTF-8 with decimal points and an expected separator; empty if nothing is."""
+        parts = []
+        if self.separator != expected:
+            parts.append(f"separator {self.separator!r}")
+        if self.decimal != ".":
+            parts.append("decimal comma")
+        if self.encoding != _UTF8:
+            parts.append(f"encoding {self.encoding}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """The file of a table, and how it is written; as text, what messages call it.
+
+    Attributes
+    ----------
+    path : the file, or `STANDARD_STREAM`.
+    kind : what it is.
+    packing : suffix of what it is packed by, or nothing.
+    dialect : of text.
+    copy : the standard input, which can be read only once.
+    """
+
+    path: Path
+    kind: Kind
+    packing: str = ""
+    dialect: Dialect | None = None
+    copy: IO[bytes] | None = None
+
+    def __str__(self) -> str:
+        return "the standard input" if self.copy is not None else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The name without its folder."""
+        return "standard input" if self.copy is not None else self.path.name
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the file knows numbers from text, so that nothing need be read from digits."""
+        return self.kind in (Kind.parquet, Kind.feather)
+
+    @contextmanager
+    def raw(self) -> Iterator[IO[bytes]]:
+        """The file as it is."""
+        if self.copy is not None:
+            self.copy.seek(0)
+            yield self.copy
+        else:
+            with self.path.open("rb") as file:
+                yield file
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """The file, unpacked, and the file as it is, whose position tells how much has been read."""
+        with self.raw() as file, _unpacked(file, self.packing) as stream:
+            yield stream, file
+
+
+def named_kind(path: Path) -> tuple[Kind, str]:
+    """What the name of a file says that it is, and what it is packed by; the standard output is text."""
+    if path == STANDARD_STREAM:
+        return Kind.text, ""
+    suffix = path.suffix.lower()
+    packing = suffix if suffix in PACKED else ""
+    suffix = Path(path.stem).suffix.lower() if packing else suffix
+    kind = _KINDS.get(suffix)
+    if kind is None or (packing and kind is not Kind.text):
+        raise ValueError(
+            f"{path} must end in {', '.join(SUFFIXES)} to say what it is; text may be packed: "
+            f"{', '.join('.csv' + each for each in PACKED)}."
+        )
+    return kind, packing
+
+
+def named_separator(path: Path) -> str:
+    """The separator that the name of a text lets expect."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return next((_SEPARATORS[suffix] for suffix in reversed(suffixes) if suffix in _SEPARATORS), ",")
+
+
+def as_table_file(path: Path | TableFile) -> TableFile:
+    """Find out how a file is written, without a word."""
+    return path if isinstance(path, TableFile) else find_table(path, Given())
+
+
+def open_table(path: Path, given: Given) -> TableFile:
+    """Find out how a file is written, and tell if it is unlike what its name lets expect."""
+    file = find_table(path, given)
+    if file.dialect is not None:
+        found = file.dialect
+        expected = given.separator or named_separator(path)
+        unasked = Dialect(
+            found.separator,
+            "." if given.decimal else found.decimal,
+            _UTF8 if given.encoding else found.encoding,
+        )
+        said = unasked.described(expected)
+        if said:
+            warnings.warn(f"{file} is read with {said}.", stacklevel=2)
+    return file
+
+
+def find_table(path: Path, given: Given) -> TableFile:
+    """Find out how a file is written, from its name and its content, as far as it is not given."""
+    if path == STANDARD_STREAM:
+        copy: IO[bytes] | None = _copy_of_input()
+        named = Kind.text
+    else:
+        copy, (named, _) = None, named_kind(check_readable(path))
+    file = TableFile(path, named, copy=copy)
+    with ExitStack() as if_refused, reading(file):
+        if copy is not None:
+            if_refused.callback(copy.close)
+        with file.raw() as raw:
+            kind, packing = _by_content(raw, named, str(file))
+        file = replace(file, kind=kind, packing=packing)
+        if kind is Kind.text:
+            file = replace(file, dialect=_find_dialect(file, given))
+        else:
+            _refuse_given(file, given)
+        if_refused.pop_all()
+    if copy is not None:
+        weakref.finalize(file, copy.close)
+    return file
+
+
+def _copy_of_input() -> IO[bytes]:
+    """All of the standard input, in a file without a name that is gone when it is closed."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 (closed when nobody refers to the table)
+    shutil.copyfileobj(sys.stdin.buffer, copy, _BLOCK)
+    return copy
+
+
+def _by_content(raw: IO[bytes], named: Kind, called: str) -> tuple[Kind, str]:
+    """What a file is and what it is packed by; its first bytes know better than its name."""
+    start = raw.read(8)
+    if not start:
+        raise ValueError(f"{called} is empty.")
+    if start.startswith(_OLD_EXCEL):
+        raise ValueError(f"{called} is an old or locked Excel file: save it as .xlsx without a password.")
+    if named is not Kind.text:
+        return named, ""
+    for mark, packing in _PACKED_STARTS.items():
+        if start.startswith(mark) and not (packing == ".bz2" and start[3:4] not in b"123456789"):
+            return Kind.text, packing
+    for mark, kind in _KIND_STARTS.items():
+        # A text, too, may begin with PAR1, but it does not end with it.
+        if start.startswith(mark) and (kind is not Kind.parquet or _end(raw, 4) == mark):
+            return kind, ""
+    return Kind.text, ""
+
+
+def _end(raw: IO[bytes], n: int) -> bytes:
+    size = raw.seek(0, 2)
+    raw.seek(max(size - n, 0))
+    return raw.read(n)
+
+
+def _refuse_given(file: TableFile, given: Given) -> None:
+    for option, value in (
+        ("--sep", given.separator),
+        ("--decimal", given.decimal),
+        ("--encoding", given.encoding),
+    ):
+        if value is not None:
+            raise ValueError(f"{option} is for text, and {file} is a file of {file.kind}.")
+
+
+# Packing
+
+
+@contextmanager
+def _unpacked(file: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
+    stream: Any
+    match packing:
+        case "":
+            yield file
+            return
+        case ".gz":
+            stream = gzip.GzipFile(fileobj=file)
+        case ".bz2":
+            stream = bz2.BZ2File(file)
+        case ".xz":
+            stream = lzma.LZMAFile(file)  # noqa: SIM115 (closed below)
+        case _:
+            import pyarrow as pa
+
+            stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    with stream:
+        yield stream
+
+
+@contextmanager
+def packed(file: IO[bytes], packing: str) -> Iterator[Any]:
+    """What packs all that is written to it into a file; the same content becomes the same bytes."""
+    stream: Any
+    match packing:
+        case "":
+            yield file
+            return
+        case ".gz":
+            stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+        case ".bz2":
+            stream = bz2.BZ2File(file, "wb")
+        case ".xz":
+            stream = lzma.LZMAFile(file, "wb")  # noqa: SIM115 (closed below)
+        case _:
+            import pyarrow as pa
+
+            stream = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
+    with stream:
+        yield stream
+
+
+@contextmanager
+def reading(file: TableFile) -> Iterator[None]:
+    """Say in one sentence why a file cannot be unpacked or read as text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is not {error.encoding} text (byte {error.object[error.start]:#04x}): "
+            "say by --encoding in what it is written, or save it as UTF-8."
+        ) from None
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        said = str(error).removesuffix(".")
+        raise ValueError(f"{file} cannot be unpacked, and may be cut short: {said}.") from None
+    except OSError as error:
+        raise OSError(f"{file} cannot be read: {error.strerror or error}.") from None
+
+
+# Text
+
+
+def _find_dialect(file: TableFile, given: Given) -> Dialect:
+    encoding = given.encoding or _find_encoding(file)
+    with file.opened() as (stream, _):
+        head = stream.read(_HEAD)
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    text = decoder.decode(head).removeprefix("\ufeff")
+    if len(head) == _HEAD:
+        text = text[: text.rfind("\n") + 1] or text
+    # Spreadsheets understand such a first line, and write it.
+    hint = re.match(r'"?sep=(.)"?\r?\n', text)
+    if hint:
+        text = text[hint.end() :]
+    separator = given.separator or (hint[1] if hint else _find_separator(text, named_separator(file.path)))
+    decimal = given.decimal or _find_decimal(_cells(text, separator), separator)
+    return Dialect(separator, decimal, encoding, n_before=1 if hint else 0)
+
+
+def _find_encoding(file: TableFile) -> str:
+    """The encoding of a whole text, of which the first strange letter may stand at the end."""
+    with file.opened() as (stream, _):
+        head = stream.read(_HEAD)
+    if not head:
+        raise ValueError(f"{file} is empty.")
+    for mark, encoding in _BOMS.items():
+        if head.startswith(mark):
+            return encoding
+    for encoding, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
+        # Of letters and digits, one of two bytes is zero.
+        if len(head) >= 4 and zeros.count(0) > 0.7 * len(zeros) and head.count(0) < 0.6 * len(head):
+            return encoding
+    return _utf8_or_windows(file)
+
+
+def _utf8_or_windows(file: TableFile) -> str:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
+    n_letters, wrong, not_windows = 0, "", set[int]()
+    with file.opened() as (stream, _):
+        for block in chain(iter(lambda: stream.read(_BLOCK), b""), [b""]):
+            not_windows |= {byte for byte in _NOT_WINDOWS if byte in block}
+            text = decoder.decode(block, final=not block)
+            if not text.isascii():
+                escaped = re.findall("[\udc80-\udcff]", text)
+                wrong += "".join(escaped)
+                n_letters += len(re.findall("[^\x00-\x7f]", text)) - len(escaped)
+    if 0x00 in not_windows:
+        raise ValueError(f"{file} is no text: it holds the byte 0x00.")
+    if not wrong:
+        return _UTF8
+    if n_letters >= len(wrong) or not_windows:
+        byte = min(not_windows, default=ord(wrong[0]) - 0xDC00)
+        raise ValueError(
+            f"{file} is neither UTF-8 nor Windows-1252 text (byte {byte:#04x}): say by --encoding in what it "
+            "is written, or save it as UTF-8."
+        )
+    return _WINDOWS
+
+
+def _cells(text: str, separator: str) -> list[list[str]]:
+    """The first rows of a text that are not empty."""
+    rows: list[list[str]] = []
+    try:
+        lines = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=separator == " ")
+        for row in lines:
+            cells = [cell for cell in row if cell] if separator == " " else row
+            if any(cells):
+                rows.append(cells)
+            if len(rows) == _ROWS_TRIED:
+                break
+    except csv.Error:  # such as a cell of more than 131,072 characters
+        pass
+    return rows
+
+
+def _find_separator(text: str, expected: str) -> str:
+    """The character that cuts most rows into as many cells as there are names, or one more."""
+    best, most = expected, 0.0
+    for separator in _CANDIDATES:
+        names, *rows = _cells(text, separator) or [[]]
+        if len(names) < 2:
+            continue
+        # R writes numbers of rows without a name above them.
+        agreeing = sum(len(row) - len(names) in (0, 1) for row in rows) / len(rows) if rows else 1.0
+        if agreeing > most:
+            best, most = separator, agreeing
+    return best
+
+
+def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+    cells = [cell.strip() for row in rows[1:] for cell in row]
+    commas = [cell for cell in cells if _WITH_COMMA.fullmatch(cell)]
+    points = sum(_WITH_POINT.fullmatch(cell) is not None for cell in cells)
+    # Where cells are separated by ';', commas are free for decimals; elsewhere they may mark thousands.
+    if separator != ";" and all(map(_THOUSANDS.fullmatch, commas)):
+        return "."
+    return "," if len(commas) > points else "."
+
+
+def decimal_point(text: Any) -> Any:
+    """The text with a point for its decimal comma, if it is a number with one."""
+    return text.replace(",", ".") if isinstance(text, str) and _WITH_COMMA.fullmatch(text.strip()) else text
+
+
+def looks_like_comma_number(text: str) -> bool:
+    """Whether a text would be a number if commas were decimal points."""
+    return _WITH_COMMA.fullmatch(text.strip()) is not None

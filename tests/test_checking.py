@@ -1,0 +1,405 @@
+"""Tests of the look at a table before the fit: every planted fault is found, and sound tables have none."""
+
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from corral._checking import check_table
+from corral.datasets import (
+    load_anuran,
+    make_shifted_groups,
+    make_ten_groups,
+    make_waveform,
+)
+from test_cli import refused, run
+
+SOUND = {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "anuran": lambda: (load_anuran().data, load_anuran().target),
+    "ten groups": lambda: make_ten_groups(150, random_state=0),
+    "shifted groups": lambda: make_shifted_groups(100, random_state=0),
+    "waveform": lambda: make_waveform(300, random_state=0),
+}
+
+
+def as_frame(X):
+    return pd.DataFrame(np.asarray(X)).rename(columns=lambda j: f"x{j}")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_no_false_alarm(name):
+    X, y = SOUND[name]()
+    assert check_table(as_frame(X), np.asarray(y)) == []
+
+
+def test_of_digits_only_what_is_so():
+    X, y = load_digits(return_X_y=True)
+    X = as_frame(X)
+    found = {finding.kind: finding.columns for finding in check_table(X, y)}
+    assert found.keys() == {"constant", "nearly constant"}
+    assert found["constant"] == tuple(name for name in X if X[name].nunique() == 1)
+    for name in found["nearly constant"]:
+        assert 0 < (X[name] != X[name].mode()[0]).sum() <= 9  # of 1797
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(20, 200), st.integers(1, 8), st.integers(2, 4), st.integers(0, 3)
+)
+def test_no_false_alarm_in_noise(seed, n, d, n_classes, n_digits):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.resize(np.arange(n_classes), max(n, 12 * n_classes)))
+    X = np.round(rng.normal(size=(y.size, d)) * rng.choice([1.0, 100.0], d), n_digits)
+    kinds = {finding.kind for finding in check_table(as_frame(X), y)}
+    # Of rounded numbers in few columns it is not certain whether they agree by chance.
+    assert kinds <= ({"copies", "copies of two classes"} if d == 2 else set())
+
+
+@pytest.fixture
+def planted():
+    """A sound table, to which tests add a fault."""
+    X, y = make_ten_groups(30, random_state=0)
+    return as_frame(X[:, :6]), np.array([f"class {label}" for label in y])
+
+
+def add(X, y, **columns):
+    return X.assign(**columns), y
+
+
+def with_cell(X, row, name, value):
+    X = X.copy()
+    X[name] = X[name].astype(object)
+    X.loc[row, name] = value
+    return X
+
+
+def with_numbers(X, name, value, rows):
+    return X.assign(**{name: X[name].where(~X.index.isin(rows), value)})
+
+
+FAULTS = {
+    "text ids": (
+        lambda X, y: add(X, y, who=[f"P{i:04}" for i in range(len(X))]),
+        "identifier",
+        "column 'who' holds another text in every row, as names of rows do: say that it names rows, or "
+        "leave it "
+        "out.",
+    ),
+    "a counter": (
+        lambda X, y: add(X, y, n=np.arange(len(X)) + 7),
+        "identifier",
+        "column 'n' holds another whole number in every row, in order: if it names rows, say so, or leave it "
+        "out.",
+    ),
+    "mixed numbers called id": (
+        lambda X, y: add(X, y, sampleID=np.random.default_rng(0).permutation(len(X))),
+        "identifier",
+        "column 'sampleID' holds another whole number in every row: if it names rows, say so, or leave "
+        "it out.",
+    ),
+    "a constant": (
+        lambda X, y: add(X, y, site=3),
+        "constant",
+        "column 'site' holds 3 in every row, which tells nothing: leave it out.",
+    ),
+    "constant text": (
+        lambda X, y: add(X, y, site="north"),
+        "constant",
+        "column 'site' holds 'north' in every row, which tells nothing: leave it out.",
+    ),
+    "nearly constant": (
+        lambda X, y: add(X, y, flag=(np.arange(len(X)) == 5).astype(float)),
+        "nearly constant",
+        "column 'flag' holds 0 in all but 1 row: leave it out, unless these rows matter.",
+    ),
+    "the label as a number": (
+        lambda X, y: add(X, y, code=pd.factorize(y)[0] * 2.5),
+        "gives the label away",
+        "column 'code' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: "
+        "leave it out, unless it will be known before the label is.",
+    ),
+    "the label with noise": (
+        lambda X, y: add(X, y, code=pd.factorize(y)[0] + np.random.default_rng(0).uniform(0, 0.5, len(X))),
+        "gives the label away",
+        "column 'code' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: "
+        "leave it out, unless it will be known before the label is.",
+    ),
+    "the label in other words": (
+        lambda X, y: add(X, y, diagnosis=[f"it is {label}" for label in y]),
+        "gives the label away",
+        "column 'diagnosis' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: leave it out, unless it will be known before the label is.",
+    ),
+    "copies": (
+        lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
+        "copies",
+        "3 of 303 rows are copies of another one, such as rows 0 and 300: if they are one measurement, "
+        "keep one "
+        "of them.",
+    ),
+    "copies of two classes": (
+        lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[-3:])),
+        "copies of two classes",
+        "3 pairs of equal rows have different labels, such as rows 0 and 300: look which label is right.",
+    ),
+    "near copies": (
+        lambda X, y: (pd.concat([X, X[:3] * (1 + 1e-6)], ignore_index=True), np.append(y, y[:3])),
+        "near copies",
+        "6 of 303 rows are nearly the same as another one, such as rows 0 and 300: if they are one "
+        "measurement, "
+        "keep one of them.",
+    ),
+    "case and spaces": (
+        lambda X, y: (X, np.where(np.arange(len(y)) % 30 < 12, np.char.add(np.char.upper(y), " "), y)),
+        "labels alike",
+        "labels that differ only by case, by spaces around them or in how a number is written are classes of "
+        "their own: ('CLASS 1 ', 'class 1'), ('CLASS 10 ', 'class 10'), ('CLASS 2 ', 'class 2'), ('CLASS "
+        "3 ', "
+        "'class 3'), ('CLASS 4 ', 'class 4'): write each class in one way.",
+    ),
+    "-999": (
+        lambda X, y: (with_numbers(X, "x1", -999.0, [4, 40]), y),
+        "sentinel",
+        "column 'x1' holds -999 in 2 rows and nothing else below {least:g}: say that -999 stands for a "
+        "missing "
+        "value.",
+    ),
+    "9999 once": (
+        lambda X, y: (with_numbers(X, "x1", 9999.0, [4]), y),
+        "sentinel",
+        "column 'x1' holds 9999 in 1 row and nothing else above {most:g}: say that 9999 stands for a missing "
+        "value.",
+    ),
+    "-1 among ages": (
+        lambda X, y: add(X, y, age=np.where(np.arange(len(X)) % 50, 20 + np.arange(len(X)) * 7 % 60, -1)),
+        "sentinel",
+        "column 'age' holds -1 in 6 rows and nothing else below 20: say that -1 stands for a missing value.",
+    ),
+    "a small class": (
+        lambda X, y: (X, np.where(np.arange(len(y)) < 3, "rare", y)),
+        "few rows",
+        "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
+        "within "
+        "0.50 at best: collect more rows, or leave such classes out.",
+    ),
+    "one bad value": (
+        lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
+        "text among numbers",
+        "column 'x2' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for a "
+        "missing value.",
+    ),
+    "text": (
+        lambda X, y: add(X, y, sex=np.resize(["m", "f", "f"], len(X)), site=np.resize(["a", "b"], len(X))),
+        "text",
+        "2 columns of text are no variables: 'sex', 'site': leave them out, or write them as numbers.",
+    ),
+    "gaps": (
+        lambda X, y: (with_numbers(with_numbers(X, "x1", np.nan, range(5)), "x2", np.nan, [3, 9]), y),
+        "gaps",
+        "6 of 300 rows lack a value, in 'x1' (5), 'x2' (2): fill them in, or leave such rows out.",
+    ),
+    "an empty column": (
+        lambda X, y: add(X, y, comment=np.nan),
+        "mostly empty",
+        "more than half of 300 values are missing in 1 column: 'comment' (300): leave it out.",
+    ),
+    "missing labels": (
+        lambda X, y: (X, np.where(np.arange(len(y)) < 4, None, y)),
+        "missing labels",
+        "the label is missing in 4 of 300 rows: fill it in, or leave such rows out.",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_and_nothing_else(fault, planted):
+    plant, kind, sentence = FAULTS[fault]
+    X, y = plant(*planted)
+    limits = {"least": planted[0]["x1"].drop([4, 40]).min(), "most": planted[0]["x1"].drop(4).max()}
+    found = {finding.kind: str(finding) for finding in check_table(X, y)}
+    assert found[kind] == sentence.format(**limits)
+    companions = {"copies of two classes": {"copies"}}.get(kind, set())
+    if fault in ("the label in other words", "constant text"):
+        companions = {"text"}  # it is that as well
+    assert found.keys() - companions == {kind}
+
+
+def test_rare_flags_that_mark_a_class_are_no_fault(planted):
+    X = as_frame(np.random.default_rng(0).normal(size=(3000, 3)))
+    y = np.repeat(["a", "b", "c"], 1000)
+    marks = X.assign(flag=(np.arange(3000) < 8).astype(float))
+    assert check_table(marks, y) == []
+    assert [finding.kind for finding in check_table(marks)] == ["nearly constant"]  # whose class is not known
+
+
+def test_ids_and_groups(planted):
+    X, y = planted
+    who = np.array([f"P{i // 4:03}" for i in range(len(X))])
+    table = X.assign(patient=who, visit=np.arange(len(X)))
+    (finding,) = check_table(table, y, ids=["patient", "visit"])
+    assert str(finding) == (
+        "column 'patient' names 75 different things in 300 rows, one of them again in row 1: rows of one "
+        "belong "
+        "together, so name it as the group."
+    )
+    (finding,) = check_table(table, y, ids=["visit"], group="patient")
+    assert str(finding) == (
+        "column 'patient' names 75 groups of 4 to 4 rows, 4 in the middle: take it that there are 75 "
+        "observations rather than 300."
+    )
+    of_class = X.assign(patient=y)
+    kinds = [finding.kind for finding in check_table(of_class, y, group="patient")]
+    assert kinds == ["groups", "classes of one group"]
+
+
+def test_speed():
+    """A hundred thousand rows are looked at in a few seconds."""
+    rng = np.random.default_rng(0)
+    X = as_frame(rng.normal(size=(100_000, 30)))
+    start = time.process_time()
+    found = check_table(pd.concat([X, X[:50] + 1e-7], ignore_index=True), rng.integers(0, 5, 100_050))
+    assert [finding.kind for finding in found] == ["near copies"]
+    assert time.process_time() - start < 10.0
+
+
+# The command
+
+
+@pytest.fixture
+def table(planted, tmp_path):
+    X, y = planted
+    faulty = X.assign(id=[f"P{i:04}" for i in range(len(X))], site=3, group=y)
+    with_numbers(faulty, "x1", -999, [4, 40]).to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def test_check_names_options(table):
+    shown = run("check", table, "--target", "group").stdout.splitlines()
+    assert shown == [
+        f"3 findings in 300 rows and 9 columns of {table}",
+        "- column 'id' holds another text in every row, as names of rows do: say that it names rows, or "
+        "leave it "
+        "out (--id id).",
+        "- column 'site' holds 3 in every row, which tells nothing: leave it out (--drop site).",
+        shown[3],
+    ]
+    assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    result = run("check", table, "-t", "group", "--id", "id", "--na-values", "-999", "--json")
+    assert [each["kind"] for each in json.loads(result.stdout)["findings"]] == ["gaps", "constant"]
+    assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
+
+
+def test_check_of_a_sound_table(planted, tmp_path):
+    X, y = planted
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
+    assert (
+        shown == f"0 findings in 300 rows and 7 columns of {tmp_path / 't.csv'}: nothing to mend was found\n"
+    )
+
+
+def test_check_refuses_names_of_no_column(table):
+    assert refused("check", table, "-t", "Group").endswith("has no column 'Group'; did you mean 'group'?")
+    assert refused("check", table, "--group", "patient").startswith(
+        f"{table} has no column 'patient'; it has"
+    )
+
+
+def test_fit_notes_findings(table):
+    fit = ("fit", table, "-t", "group", "--id", "id", "--estimator", "rodeo")
+    notes = run(*fit).stderr.splitlines()
+    assert notes[0] == (
+        "note: column 'site' holds 3 in every row, which tells nothing: leave it out (--drop site)."
+    )
+    assert notes[1].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    assert run(*fit, "--quiet").stderr == ""
+
+
+# Options of fit
+
+
+def test_small_classes_are_dropped(planted, tmp_path):
+    X, y = planted
+    y[:3], y[3] = "rare", "rarer"
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    result = run(*fit, "--drop-small-classes", 4)
+    assert json.loads(result.stdout)["rows"] == 296
+    assert "rare" not in json.loads(result.stdout)["rows_by_class"]
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows: 'rare' (3), 'rarer' (1); "
+        "training "
+        "rows are counted without them."
+    )
+    said = refused(*fit, "--drop-small-classes", 40)
+    assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+
+
+def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
+    X, y = planted
+    y[:2] = "rare"
+    with_cell(X, 1, "x2", "?").assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert "row 1 holds '?'" in refused(*fit)
+    assert json.loads(run(*fit, "--drop-small-classes", 3).stdout)["rows"] == 298
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        (
+            ("--estimator", "rodeo", "--rule", "shadow", "--scale", "rank"),
+            {"rule": "shadow", "scale": "rank"},
+        ),
+        (
+            ("--estimator", "rodeo", "--scale", "none", "--priors", "uniform"),
+            {"scale": None, "priors": "uniform"},
+        ),
+        (("--estimator", "rodeo"), {"rule": "zscore", "scale": "range", "priors": "empirical"}),
+        (("--estimator", "lspc", "--scale", "range"), {"scale": "range"}),
+        (("--estimator", "lspc"), {"scale": "standard"}),
+        (("--priors", "uniform"), {"priors": "uniform"}),
+    ],
+)
+def test_options_reach_the_estimator(options, params, planted, tmp_path):
+    from corral import load_model
+
+    X, y = planted
+    X[["x0", "x1"]].assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "-t", "y", "--model", tmp_path / "m.corral", "-q", *options)
+    found = load_model(tmp_path / "m.corral").get_params()
+    assert {name: found[name] for name in params} == params
+
+
+def test_options_that_an_estimator_does_not_have(table):
+    fit = ("fit", table, "-t", "group", "--estimator")
+    assert refused(*fit, "lspc", "--rule", "shadow") == "--rule shadow is not for --estimator lspc."
+    assert refused(*fit, "lspc", "--scale", "whiten") == "--scale whiten is not for --estimator lspc."
+    for option in (("--rule", "shadow"), ("--scale", "rank")):
+        said = f"{' '.join(option)} is not for --estimator cv, which pools several; use rodeo."
+        assert refused(*fit, "cv", *option) == said
+
+
+def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
+    rng = np.random.default_rng(1)
+    X = as_frame(rng.normal(size=(120, 3))).assign(y=rng.choice(["a", "b"], 120, p=[0.7, 0.3]))
+    X.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    result = run(*fit, "--priors", "uniform")
+    scores = json.loads(result.stdout)["scores"]
+    own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
+    assert own < baseline
+    assert json.loads(result.stderr)["note"] == (
+        f"the accuracy on held-out rows, {own:.3f}, is below the {baseline:.3f} of always naming the most "
+        "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
+    )
