@@ -50,7 +50,7 @@ def rivals(seed: int) -> dict[str, Any]:
         "5NN": make_pipeline(StandardScaler(), KNeighborsClassifier()),
         "5NN raw": KNeighborsClassifier(),
         "SVC": make_pipeline(StandardScaler(), SVC()),
-        "forest": RandomForestClassifier(random_state=seed),
+        "forest": RandomForestClassifier(300, random_state=seed),
     }
 
 

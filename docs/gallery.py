@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from sklearn.datasets import load_wine
 
 from corral import (
     BandwidthDisplay,
@@ -26,6 +27,7 @@ from corral import (
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoPathDisplay,
+    RodeoSelector,
     SampleSizeDisplay,
     estimate_sample_sizes,
     write_report,
@@ -37,13 +39,14 @@ DRIVER = shutil.which("chromedriver")
 
 
 def displays() -> Iterator[tuple[str, Any]]:
-    """Names of pictures, and what they show of the paper's simulated data."""
+    """Names of pictures, and what they show of three wines or of the paper's simulated data."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, y_test = make_ten_groups(50, random_state=1)
     local = RodeoClassifier(n_jobs=2).fit(X, y)
     selected = RodeoClassifier(bandwidth="class", features="selected", n_jobs=2).fit(X, y)
     yield "bandwidths", BandwidthDisplay.from_estimator(local, X_test, y_test)
-    yield "relevance", RelevanceDisplay.from_estimator(local)
+    wines = load_wine(as_frame=True)
+    yield "relevance", RelevanceDisplay.from_estimator(RodeoSelector().fit(wines.data, wines.target))
     yield "explanation", ExplanationDisplay.from_estimator(selected, X_test, sample=0)
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)

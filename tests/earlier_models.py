@@ -35,10 +35,8 @@ ESTIMATORS = {
     "class_whiten": RodeoClassifier(bandwidth="class", scale="whiten"),
     "class_shadow": RodeoClassifier(bandwidth="class", rule="shadow", random_state=0),
     "initial": RodeoClassifier(bandwidth="initial", scale="standard"),
-    "search": RodeoClassifierCV(c0s=(0.5, 1.0), random_state=0),
-    "search_whiten": RodeoClassifierCV(
-        scales=["whiten", None], c0s=np.array([1.0]), rules=("zscore",), random_state=0
-    ),
+    "search": RodeoClassifierCV(random_state=0),
+    "search_uniform": RodeoClassifierCV(priors="uniform", random_state=0),
     "lspc": LSPClassifier(sigmas=[0.5, 1.0], alphas=(0.1, 1.0), cv=3, random_state=0),
     "lspc_rank": LSPClassifier(scale="rank", sigmas=(1.0,), alphas=(0.1,), random_state=0),
     "selector": RodeoSelector(cutpoint=-0.5),

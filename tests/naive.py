@@ -395,6 +395,104 @@ def mean_evidence(
     return means
 
 
+def mixture_log_density(
+    x: ArrayLike,
+    centres: ArrayLike,
+    factor: ArrayLike,
+    log_volume: float,
+    *,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Log density of a mixture of normal ones, |B| (2 pi)^(-q/2) exp(-|B^T (x - c_i)|^2 / 2), at x."""
+    x, B = _floats(x), np.asarray(factor, dtype=float).tolist()
+    centres = np.asarray(centres, dtype=float).tolist()
+    w = [1.0] * len(centres) if weights is None else _floats(weights)
+    n_axes = len(B[0]) if B else 0
+    exponents = []
+    for c in centres:
+        axes = [math.fsum(B[j][k] * (x[j] - c[j]) for j in range(len(x))) for k in range(n_axes)]
+        exponents.append(-0.5 * math.fsum(z * z for z in axes))
+    kept = [math.log(w_i) + e for w_i, e in zip(w, exponents, strict=True) if w_i > 0]
+    if not kept:
+        return -math.inf
+    return _log_sum_exp(kept) - math.log(math.fsum(w)) + log_volume - 0.5 * n_axes * math.log(2 * math.pi)
+
+
+def pulled_log_density(
+    x: ArrayLike,
+    X: ArrayLike,
+    mean: ArrayLike,
+    factor: ArrayLike,
+    log_volume: float,
+    *,
+    bandwidth: float,
+    pull: float,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Log density of a class whose rows are pulled towards a mean and blurred, at x."""
+    mean, factor = np.asarray(mean), np.asarray(factor)
+    centres = [
+        [m_j + pull * (x_j - m_j) for x_j, m_j in zip(row, mean, strict=True)] for row in np.asarray(X)
+    ]
+    log_volume -= factor.shape[1] * math.log(bandwidth)
+    return mixture_log_density(x, centres, factor / bandwidth, log_volume, weights=weights)
+
+
+def pooled_log_loss(
+    log_densities: ArrayLike,
+    log_weights: ArrayLike,
+    codes: ArrayLike,
+    point_weights: ArrayLike,
+    priors: ArrayLike,
+    *,
+    center: ArrayLike,
+    deviation: float,
+    count: float,
+) -> float:
+    """Mean log loss of a pool and the prior of its weights, from log densities by member, point and class."""
+    log_densities, priors = np.asarray(log_densities, dtype=float), _floats(priors)
+    u, center = _floats(log_weights), _floats(center)
+    loss = sum((u_m - c_m) ** 2 for u_m, c_m in zip(u, center, strict=True)) / (2 * deviation**2 * count)
+    for i, (y, v) in enumerate(zip(codes, _floats(point_weights), strict=True)):
+        scores = [
+            math.log(priors[k]) + math.fsum(math.exp(u[m]) * log_densities[m, i, k] for m in range(len(u)))
+            for k in range(len(priors))
+        ]
+        loss -= v * (scores[y] - _log_sum_exp(scores))
+    return loss
+
+
+def refined_loss(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    point_weights: ArrayLike,
+    priors: ArrayLike,
+    theta: ArrayLike,
+    log_power: float,
+    *,
+    deviation: float,
+    count: float,
+) -> float:
+    """Leave-one-out log loss of kernel densities with inverse bandwidths exp(theta), with its priors."""
+    X, codes, theta = np.asarray(X, dtype=float), np.asarray(codes), np.asarray(theta)
+    weights, units = np.asarray(weights, dtype=float), np.asarray(units)
+    h = [math.exp(-t) for t in theta]
+    log_densities = [
+        [
+            kernel_log_density(X[codes == y], x, h, weights=np.where(units == unit, 0.0, weights)[codes == y])
+            for y in range(len(_floats(priors)))
+        ]
+        for x, unit in zip(X, units, strict=True)
+    ]
+    loss = pooled_log_loss(
+        [log_densities], [log_power], codes, point_weights, priors, center=[0.0], deviation=1.0, count=count
+    )
+    mean = sum(theta) / len(theta)
+    return loss + sum((t - mean) ** 2 for t in theta) / (2 * deviation**2 * count)
+
+
 def number_copies(X: ArrayLike) -> list[int] | None:
     """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
     rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]

@@ -24,10 +24,12 @@ from typer.testing import CliRunner
 
 import corral
 from corral import (
+    EmptySelectionWarning,
     LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
+    RodeoSelector,
     SampleSizes,
     load_model,
     save_model,
@@ -126,9 +128,81 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
         *SPECIES,
     ):
         assert word in shown
-    for name in loaded.feature_names_in_[loaded.relevant_.any(axis=0)]:
-        assert name in shown  # [brackets] are no markup
+    found = loaded.describe()
+    assert found.relevant.any(axis=1).all()
+    for a in range(3):
+        assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
     assert f"scale={loaded.best_params_['scale']!r}" in shown
+
+
+def unwrapped(shown):
+    """What stands in a table whose cells have several lines, each cell in one piece."""
+    return " ".join(re.split(r"[\s│┃]+", shown))
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """Three classes: one is high in seven of nine columns; two are alike but for the signs of two columns."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["far", "same", "opposite"], 120)
+    X = rng.uniform(-1.0, 1.0, size=(360, 9))
+    X[120:240, 1] = np.abs(X[120:240, 1]) * np.sign(X[120:240, 0])
+    X[240:, 1] = -np.abs(X[240:, 1]) * np.sign(X[240:, 0])
+    X[:120, 2:] += 5.0 + 0.01 * np.arange(7)
+    names = [f"a long name of column {j}" for j in range(9)]
+    model = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.1)
+    with pytest.warns(EmptySelectionWarning):
+        model.fit(pd.DataFrame(X, columns=names), y)
+    path = tmp_path_factory.mktemp("marked") / "m.corral"
+    save_model(model, path)
+    return path, model.describe()
+
+
+def test_the_table_of_classes_says_what_marks_them(marked):
+    path, found = marked
+    shown = run("info", path).stdout
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    words = unwrapped(shown)
+    for k, j in enumerate(found.order[0].tolist()):
+        assert (found.phrase(0, j) in words) == (k < 4)
+    assert found.relevant.sum(axis=1).tolist() == [7, 0, 0]
+    assert "and 3 more" in words
+    for a in (1, 2):
+        assert sorted(found.also_rests_on(a)) == [0, 1]
+        names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
+        assert f"no variable found labels also rest on {names}" in words
+    assert "variables that describe it, strongest first" in words
+
+
+def test_json_says_what_marks_classes(marked):
+    path, found = marked
+    result = json.loads(run("info", path, "--json").stdout)
+    order = found.order[0, :7]
+    assert result["relevant"] == {
+        "far": [found.feature_names[j] for j in order],
+        "opposite": [],
+        "same": [],
+    }
+    assert [mark["words"] for mark in result["marks"]["far"]] == [found.phrase(0, j) for j in order]
+    for name in ("direction", "effect", "pvalue", "typical", "background"):
+        assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
+    assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+
+
+def test_a_table_by_another_rule_says_so(folder):
+    assert "describe it by rule='zscore'" in fit(folder, "t.csv", "--estimator", "rodeo").stdout
+
+
+def test_a_selector_of_version_0_1_0_names_its_variables(tmp_path):
+    X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
+    selector = RodeoSelector(rule="zscore").fit(X, y)
+    del selector.contrast_  # as from a file of that version
+    save_model(selector, tmp_path / "s.corral")
+    result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
+    assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
+    assert selector.relevant_.any(axis=1).all()
+    assert "marks" not in result
+    assert re.search(r"│ 3 +│ x\d", run("info", tmp_path / "s.corral").stdout)
 
 
 def test_calibration_error_by_plain_loops():
@@ -260,13 +334,20 @@ def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
     assert result.stderr == ""
 
 
-def test_advice_where_no_variable_is_relevant(frame, tmp_path):
+def test_advice_where_no_variable_is_relevant(tmp_path):
     rng = np.random.default_rng(0)
-    pd.DataFrame(rng.normal(size=(60, 3))).assign(y=["a", "b"] * 30).to_csv(tmp_path / "t.csv", index=False)
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     assert not model.relevant_.any()
     save_model(model, tmp_path / "m.corral")
-    assert "No variable was found to describe any class" in run("info", tmp_path / "m.corral").stdout
+    assert (
+        "No variable was found to describe any class: bandwidths" in run("info", tmp_path / "m.corral").stdout
+    )
+    with pytest.warns(EmptySelectionWarning):
+        model = RodeoClassifier(rule="contrast").fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
+    save_model(model, tmp_path / "m.corral")
+    shown = run("info", tmp_path / "m.corral").stdout
+    assert "No variable was found to describe any class: in none does one differ" in shown
+    assert shown.count("no variable found") == 2
 
 
 def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
@@ -546,7 +627,8 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
 
     monkeypatch.setattr("corral._estimators.search.RodeoClassifierCV", chosen)
     shown = run("demo", "--folder", tmp_path / "d").stdout
-    assert "x0, x1, x2, x3, x4, x5 " in shown
+    assert all(f"x{j} narrow (" in shown for j in range(4))
+    assert "and 2 more" in shown
     assert "of these labels are right" in shown
     assert "r0000 (row 0) is " in shown
     assert shown.endswith(f"Open the report in a browser: {tmp_path / 'd' / 'report.html'}\n")

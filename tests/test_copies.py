@@ -12,7 +12,7 @@ from corral._core.copies import effective_number, number_copies
 from corral._core.rows import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
 
-QUICK = {"scales": ("range", "standard"), "c0s": (0.25, 1.0), "rules": ("zscore",), "random_state": 0}
+QUICK = {"random_state": 0}
 quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
 
 
@@ -148,9 +148,9 @@ def test_rescaled_weights_change_no_choice():
     X, y = X[keep][:, :8], y[keep]
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
     one, other = (RodeoClassifierCV(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
-    assert one.best_params_ == other.best_params_
+    assert one.best_params_["member"] == other.best_params_["member"]
     assert_array_equal(one.relevant_, other.relevant_)
-    assert_allclose(one.bandwidths_, other.bandwidths_, rtol=1e-12)
+    assert_allclose(one.weights_, other.weights_, rtol=1e-6)
     for name in ("best_score_", "best_log_loss_"):
         assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
 

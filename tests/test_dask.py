@@ -268,9 +268,7 @@ def fitted(request):
     """The same model with and without names of variables."""
     model = {
         "RodeoClassifier": RodeoClassifier(**FAST),
-        "RodeoClassifierCV": RodeoClassifierCV(
-            scales=("range",), c0s=(1.0,), features=("all",), random_state=0
-        ),
+        "RodeoClassifierCV": RodeoClassifierCV(random_state=0),
         "DaskRodeoClassifier": DaskRodeoClassifier(**FAST),
     }[request.param]
     return clone(model).fit(X, Y), clone(model).fit(FRAME, Y)
@@ -283,6 +281,9 @@ def untouched(*_):
 @pytest.mark.parametrize("method", METHODS)
 def test_collections_are_predicted_when_asked_for(fitted, method):
     plain, named = fitted
+    if not hasattr(plain, method):
+        assert isinstance(plain, RodeoClassifierCV)  # whose members have bandwidths of their own
+        return
     expected = getattr(plain, method)(QUERIES)
     rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
     frame = dd.from_pandas(

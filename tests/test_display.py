@@ -39,7 +39,7 @@ from corral.datasets import make_shifted_groups
 matplotlib.use("agg")
 
 NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", "_id", *"wxyz"]
-CV = RodeoClassifierCV(scales=("range",), c0s=(1.0,), rules=("zscore",), random_state=0)
+CV = RodeoClassifierCV(random_state=0)
 DISPLAYS = [BandwidthDisplay, RelevanceDisplay, ExplanationDisplay, RodeoPathDisplay]
 MODELS = {
     "range": RodeoClassifier(),
@@ -50,8 +50,8 @@ MODELS = {
     "selected": RodeoClassifier(features="selected"),
     "class": RodeoClassifier(bandwidth="class"),
     "separate": RodeoClassifier(bandwidth="initial", features="separate"),
-    "cv": CV,
 }
+SEARCHED = {**MODELS, "cv": CV}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def X_test():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return {name: model.fit(*data) for name, model in MODELS.items()}
+    return {name: model.fit(*data) for name, model in SEARCHED.items()}
 
 
 @pytest.fixture(scope="module")
@@ -178,33 +178,95 @@ def test_bandwidths_of_a_density(data, X_test):
 # Relevance
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_map_is_that_of_the_zscores(fitted, name):
-    display = RelevanceDisplay.from_estimator(fitted[name])
-    assert_array_equal(display.im_.get_array(), fitted[name].zscores_)
-    (dots,) = display.ax_.lines
-    assert_array_equal(
-        np.argwhere(fitted[name].relevant_),
-        dots.get_xydata()[:, ::-1] if dots.get_xydata().size else np.empty((0, 2)),
-    )
-    low, high = display.im_.get_clim()
-    assert high == -low == max(1.0, np.abs(fitted[name].zscores_).max())
+def markers(display):
+    """Cells that have a marker, class and variable, by the name of the marker in the legend."""
+    return {line.get_label(): line.get_xydata()[:, ::-1].astype(int).tolist() for line in display.ax_.lines}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_the_map_is_that_of_the_effects(fitted, name):
+    model = fitted[name]
+    display = RelevanceDisplay.from_estimator(model)
+    assert_array_equal(display.im_.get_array(), model.describe().effect)
+    marked = markers(display)
+    assert sorted(itertools.chain(*marked.values())) == np.argwhere(model.relevant_).tolist()
+    assert display.im_.get_clim() == (-1.0, 1.0)
     assert texts(display.ax_.get_yticklabels()) == ["1", "2", "3"]
     assert texts(display.ax_.get_xticklabels()) == [f"x{j}" for j in range(10)]
+    legend = display.ax_.get_legend()
+    assert texts(legend.texts if legend else []) == list(marked)
     assert display.figure_ is display.ax_.figure
+
+
+def test_red_is_high_and_blue_is_low(fitted):
+    image = RelevanceDisplay.from_estimator(fitted["range"]).im_
+    low, middle, high = (image.cmap(image.norm(effect)) for effect in (-1.0, 0.0, 1.0))
+    assert high[0] > 2 * high[2]
+    assert low[2] > 2 * low[0]
+    assert min(middle[:3]) > 0.9
+
+
+def test_markers_tell_how_a_class_differs():
+    """Two classes: columns that are high, wide, of two modes, a flag, and nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    X[200:, 0] += 1.5
+    X[200:, 1] *= 3.0
+    X[200:, 2] = rng.choice([-1.0, 1.0], 200) * (1.0 + 0.1 * X[200:, 2])
+    X[:, 3] = rng.random(400) < np.repeat([0.1, 0.6], 200)
+    display = RelevanceDisplay.from_estimator(RodeoSelector().fit(X, np.repeat(["a", "b"], 200)))
+    assert markers(display) == {
+        "high or low": [[0, 0], [1, 0]],
+        "narrow or wide": [[0, 1], [1, 1]],
+        "otherwise": [[0, 2], [0, 3], [1, 2], [1, 3]],
+    }
+    shapes = [line.get_marker() for line in display.ax_.lines]
+    assert all(one != other for one, other in itertools.combinations(shapes, 2))
+    assert texts(display.ax_.get_legend().texts) == list(markers(display))
+    assert (display.im_.get_array()[:, 0] * [-1.0, 1.0] > 0.5).all()
+    assert (display.im_.get_array()[:, 1] * [-1.0, 1.0] > 0.3).all()
+    picture(display)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_map_of_bandwidths(fitted, name):
+    display = RelevanceDisplay.from_estimator(fitted[name], quantity="zscore")
+    assert_array_equal(display.im_.get_array(), fitted[name].zscores_)
+    low, high = display.im_.get_clim()
+    assert high == -low == max(1.0, np.abs(fitted[name].zscores_).max())
+    red = display.im_.cmap(display.im_.norm(low))  # what marks a class is red in the paper's view, too
+    assert red[0] > 2 * red[2]
+    if fitted[name].relevant_.any():
+        assert markers(display) == {"relevant": np.argwhere(fitted[name].relevant_).tolist()}
+    assert "bandwidth" in display.figure_.axes[-1].get_ylabel()
 
 
 def test_the_map_of_a_selector(data):
     selector = RodeoSelector().fit(*data)
     display = RelevanceDisplay.from_estimator(selector)
-    assert_array_equal(display.zscores, selector.zscores_)
+    assert_array_equal(display.values, selector.describe().effect)
     assert_array_equal(display.relevant, selector.relevant_)
+    with pytest.raises(
+        TypeError, match=r"^RelevanceDisplay cannot draw a RodeoSelector: it has no zscores_.$"
+    ):
+        RelevanceDisplay.from_estimator(selector, quantity="zscore")
+    selector = RodeoSelector(rule="zscore").fit(*data)
+    assert_array_equal(RelevanceDisplay.from_estimator(selector, quantity="zscore").values, selector.zscores_)
+
+
+def test_a_map_without_any_marker():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.warns(corral.EmptySelectionWarning):
+        selector = RodeoSelector().fit(X, np.arange(40) % 2)
+    display = RelevanceDisplay.from_estimator(selector)
+    assert markers(display) == {}
+    picture(display)
 
 
 # Explanations
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SEARCHED)
 def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     model = fitted[name]
     explanation = model.explain(X_test, n_rows=4)
@@ -285,14 +347,14 @@ def test_the_path_ends_at_the_local_bandwidths(data, X_test, name, update):
             assert not path.at_floor.any()
 
 
-def test_the_path_of_a_density_and_of_loaded_and_searched_models(data, X_test, fitted, tmp_path):
+def test_the_path_of_a_density_and_of_a_loaded_model(data, X_test, fitted, tmp_path):
     density = RodeoDensity().fit(data[0])
     path = density.bandwidth_path(X_test[:1])
     assert_array_equal(path.bandwidths[-1], density.local_bandwidths(X_test[:1])[0])
     save_model(fitted["range"], tmp_path / "model")
-    for one, other in [("range", load_model(tmp_path / "model")), ("cv", CV.best_estimator_)]:
-        expected = fitted[one].bandwidth_path(X_test[:1], 2)
-        assert_array_equal(other.bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
+    loaded = load_model(tmp_path / "model")
+    expected = fitted["range"].bandwidth_path(X_test[:1], 2)
+    assert_array_equal(loaded.bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
 
 
 def stopped(axes):
@@ -367,7 +429,7 @@ def large(display):
     names = [f"variable_{j}" for j in range(64)]
     z = rng.normal(size=(10, 64))
     if display is RelevanceDisplay:
-        return display(zscores=z, relevant=z < -1.0, classes=np.arange(10), feature_names=names)
+        return display(values=np.tanh(z), relevant=z < -1.0, classes=np.arange(10), feature_names=names)
     if display is BandwidthDisplay:
         return display(bandwidths=[np.abs(z)] * 2, titles=["one", "two"], feature_names=names)
     if display is RodeoPathDisplay:
@@ -528,6 +590,8 @@ def test_bad_arguments(fitted, X_test):
         ValueError, match=r"^y must hold a label for each of the 30 rows, got shape \(3,\)\.$"
     ):
         BandwidthDisplay.from_estimator(model, X_test, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"^quantity must be one of 'effect', 'zscore', got 'size'\.$"):
+        RelevanceDisplay.from_estimator(model, quantity="size")
     with pytest.raises(ValueError, match=r"^y holds the class 7, which is not in classes_\.$"):
         BandwidthDisplay.from_estimator(model, X_test, np.full(30, 7))
     assert plt.get_fignums() == []

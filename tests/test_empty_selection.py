@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from corral import (
     EmptySelectionWarning,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoSelector,
     estimate_sample_sizes,
 )
@@ -22,14 +21,11 @@ X, Y = make_shifted_groups(20, groups=(4, 5), random_state=0)
 # No z-score is so low.
 NONE = {"cutpoint": -100.0, "beta": 0.5}
 SELECTED = {**NONE, "features": "selected"}
-SEARCH = {**NONE, "scales": ("range",), "c0s": (1.0,), "features": ("selected",), "rules": ("zscore",)}
 SIZES = {"tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
 
 CALLS = {
     "fit": lambda: RodeoClassifier(**SELECTED).fit(X, Y),
     "partial_fit": lambda: RodeoClassifier(**SELECTED).partial_fit(X, Y),
-    "search": lambda: RodeoClassifierCV(**SEARCH).fit(X, Y),
-    "partial search": lambda: RodeoClassifierCV(**SEARCH).partial_fit(X, Y),
     "selector": lambda: RodeoSelector(rule="zscore", **NONE).fit(X, Y),
     "selector by shadows": lambda: RodeoSelector(rule="shadow", random_state=0).fit(np.ones_like(X), Y),
     "transform": lambda: RodeoSelector(rule="zscore", **NONE).fit_transform(X, Y),
@@ -78,13 +74,6 @@ def test_a_cluster_advises_no_units_that_it_refuses(scale, advice):
     with pytest.warns(EmptySelectionWarning) as caught:
         DaskRodeoClassifier(**SELECTED, scale=scale).fit(X, Y)
     assert str(caught[0].message).endswith(advice)
-
-
-def test_a_search_advises_a_selector():
-    # It has no parameter "scale", and has tried the units of its choice already.
-    with pytest.warns(EmptySelectionWarning) as caught:
-        RodeoClassifierCV(**SEARCH).fit(X, Y)
-    assert str(caught[0].message).endswith("to look for variables rather than labels, use RodeoSelector.")
 
 
 def test_halves_without_variables_are_counted_not_told():

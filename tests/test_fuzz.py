@@ -49,7 +49,7 @@ SECONDS = 10
 GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
 MODELS = {
-    "search": RodeoClassifierCV(scales=("rank",), c0s=(1.0,), rules=("zscore",), random_state=0),
+    "search": RodeoClassifierCV(random_state=0),
     "local": RodeoClassifier(priors=[0.2, 0.3, 0.5]),
     "whiten": RodeoClassifier(scale="whiten", rule="shadow", bandwidth="class", random_state=0),
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),

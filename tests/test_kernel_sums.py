@@ -17,7 +17,6 @@ from corral._core.density import (
     DensityPlan,
     class_log_densities,
     kernel_density,
-    leave_one_out_densities,
     separate_density,
 )
 from corral._core.rows import ClassRows
@@ -274,41 +273,3 @@ def test_without_rows_there_is_no_density_at_any_bandwidth(density):
     rows = arrange(np.empty((0, 3)))
     found = density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
     assert_array_equal(found, np.full((4, 2), -np.inf))
-
-
-def classes_and_points():
-    """Classes of 20, 1, 0 and 9 rows, all of them points, weighted; two choices of bandwidths."""
-    random = np.random.RandomState(9)
-    sizes = [20, 1, 0, 9]
-    parts = [random.uniform(size=(n, 3)) for n in sizes]
-    weights = [random.choice([0.5, 1.0, 3.0], n) for n in sizes]
-    codes = np.repeat(np.arange(4), sizes)
-    positions = np.concatenate([np.arange(n) for n in sizes])
-    own = [np.where(codes == a, positions, -1) for a in range(4)]
-    return parts, weights, np.concatenate(parts), own, 10.0 ** random.uniform(-1.5, 0, (2, 4, 3))
-
-
-@pytest.mark.parametrize("separate", [False, True])
-def test_all_points_in_all_classes(separate):
-    parts, weights, x, own, h = classes_and_points()
-    classes = [arrange(X, w) for X, w in zip(parts, weights, strict=True)]
-    found = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=1), separate=separate)
-    slow = naive.product_log_density if separate else naive.kernel_log_density
-    assert found.shape == (2, 30, 4)
-    for k, q, a in np.ndindex(2, 30, 4):
-        w = left_out(weights[a], len(parts[a]), own[a][q])
-        assert_allclose(found[k, q, a], slow(parts[a], x[q], h[k, a], weights=w), rtol=1e-12, atol=1e-12)
-    assert np.isneginf(found[:, :, 2]).all()
-    assert np.isneginf(found[:, 20, 1]).all()  # the only row of its class
-
-
-@pytest.mark.parametrize("separate", [False, True])
-def test_bits_of_left_out_densities_do_not_depend_on_chunks_or_threads(separate, monkeypatch):
-    parts, weights, x, own, h = classes_and_points()
-    classes = [arrange(X, w) for X, w in zip(parts, weights, strict=True)]
-    once = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=1), separate=separate)
-    for chunk in (1, 20_000):
-        monkeypatch.setattr("corral._core.parallel._CHUNK", chunk)
-        for n_jobs in (1, 2):
-            again = leave_one_out_densities(classes, x, own, h, Computation(n_jobs=n_jobs), separate=separate)
-            assert_array_equal(once, again)

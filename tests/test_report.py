@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
+    EmptySelectionWarning,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
@@ -83,6 +84,7 @@ class Outline(HTMLParser):
 CONCENTRATED = "more concentrated in it than in its other variables"
 BACKGROUND = "otherwise than all rows together"
 SHADOWS = "more concentrated in it than the rows of all classes together"
+CONTRAST = "than in the background of the class, by more than chance and not negligibly"
 
 
 @pytest.mark.parametrize(
@@ -93,23 +95,57 @@ SHADOWS = "more concentrated in it than the rows of all classes together"
         ({"scale": "rank"}, BACKGROUND),
         ({"rule": "shadow", "random_state": 0}, SHADOWS),
         ({"rule": "shadow", "scale": "rank", "random_state": 0}, SHADOWS),
+        ({"rule": "contrast"}, CONTRAST),
+        ({"rule": "contrast", "scale": "rank"}, CONTRAST),
     ],
 )
 def test_what_it_means_that_a_variable_describes_a_class(rows, tmp_path, parameters, meaning):
     fitted = RodeoClassifier(**parameters).fit(*rows)
     assert fitted.relevant_.any()
     text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
-    said = [each for each in (CONCENTRATED, BACKGROUND, SHADOWS) if each in text]
+    said = [each for each in (CONCENTRATED, BACKGROUND, SHADOWS, CONTRAST) if each in text]
     assert said == [meaning]
 
 
-def test_a_search_means_what_its_choice_means(rows, tmp_path):
-    search = RodeoClassifierCV(
-        scales=("range",), c0s=(1.0,), features=("selected",), rules=("shadow",), random_state=0
-    )
+def test_a_search_compares_classes_whatever_it_chooses(rows, tmp_path):
+    search = RodeoClassifierCV(random_state=0)
     text = Outline(page_of(search.fit(*rows), rows[0], folder=tmp_path)).text
-    assert SHADOWS in text
-    assert CONCENTRATED not in text
+    assert CONTRAST in text
+    assert SHADOWS not in text
+
+
+def test_the_summary_says_what_marks_each_class(rows, tmp_path):
+    fitted = RodeoClassifierCV(random_state=0).fit(*rows)
+    found = fitted.describe()
+    text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
+    for a in range(3):
+        assert found.relevant[a].any()
+        relevant = found.order[a, : found.relevant[a].sum()]
+        assert "\n".join(found.phrase(a, j) for j in relevant[:3]) in text
+
+
+@pytest.fixture(scope="module")
+def joint():
+    """Two classes that differ in no variable, but in the product of the first two; then noise."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
+    model = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.25)
+    with pytest.warns(EmptySelectionWarning):
+        return model.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different")), X
+
+
+def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
+    page = page_of(*joint, folder=tmp_path)
+    text = Outline(page).text
+    assert "No variable stands out as describing a class: in none does one differ" in text
+    assert text.count("no variable found\nlabels also rest on x") == 2
+    assert [sorted(names) for names in data_of(page)["restOn"]] == [["x0", "x1"]] * 2
+
+
+def test_no_variable_by_bandwidths(joint, tmp_path):
+    X = joint[1]
+    fitted = RodeoClassifier(scale=None, c0=0.01).fit(X, np.arange(200) % 2)
+    assert not fitted.relevant_.any()
+    assert "bandwidths shrink hardly or all alike" in Outline(page_of(fitted, X, folder=tmp_path)).text
 
 
 # Numbers
@@ -137,14 +173,29 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
 
 
-def test_relevance_equals_the_classifier(rows, classifier, tmp_path):
-    data = data_of(page_of(classifier, rows[0], folder=tmp_path))
-    assert_array_equal(data["relevant"], classifier.relevant_)
-    assert classifier.relevant_.any()
-    for shown, z in zip(np.ravel(data["zscores"]), classifier.zscores_.ravel(), strict=True):
-        assert f"{shown:.2f}" == f"{z:z.2f}"
-    for shown, h in zip(np.ravel(data["bandwidths"]), classifier.bandwidths_.ravel(), strict=True):
-        assert f"{shown:.3g}" == f"{h:.3g}"
+@pytest.mark.parametrize("rule", ["zscore", "contrast"])
+def test_the_map_equals_describe(rows, tmp_path, rule):
+    fitted = RodeoClassifier(rule=rule, bandwidth="class").fit(*rows)
+    data, found = data_of(page_of(fitted, rows[0], folder=tmp_path)), fitted.describe()
+    assert_array_equal(data["relevant"], found.relevant)
+    assert found.relevant.any()
+    assert_array_equal(data["order"], found.order)
+    for a, j in np.ndindex(3, 6):
+        assert f"{data['effects'][a][j]:.2f}" == f"{found.effect[a, j]:z.2f}"
+        assert f"{data['evidence'][a][j]:.2f}" == f"{found.evidence[a, j]:z.2f}"
+        assert f"{data['pvalues'][a][j]:.1g}" == f"{found.pvalue[a, j]:.1g}"
+        assert f"{data['variables'][j]} {data['differences'][a][j]}" == found.phrase(a, j)
+
+
+def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
+    X, y = rows
+    kept = np.flatnonzero((y != "one") | (np.cumsum(y == "one") <= 2))  # two rows of one
+    fitted = RodeoClassifier(bandwidth="class").fit(X.iloc[kept].assign(c=1.0), y[kept])
+    data = data_of(page_of(fitted, X.assign(c=1.0), folder=tmp_path))
+    a = data["classes"].index("one")
+    assert data["differences"][a] == [""] * 6
+    assert [of_class[2] for of_class in data["differences"]] == [""] * 3
+    assert sum(bool(said) for of_class in data["differences"] for said in of_class) == 10
 
 
 @pytest.mark.parametrize("bandwidth", ["class", "local"])
@@ -175,29 +226,22 @@ def test_large_numbers_keep_their_digits_before_the_point(rows, tmp_path):
         assert row["values"][1] == 10_000_000 + row["position"]
 
 
-@pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
-def test_curves_are_the_densities_of_single_variables(rows, tmp_path, scale):
+def test_curves_are_the_densities_of_single_variables(rows, classifier, tmp_path):
     X, y = rows
-    fitted = RodeoClassifier(scale=scale, bandwidth="class").fit(X, y)
-    data = data_of(page_of(fitted, X, folder=tmp_path))
-    assert data["inRanks"] == (scale == "rank")
+    data = data_of(page_of(classifier, X, folder=tmp_path))
     assert list(data["curves"]) == [str(j) for j in range(6)]
     x = X["b"].to_numpy()
-    # Bandwidths of whitened variables are in units of the range.
-    units = {"range": np.ptp(x), "whiten": np.ptp(x), "standard": x.std(), None: 1.0}
-    scaled = (rankdata(x) - 0.5) / len(x) if scale == "rank" else x / units[scale]
-    margin = 0.0 if scale == "rank" else 0.05 * np.ptp(scaled)
-    grid = np.linspace(scaled.min() - margin, scaled.max() + margin, 49)
-    expected = np.array(
-        [
-            norm.pdf(grid[:, np.newaxis], scaled[y == label], max(h, grid[1] - grid[0])).mean(axis=1)
-            for label, h in zip(fitted.classes_, fitted.bandwidths_[:, 1], strict=True)
-        ]
-    )
+    low, high = np.quantile(x, [0.005, 0.995])
+    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 49)
+    expected = []
+    for label in classifier.classes_:
+        own = x[y == label]
+        spread = min(own.std(), (np.quantile(own, 0.75) - np.quantile(own, 0.25)) / 1.34)
+        h = max(0.9 * spread * own.size**-0.2, grid[1] - grid[0])
+        expected.append(norm.pdf(grid[:, np.newaxis], own, h).mean(axis=1))
     curves = data["curves"]["1"]
-    assert_allclose(curves["y"], 1000 * expected / expected.max(), atol=0.51)
-    places = np.sort(x)[np.searchsorted(np.sort(scaled), grid)] if scale == "rank" else grid * units[scale]
-    assert_allclose(curves["x"], places, rtol=1e-3, atol=1e-6)
+    assert_allclose(curves["y"], 1000 * np.array(expected) / np.max(expected), atol=0.51)
+    assert_allclose(curves["x"], grid, rtol=1e-3, atol=1e-6)
 
 
 def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
@@ -273,7 +317,7 @@ def test_sample_sizes(rows, classifier, tmp_path):
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
-    fitted = RodeoClassifierCV(scales=("range",), c0s=(0.5, 1.0), random_state=3).fit(X, y)
+    fitted = RodeoClassifierCV(random_state=3).fit(X, y)
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
     assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
@@ -306,7 +350,7 @@ def test_same_seed_same_page(rows, classifier, tmp_path):
 @pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
 def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
     X, y = rows
-    fitted = kind(**({"scales": ["rank"], "c0s": [0.5]} if kind is RodeoClassifierCV else {})).fit(X, y)
+    fitted = kind(**({"random_state": 0} if kind is RodeoClassifierCV else {})).fit(X, y)
     save_model(fitted, tmp_path / "m.corral")
     pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
     assert pages[0] == pages[1]
@@ -376,18 +420,55 @@ def test_below_a_megabyte_for_ten_classes_of_64_variables(tmp_path):
         assert path.stat().st_size < 1_000_000
 
 
-def test_wide_tables_are_thinned_out(tmp_path):
-    X, y = make_shifted_groups(120, groups=(1, 2), random_state=0)
-    X = -1e-5 * np.hstack([np.random.default_rng(0).uniform(size=(240, 200)), X])
-    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+@pytest.fixture(scope="module")
+def wide():
+    """Noise, and columns in which three classes differ from others, each in its own and the third in two."""
+    random = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c", "d"], 60)
+    X = random.normal(size=(240, 260))
+    X[y == "a", 250:] += 5.0
+    X[y == "b", 240:250] += 4.0
+    X[y == "c", 230:232] += 1.2
+    X *= -1e-5
+    with pytest.warns(EmptySelectionWarning):  # of d
+        return RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y), X
+
+
+def test_wide_tables_are_thinned_out(wide, tmp_path):
+    fitted, X = wide
     page = page_of(fitted, X, max_samples=200, folder=tmp_path)
-    data = data_of(page)
+    data, found = data_of(page), fitted.describe()
     assert len(page) < 1_000_000
-    assert f"Of {X.shape[1]} variables this page shows the 200" in Outline(page).text
-    best = np.argsort(fitted.zscores_.min(axis=0), kind="stable")[:200]
-    assert data["variables"] == [f"x{j}" for j in np.sort(best)]
+    assert "Of 260 variables this page shows the 200" in Outline(page).text
+    assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
+    place = np.argsort(found.order, axis=1)
+    # What is not shown is relevant for no class, and stronger than no variable that is shown.
+    shown = np.isin(found.feature_names, data["variables"])
+    assert shown.sum() == 200
+    assert place[:, ~shown].min() > 20
+    assert not found.relevant[:, ~shown].any()
+    assert "and 7 more" in Outline(page).text
     assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
     assert 20 <= len(data["rows"]) < 200
+
+
+def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.report.numbers._MOST_CURVE_POINTS", 4 * 49 * 14)  # of 14 variables
+    data = data_of(page_of(*wide, folder=tmp_path))
+    assert len(data["curves"]) == 14
+    for a, n_strongest in enumerate((6, 6, 2)):
+        assert sum(data["relevant"][a]) >= n_strongest
+        assert {str(j) for j in data["order"][a][:n_strongest]} <= set(data["curves"])
+
+
+def test_many_classes_are_thinned_out(tmp_path):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(42), 4)
+    X = random.normal(size=(42, 100))[y] + random.normal(size=(168, 100))
+    path = write_report(tmp_path / "page.html", RodeoClassifier(bandwidth="class").fit(X, y), X, y)
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert len(data["variables"]) == 95  # 42 times 95 cells of the map are fewer than 4,000
+    assert path.stat().st_size < 1_000_000
 
 
 def test_policy_allows_the_one_script_and_the_one_style(rows, classifier, tmp_path):

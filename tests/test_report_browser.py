@@ -11,6 +11,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
@@ -19,7 +20,14 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from corral import HeldOut, LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
+from corral import (
+    EmptySelectionWarning,
+    HeldOut,
+    LSPClassifier,
+    RodeoClassifier,
+    estimate_sample_sizes,
+    write_report,
+)
 from corral.datasets import make_ten_groups
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -65,7 +73,7 @@ def model():
     some = y <= 4
     frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
+    fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(frame[train], y[train])
     return fitted, frame[test], y[test]
 
 
@@ -262,23 +270,102 @@ def test_words_name_the_strongest_variables(usual, model):
     assert said in one(usual, "#row").text
 
 
-def test_map_equals_zscores(usual, model):
+MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
+
+
+def mark(found, a, j):
+    return MARKS.get(found.direction[a, j], "◆") if found.relevant[a, j] else ""
+
+
+def test_map_equals_describe(usual, model):
     fitted, _, _ = model
+    found = fitted.describe()
     unfold(usual, "#relevance")
     shown = {tuple(line[:2]): line[2:] for line in cells(usual, "#relevance .behind")}
-    assert len(shown) == fitted.zscores_.size
-    for a, label in enumerate(fitted.classes_):
-        for j in range(fitted.n_features_in_):
-            mark = "● yes" if fitted.relevant_[a, j] else "no"
-            assert shown[str(label), f"x{j}"] == [
-                f"{fitted.zscores_[a, j]:.2f}",
-                f"{fitted.bandwidths_[a, j]:.3g}",
-                mark,
-            ]
-    dots = usual.execute_script(
-        "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent.includes('●'))"
+    assert len(shown) == found.effect.size
+    for a, j in np.ndindex(found.effect.shape):
+        difference, effect, pvalue, describes, zscore = shown[str(fitted.classes_[a]), f"x{j}"]
+        assert f"x{j} {difference}" == found.phrase(a, j)
+        assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
+        assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
+        assert describes == (f"{mark(found, a, j)} yes" if found.relevant[a, j] else "no")
+        assert zscore == f"{fitted.zscores_[a, j]:.2f}"
+    marks = usual.execute_script(
+        "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent)"
     )
-    assert dots == fitted.relevant_.ravel().tolist()
+    assert marks == [mark(found, a, j) for a, j in np.ndindex(found.effect.shape)]
+    assert len(set(marks)) > 1
+
+
+def test_red_is_high_and_blue_is_low(usual, model):
+    effects = model[0].describe().effect.ravel()
+    colours = usual.execute_script(
+        "return [...document.querySelectorAll('#map a')].map((a) => getComputedStyle(a).backgroundColor)"
+    )
+    shares = np.array([[int(part) for part in re.findall(r"\d+", colour)[:3]] for colour in colours])
+    warmth = shares[:, 0] - shares[:, 2]
+    strong = np.abs(effects) > 0.3
+    assert (effects[strong] > 0).any()
+    assert_array_equal(np.sign(warmth[strong]), np.sign(effects[strong]))
+    assert np.abs(warmth[np.abs(effects) < 0.14]).max() < 10
+    for sign in (-1, 1):  # the stronger, the darker
+        of_sign = np.flatnonzero(strong & (np.sign(effects) == sign))
+        order = of_sign[np.argsort(np.abs(effects[of_sign]))]
+        assert (np.diff(shares[order].sum(axis=1)) <= 0).all()
+
+
+def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
+    found = model[0].describe()
+    for a, j in ((2, 3), (0, 13)):
+        said = (
+            f"{a + 1}: {found.phrase(a, j)}; effect {found.effect[a, j]:+.2f}, p-value "
+            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.relevant[a, j])}"
+        )
+        cell = one(usual, f"a[href='#class-{a}-variable-{j}']")
+        assert re.sub(r"e-0*(\d)", r"e-\1", said) == cell.get_attribute("aria-label")
+        usual.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+        ActionChains(usual).move_to_element(cell).perform()
+        assert one(usual, ".said").text == cell.get_attribute("aria-label")
+    cell.send_keys(Keys.ARROW_LEFT)
+    assert one(usual, ".said").text.startswith(f"1: {found.phrase(0, 12)}; effect ")
+
+
+def test_a_class_shows_its_six_strongest_variables(usual, model):
+    found = model[0].describe()
+    for a in range(4):
+        usual.get(usual.current_url.partition("#")[0] + f"#class-{a}")
+        until_focus_is_on(usual, f"Class {a + 1}")
+        captions = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) figcaption")
+        strongest = found.order[a, :6]
+        assert [caption.text for caption in captions] == [
+            f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
+        ]
+        assert strongest.tolist() != list(range(6)) or a == 0
+        listed = [line[0] for line in cells(usual, ".class-page:not([hidden]) > .table")]
+        assert listed == [f"x{j}" for j in found.order[a]]
+
+
+def test_a_class_that_no_variable_describes(browser, tmp_path):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
+    fitted = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.25)
+    with pytest.warns(EmptySelectionWarning):
+        fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
+    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
+    assert names
+    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > p")]
+    assert said == ["No variable was found to describe this class.", f"Labels also rest on {names}."]
+
+
+def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
+    fitted, X, _ = model
+    monkeypatch.setattr("corral.report.numbers._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
+    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
+    drawn = len(browser.find_elements(By.CSS_SELECTOR, figures))
+    note = one(browser, ".class-page:not([hidden]) .note").text
+    assert drawn + note.count("; others") == 6
+    assert found.phrase(0, found.order[0, 5]) in note
 
 
 # It answers to mouse and keys
@@ -288,7 +375,7 @@ def test_a_cell_of_the_map_leads_to_the_class_and_the_variable(usual):
     click(usual, "a[href='#class-2-variable-13']")
     until_focus_is_on(usual, "Class 3")
     assert one(usual, ".class-page:not([hidden]) h3").text == "Class 3"
-    assert one(usual, "figure.large figcaption").text == "x13"
+    assert "x13" in one(usual, "figure.large figcaption").text
     assert one(usual, "#class-links [aria-current]").text == "3"
     usual.back()
     until(usual, lambda: "#" not in usual.current_url)
@@ -298,11 +385,11 @@ def test_the_map_can_be_walked_by_keys(usual):
     first = one(usual, "#map a[tabindex='0']")
     first.send_keys(Keys.ARROW_RIGHT)
     usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
-    assert "2, x1: z-score" in usual.switch_to.active_element.get_attribute("aria-label")
+    assert "2: x1 " in usual.switch_to.active_element.get_attribute("aria-label")
     assert len(usual.find_elements(By.CSS_SELECTOR, "#map a[tabindex='0']")) == 1
     usual.switch_to.active_element.send_keys(Keys.ENTER)
     until_focus_is_on(usual, "Class 2")
-    assert one(usual, "figure.large figcaption").text.endswith("x1")
+    assert "x1 " in one(usual, "figure.large figcaption").text
 
 
 def test_class_pages_and_what_they_compare(usual):
@@ -323,20 +410,20 @@ def test_class_pages_and_what_they_compare(usual):
 
 
 def test_tables_sort(usual):
-    table = ".class-page:not([hidden]) .sides > .table"
+    table = ".class-page:not([hidden]) > .table"
     head = f"{table} th:nth-child(3) button"
     for order, sign in (("ascending", 1), ("descending", -1)):
         click(usual, head)
         assert one(usual, f"{table} th:nth-child(3)").get_attribute("aria-sort") == order
-        bandwidths = [sign * float(line[2]) for line in cells(usual, table)]
-        assert bandwidths == sorted(bandwidths)
-        assert len(set(bandwidths)) > 5
+        effects = [sign * float(line[2]) for line in cells(usual, table)]
+        assert effects == sorted(effects)
+        assert len(set(effects)) > 5
     one(usual, f"{table} th:nth-child(1) button").send_keys(Keys.ENTER)
     assert [line[0] for line in cells(usual, table)] == [f"x{j}" for j in range(14)]  # not x1, x10, x11
 
 
 def test_tables_filter_and_show_all(usual, model):
-    table = ".class-page:not([hidden]) .sides > .table"
+    table = ".class-page:not([hidden]) > .table"
     one(usual, f"{table} input").send_keys("X13")
     assert [line[0] for line in cells(usual, table)] == ["x13"]
     evidence = "#row .table:has(button:not(.sort))"
@@ -457,7 +544,7 @@ def test_dark_scheme(browser, pages):
 def test_text_stands_out_from_its_ground(browser, pages, scheme):
     """By the ratio of WCAG 2, which must be 4.5 for text."""
     opened(browser, pages["usual"], scheme=scheme)
-    kinds = [*(f"cell z{i}" for i in range(7)), *(f"cell e{i}" for i in range(1, 7)), "small", "wrong"]
+    kinds = [*(f"cell {hue}{i}" for hue in "bre" for i in range(hue != "b", 7)), "small", "wrong"]
     colours = browser.execute_script(
         """
         const ground = getComputedStyle(document.body).backgroundColor;

@@ -37,14 +37,15 @@ def folder(frame, tmp_path_factory):
 @pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
 def test_an_index_names_training_rows(kind, frame, tmp_path):
     X = frame.set_index("patient")[NAMES]
-    options = {} if kind is RodeoClassifier else {"scales": ("rank",), "c0s": (1.0,)}
-    fitted = kind(**options).fit(X, frame["y"])
+    fitted = kind(random_state=0).fit(X, frame["y"])
     save_model(fitted, tmp_path / "m.corral")
     for model in (fitted, load_model(tmp_path / "m.corral")):
         assert model.row_names_in_.tolist() == frame["patient"].tolist()
         assert model.row_names_column_ == "patient"
         found = model.explain(X[:4])
         assert found.row_names.tolist() == frame["patient"].to_numpy()[found.rows].tolist()
+        for member in getattr(model, "members_", ()):
+            assert member.explain(X[:1]).row_names is not None
         assert f"closest:  {found.row_names[0, 0]} (" in repr(found)
         assert found.support_to_frame()["name"].tolist() == found.row_names.ravel().tolist()
 

@@ -77,7 +77,7 @@ def test_explanations(scale, bandwidth):
 
 def test_search():
     X, y, queries = tables()
-    model = RodeoClassifierCV(scales=("whiten",), c0s=(0.5, 1.0), features=("all",), random_state=0).fit(X, y)
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
 
 
@@ -135,7 +135,7 @@ def test_accuracies_are_at_most_one():
     rng = np.random.default_rng(7)
     y = np.repeat([0, 1, 2], rng.integers(5, 12, size=3))
     X = y[:, np.newaxis] + 0.01 * rng.normal(size=(len(y), 1))
-    model = RodeoClassifierCV(scales=("range",), c0s=(0.5,), features=("all",), random_state=0).fit(X, y)
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
     assert model.best_score_ == pytest.approx(1.0, abs=1e-9)
     assert model.best_score_ <= 1.0
     assert model.cv_results_["accuracy"].max() <= 1.0

@@ -34,7 +34,7 @@ RODEOS = [
     RodeoClassifier(scale="whiten"),
     RodeoClassifier(bandwidth="initial"),
     RodeoClassifier(bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
-    RodeoClassifierCV(scales=("range", "rank"), c0s=(0.5, 1.0), random_state=0),
+    RodeoClassifierCV(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard"),
@@ -125,14 +125,15 @@ def test_pickle_keeps_every_bit(data, protocol):
     for estimator in RODEOS:
         model = clone(estimator).fit(X, y, sample_weight=weights)
         copy = pickle.loads(pickle.dumps(model, protocol=protocol))
-        assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))
+        if hasattr(model, "local_bandwidths"):
+            assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))
         if isinstance(model, RodeoDensity):
             assert_array_equal(copy.score_samples(X), model.score_samples(X))
             assert_array_equal(copy.sample(9, random_state=0), model.sample(9, random_state=0))
         else:
             assert_array_equal(copy.predict(X), model.predict(X))
             assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
-            assert_array_equal(copy.zscores_, model.zscores_)
+            assert_array_equal(copy.relevant_, model.relevant_)
             # A batch that arrives after loading is added to the rows from before.
             assert_array_equal(
                 copy.partial_fit(X[:20] + 0.1, y[:20]).predict_proba(X),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from corral._core import kernels
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.model import FittedModel
+from corral._core.members import Mixture
+from corral._core.model import FittedModel, LocalModel
+from corral._core.pool import PoolModel
 from corral._core.rodeo import rodeo
+from corral._core.rows import TINY
 from corral._core.settings import Computation, Floats, Integers
 
 # Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
 _MAX_POINTS = 50
+
+# Samples that are explained at once.
+_BLOCK = 256
 
 
 class UntiledClass(NamedTuple):
@@ -60,7 +68,209 @@ def strongest_rivals(log_proba: Floats, label: Integers) -> Integers:
     return rival
 
 
-def class_evidence(model: FittedModel, computation: Computation) -> Floats:
+class Explainer(ABC):
+    """Looks at samples variable by variable, in the densities of a model.
+
+    Attributes
+    ----------
+    log_density : (n_samples, n_classes) of the samples.
+    bandwidths : (n_samples, n_classes, n_features) at the samples, or None where they have no meaning.
+    """
+
+    log_density: Floats
+    bandwidths: Floats | None
+
+    @abstractmethod
+    def conditional(
+        self, samples: Integers, a: int, left_out: Integers | None = None
+    ) -> tuple[Floats, Floats]:
+        """Look at some samples in one class.
+
+        Parameters
+        ----------
+        samples : (n_some,) their positions.
+        a : number of the class.
+        left_out : (n_some,) for each of them a row of the class to leave out, or -1.
+
+        Returns
+        -------
+        conditional : (n_some, n_features) log density of each variable given all others.
+        shares : (n_some, n_rows) the rows' shares of the density.
+        """
+
+
+class RodeoExplainer(Explainer):
+    """Looks at samples in densities whose bandwidths the Rodeo chooses.
+
+    Parameters
+    ----------
+    model : FittedModel
+    X : (n_samples, n_features) samples.
+    computation : threads and progress.
+    own : (n_samples,) for training rows of class `of_class`, their positions in it: there bandwidths are
+        those that the Rodeo chooses without the row.
+    """
+
+    def __init__(
+        self,
+        model: FittedModel,
+        X: Floats,
+        computation: Computation,
+        own: Integers | None = None,
+        of_class: int = -1,
+    ) -> None:
+        self.log_density, h = model.estimate(X, computation, bandwidths=True)
+        self._scaled = model.scale.transform(X)
+        self._units = model.bandwidths.widths, model.scale.mixing
+        self._densities = model.densities
+        density = model.densities[of_class]
+        if own is not None and density.plan.fixed is None:
+            used = self._scaled[:, density.plan.variables]
+            left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
+            _, h[:, of_class] = density.completed(left, density.grid[steps], X.shape[1])
+        self.bandwidths = h
+
+    def conditional(
+        self, samples: Integers, a: int, left_out: Integers | None = None
+    ) -> tuple[Floats, Floats]:
+        """Look at some samples in one class."""
+        assert self.bandwidths is not None
+        rows = UntiledClass.of(self._densities[a])
+        conditional = np.empty((samples.size, self._scaled.shape[1]))
+        shares = np.zeros((samples.size, len(rows.X)))
+        for k, i in enumerate(samples.tolist()):
+            out = -1 if left_out is None else int(left_out[k])
+            found = conditional_log_densities(
+                self._scaled[i], self.bandwidths[i, a], rows.without(out), *self._units
+            )
+            conditional[k], shares[k, np.arange(len(rows.X)) != out] = found
+        return conditional, shares
+
+
+class PoolExplainer(Explainer):
+    """Looks at samples in the densities of a pool: evidence and shares are weighted sums over its members.
+
+    Parameters
+    ----------
+    model : PoolModel
+    X : (n_samples, n_features) samples.
+    computation : threads and progress.
+    """
+
+    def __init__(self, model: PoolModel, X: Floats, computation: Computation) -> None:
+        self.log_density = model.log_densities(X, computation)
+        self.bandwidths = None
+        self._scaled = [member.scale.transform(X) for member in model.pool.members]
+        self._pool = model.pool
+        self._data = model.data
+
+    def conditional(
+        self, samples: Integers, a: int, left_out: Integers | None = None
+    ) -> tuple[Floats, Floats]:
+        """Look at some samples in one class."""
+        at = self._data.members()[a]
+        given = self._data.weights_of(at)
+        weights = np.ones(at.size) if given is None else given
+        out = np.full(samples.size, -1) if left_out is None else left_out
+        conditional = np.zeros((samples.size, self._scaled[0].shape[1]))
+        shares = np.zeros((samples.size, at.size))
+        for member, weight, scaled in zip(self._pool.members, self._pool.weights, self._scaled, strict=True):
+            found, share = mixture_conditionals(member.classes[a], scaled[samples], weights, out)
+            conditional += weight * found
+            shares += weight * share
+        return conditional, shares / self._pool.weights.sum()
+
+
+def mixture_conditionals(
+    mixture: Mixture, x: Floats, weights: Floats, left_out: Integers
+) -> tuple[Floats, Floats]:
+    """Log density of each variable given all others, and each row's share of the density.
+
+    Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d, with P = B B^T. A density
+    with a single centre rests on all rows alike. A variable that takes no part has the density 1.
+
+    Parameters
+    ----------
+    mixture : the density of a class.
+    x : (n_samples, n_features) scaled samples.
+    weights : (n_rows,) of the rows of the class.
+    left_out : (n_samples,) a row to leave out, or -1.
+
+    Returns
+    -------
+    conditional : (n_samples, n_features)
+    shares : (n_samples, n_rows)
+    """
+    conditional = np.zeros(x.shape)
+    shares = np.tile(weights, (len(x), 1))
+    shares[np.flatnonzero(left_out >= 0), left_out[left_out >= 0]] = 0.0
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
+    n = len(mixture.centres)
+    single = n < weights.size
+    precision = np.vecdot(mixture.factor, mixture.factor)
+    used = precision > 0.0
+    if not n or not used.any() or (weights.size == 1 and (left_out >= 0).any()):
+        return conditional, shares
+    origin = mixture.centres.mean(axis=0)
+    # By rows, so that a sample's bits do not depend on the others.
+    c, z = (
+        kernels.product_by_rows(of - origin, mixture.factor)
+        for of in (mixture.centres, x[:, mixture.variables])
+    )
+    pull_c, pull_z = (kernels.product_by_rows(of, mixture.factor[used].T) for of in (c, z))
+    relative, ratio = np.empty((len(x), n)), np.empty(pull_z.shape)
+    nearest = np.empty(len(x), dtype=np.int64)
+    kernels.conditional_sums(
+        z,
+        np.ascontiguousarray(c.T),
+        np.zeros(n) if single else np.log(weights),
+        pull_z,
+        np.ascontiguousarray(pull_c.T),
+        0.5 / precision[used],
+        np.full(len(x), -1) if single else left_out,
+        relative,
+        np.empty((2, n)),
+        nearest,
+        ratio,
+    )
+    apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision[used]
+    log_norm = 0.5 * np.log(precision[used] / (2.0 * math.pi))
+    conditional[:, mixture.variables[used]] = ratio - apart + log_norm
+    return conditional, shares if single else softmax(-relative, axis=1)
+
+
+def explain_samples(
+    explainer: Explainer, label: Integers, rival: Integers, d: int, n_listed: int
+) -> tuple[Floats, Integers, Floats]:
+    """Explain why samples get their labels rather than those of their rivals.
+
+    Returns
+    -------
+    evidence : (n_samples, d)
+    rows : (n_samples, n_listed) the label's rows with the largest shares, -1 where it has fewer.
+    shares : (n_samples, n_listed) their shares.
+    """
+    evidence = np.empty((len(label), d))
+    rows, largest = np.full((len(label), n_listed), -1), np.zeros((len(label), n_listed))
+    for samples in _blocks_of_equals(label):
+        evidence[samples], shares = explainer.conditional(samples, int(label[samples[0]]))
+        strongest = np.argsort(-shares, axis=1, kind="stable")[:, :n_listed]
+        rows[samples, : strongest.shape[1]] = strongest
+        largest[samples, : strongest.shape[1]] = np.take_along_axis(shares, strongest, axis=1)
+    for samples in _blocks_of_equals(rival):
+        evidence[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
+    return evidence, rows, largest
+
+
+def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
+    """Positions of equal numbers, some at a time: shares of all rows for all samples would be large."""
+    for code in np.unique(codes):
+        at = np.flatnonzero(codes == code)
+        for first in range(0, at.size, _BLOCK):
+            yield at[first : first + _BLOCK]
+
+
+def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
     Each row is compared with the most probable other class, and leaves itself and its copies out of both. So
@@ -68,70 +278,45 @@ def class_evidence(model: FittedModel, computation: Computation) -> Floats:
     without rows.
     """
     evidence = np.zeros(model.relevant.shape)
-    classes = [UntiledClass.of(density) for density in model.densities]
-    for a, members in enumerate(model.data.members()):
-        if members.size:
-            spread = np.linspace(0, members.size - 1, min(members.size, _MAX_POINTS))
-            own = np.unique(spread.round().astype(np.int64))
-            weights = model.densities[a].rows.weight(own)
-            evidence[a] = np.average(
-                _own_evidence(model, classes, a, own, computation), axis=0, weights=weights
-            )
-    return evidence
-
-
-def _own_evidence(
-    model: FittedModel, classes: Sequence[UntiledClass], a: int, own: Integers, computation: Computation
-) -> Floats:
-    """Evidence (n_points, n_features) for class a at its rows `own`, each left out of all classes."""
     members = model.data.members()
-    at = members[a][own]
-    X, density = model.data.X[at], model.densities[a]
-    log_density, h = model.estimate(X, computation, bandwidths=True)
-    scaled = model.scale.transform(X)
-    if density.plan.fixed is None:
-        used = scaled[:, density.plan.variables]
-        left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
-        _, h[:, a] = density.completed(left, density.grid[steps], X.shape[1])
-    rivals = strongest_rivals(model.joint(log_density), np.full(own.size, a))
-    units = model.bandwidths.widths, model.scale.mixing
-    evidence = np.empty(X.shape)
-    for i, (x, b) in enumerate(zip(scaled, rivals.tolist(), strict=True)):
-        copy = np.flatnonzero(model.data.units[members[b]] == model.data.units[at[i]])
-        rival = classes[b].without(int(copy[0]) if copy.size else -1)
-        of_label, _ = conditional_log_densities(x, h[i, a], classes[a].without(int(own[i])), *units)
-        of_rival, _ = conditional_log_densities(x, h[i, b], rival, *units)
-        evidence[i] = of_label - of_rival
+    for a, of_class in enumerate(members):
+        if not of_class.size:
+            continue
+        spread = np.linspace(0, of_class.size - 1, min(of_class.size, _MAX_POINTS))
+        own = np.unique(spread.round().astype(np.int64))
+        at = of_class[own]
+        explainer = explainer_of(model, model.data.X[at], computation, own, a)
+        found, _ = explainer.conditional(np.arange(own.size), a, own)
+        rivals = strongest_rivals(model.joint(explainer.log_density), np.full(own.size, a))
+        for samples in _blocks_of_equals(rivals):
+            b = int(rivals[samples[0]])
+            copies = _positions(model.data.units[members[b]], model.data.units[at[samples]])
+            found[samples] -= explainer.conditional(samples, b, copies)[0]
+        evidence[a] = np.average(found, axis=0, weights=model.data.weights_of(at))
     return evidence
 
 
-def explain_samples(
-    model: FittedModel, X: Floats, h: Floats, label: Integers, rival: Integers
-) -> tuple[Floats, list[Floats]]:
-    """Evidence of each variable for the label over its rival, and the shares of the label's rows.
+def _positions(units: Integers, wanted: Integers) -> Integers:
+    """Where the wanted units stand, none of which stands twice; -1 for those that do not."""
+    if not units.size:
+        return np.full(wanted.size, -1)
+    order = np.argsort(units)
+    found = order[np.minimum(np.searchsorted(units, wanted, sorter=order), units.size - 1)]
+    return np.where(units[found] == wanted, found, -1)
 
-    Parameters
-    ----------
-    model : FittedModel
-    X : (n_samples, n_features) samples.
-    h : (n_samples, n_classes, n_features) bandwidths there.
-    label, rival : (n_samples,) numbers of classes.
 
-    Returns
-    -------
-    evidence : (n_samples, n_features)
-    shares : per sample (n_rows of the label,)
-    """
-    scaled = model.scale.transform(X)
-    classes = {a: UntiledClass.of(model.densities[a]) for a in np.union1d(label, rival).tolist()}
-    evidence, shares = np.empty(X.shape), []
-    for i, (a, b) in enumerate(zip(label.tolist(), rival.tolist(), strict=True)):
-        units = model.bandwidths.widths, model.scale.mixing
-        own, share = conditional_log_densities(scaled[i], h[i, a], classes[a], *units)
-        other, _ = conditional_log_densities(scaled[i], h[i, b], classes[b], *units)
-        evidence[i] = own - other
-        shares.append(share)
-    return evidence, shares
+def explainer_of(
+    model: LocalModel,
+    X: Floats,
+    computation: Computation,
+    own: Integers | None = None,
+    of_class: int = -1,
+) -> Explainer:
+    """Look at samples in the densities of a model; see `RodeoExplainer`."""
+    if isinstance(model, PoolModel):
+        return PoolExplainer(model, X, computation)
+    assert isinstance(model, FittedModel)
+    return RodeoExplainer(model, X, computation, own, of_class)
 
 
 def conditional_log_densities(

@@ -605,3 +605,164 @@ def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1,
                     z1, z2 = _moments(X, root, t, j, x[q, j], 2.0 * half_c[q, j], a[0])
                     s1[q, j] += z1
                     s2[q, j] += z2
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pull, precision, a, log_mean):
+    """Means of kernels for many queries and one class, from products of coordinates, for several bandwidths.
+
+    With the coordinates x_q of a query and c_i of a row, both relative to the mean of the class, the centre
+    of row i is pull c_i, and its exponent precision (x_q^2 / 2 - pull x_q c_i + pull^2 c_i^2 / 2).
+
+    Parameters
+    ----------
+    product : (n_queries, n_rows) products x_q c_i.
+    half_x, half_c : (n_queries,) and (n_rows,) halves of squared lengths.
+    weights : (n_rows,)
+    unit_of_x, unit_of_c : (n_queries,) and (n_rows,) numbers; rows that share the query's are left out.
+    pull, precision : (m,)
+    a : (1, n_rows) work space.
+    log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
+    """
+    n = product.shape[1]
+    for q in range(product.shape[0]):
+        left = 0.0
+        for i in range(n):
+            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
+        for k in range(pull.shape[0]):
+            square = pull[k] * pull[k]
+            for i in range(n):
+                g = square * half_c[i] - pull[k] * product[q, i]
+                a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            if left == 0.0:
+                log_mean[k, q] = -np.inf
+                continue
+            low = _least(a, 0)
+            total = 0.0
+            for i in range(n):
+                total += weights[i] * _exp(precision[k] * (low - a[0, i]))
+            log_mean[k, q] = math.log(total / left) - precision[k] * (half_x[q] + low)
+
+
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
+def _least_of(a):
+    """The smallest of some finite numbers, EXCLUDED if there are none."""
+    least = EXCLUDED
+    for i in range(a.shape[0]):
+        least = a[i] if a[i] < least else least
+    return least
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, starts, total, log_mean):
+    """Turn products of coordinates into the weights of rows in the kernel means of their classes.
+
+    Parameters
+    ----------
+    product : (n_queries, n_rows) as above, with rows sorted by class; overwritten by weights that
+        sum to `total`.
+    half_x, half_c, weights, unit_of_x, unit_of_c : as above.
+    starts : (n_classes + 1,) where the rows of each class begin.
+    total, log_mean : (n_queries, n_classes) written: that sum, 0 where no row is left, and the logarithm of
+        the weighted mean of the kernels.
+    """
+    for q in range(product.shape[0]):
+        for i in range(product.shape[1]):
+            g = half_x[q] + half_c[i] - product[q, i]
+            product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+        for y in range(starts.shape[0] - 1):
+            # Views, because an index that might be negative keeps loops from being vectorised.
+            a = product[q, starts[y] : starts[y + 1]]
+            w = weights[starts[y] : starts[y + 1]]
+            unit = unit_of_c[starts[y] : starts[y + 1]]
+            low = _least_of(a)
+            left = 0.0
+            for i in range(a.shape[0]):
+                left += w[i] if unit[i] != unit_of_x[q] else 0.0
+            if left == 0.0:
+                total[q, y] = 0.0
+                log_mean[q, y] = -np.inf
+                a[:] = 0.0
+                continue
+            sum_of_weights = 0.0
+            for i in range(a.shape[0]):
+                a[i] = w[i] * _exp(low - a[i])
+                sum_of_weights += a[i]
+            total[q, y] = sum_of_weights
+            log_mean[q, y] = math.log(sum_of_weights / left) - low
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def scale_weights(shares, starts, factor, of_row):
+    """Multiply weights (n_queries, n_rows) by a factor (n_queries, n_classes), and sum them over queries."""
+    for i in range(of_row.shape[0]):
+        of_row[i] = 0.0
+    for q in range(shares.shape[0]):
+        for y in range(starts.shape[0] - 1):
+            a = shares[q, starts[y] : starts[y + 1]]
+            sums = of_row[starts[y] : starts[y + 1]]
+            for i in range(a.shape[0]):
+                a[i] *= factor[q, y]
+                sums[i] += a[i]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relative, a, nearest, ratio):
+    """Kernel sums with all variables over those without each of them, for many samples and one class.
+
+    The exponent of centre i is e_i = |z - c_i|^2 / 2; without variable j it is less by
+    half_inverse_j (pull_zj - pull_cij)^2. Both are taken relative to the nearest centre r, as products.
+
+    Parameters
+    ----------
+    z : (n_samples, n_axes) coordinates of the samples.
+    c : (n_axes, n_centres) of the centres.
+    log_w : (n_centres,) logarithms of their weights.
+    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_centres).
+    half_inverse : (n_variables,)
+    left_out : (n_samples,) a centre to leave out, or -1; another one must be left.
+    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r, EXCLUDED for the one that is left out.
+    a : (2, n_centres) work space.
+    nearest : (n_samples,) written: r.
+    ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
+    """
+    n_axes, n = c.shape
+    for s in range(z.shape[0]):
+        out = left_out[s]
+        for i in range(n):
+            a[0, i] = 0.0
+        for k in range(n_axes):
+            for i in range(n):
+                a[0, i] += (z[s, k] - c[k, i]) * (z[s, k] - c[k, i])
+        if out >= 0:
+            a[0, out] = EXCLUDED
+        r = 0
+        for i in range(n):
+            if a[0, i] < a[0, r]:
+                r = i
+        nearest[s] = r
+        for i in range(n):
+            a[0, i] = -log_w[i]
+        for k in range(n_axes):
+            u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
+            for i in range(n):
+                a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
+        if out >= 0:
+            a[0, out] = EXCLUDED
+        low = _least(a, 0)
+        whole = 0.0
+        for i in range(n):
+            relative[s, i] = a[0, i]
+            whole += _exp(low - a[0, i])
+        whole = math.log(whole) - low
+        for j in range(half_inverse.shape[0]):
+            u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
+            for i in range(n):
+                a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
+            if out >= 0:
+                a[1, out] = EXCLUDED
+            low = _least(a, 1)
+            without = 0.0
+            for i in range(n):
+                without += _exp(low - a[1, i])
+            ratio[s, j] = whole - (math.log(without) - low)

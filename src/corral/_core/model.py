@@ -122,32 +122,74 @@ class ClassBandwidths:
         return plans
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ClassModel(ABC):
     """What a fit has learnt of the classes, wherever their rows lie.
 
     Attributes
     ----------
-    settings : what was asked for.
     labels : (n_classes,) classes in order.
     counts : (n_classes,) training rows of each class, weights counted.
     prior : (n_classes,) probability of each class before a sample is seen.
-    scale : units of the densities.
-    densities : one per class.
-    bandwidths : what algorithm 2 has learnt.
     relevant : (n_classes, n_features) which variables describe each class.
     n_copies : how many training rows are copies of others.
     """
 
-    settings: ModelSettings
     labels: NDArray[Any]
     counts: Floats
     prior: Floats
+    relevant: Bools
+    n_copies: int
+
+    @property
+    @abstractmethod
+    def temperature(self) -> float:
+        """Densities are raised to the power of its inverse."""
+
+    @property
+    @abstractmethod
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+
+    @abstractmethod
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+
+    def joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times tempered density, from log densities."""
+        return joint_log_probability(log_density, self.prior, self.temperature)
+
+    def posterior(self, log_density: Floats) -> Floats:
+        """Logarithm of the posterior, from log densities."""
+        return log_probability(self.joint(log_density), self.prior, self.lapse)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RodeoModel(ClassModel):
+    """Classes whose densities have bandwidths that the Rodeo chooses.
+
+    Attributes
+    ----------
+    settings : what was asked for.
+    scale : units of the densities.
+    densities : one per class.
+    bandwidths : what algorithm 2 has learnt.
+    """
+
+    settings: ModelSettings
     scale: Scale
     densities: Sequence[Any]
     bandwidths: ClassBandwidths
-    relevant: Bools
-    n_copies: int
+
+    @property
+    def temperature(self) -> float:
+        """Densities are raised to the power of its inverse."""
+        return self.settings.temperature
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+        return self.settings.lapse
 
     @abstractmethod
     def estimate(
@@ -155,39 +197,47 @@ class ClassModel(ABC):
     ) -> tuple[Floats, Floats]:
         """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
 
-    def joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times tempered density, from log densities."""
-        return joint_log_probability(log_density, self.prior, self.settings.temperature)
-
-    def posterior(self, log_density: Floats) -> Floats:
-        """Logarithm of the posterior, from log densities."""
-        return log_probability(self.joint(log_density), self.prior, self.settings.lapse)
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+        return self.estimate(X, computation)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel(ClassModel):
-    """All that a fit has learnt, with the rows at hand; a fitted classifier is read from here.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalModel(ClassModel):
+    """Classes whose training rows are at hand.
 
     Attributes
     ----------
-    densities : one per class.
     training : the rows as they were given.
     data : the rows that count, sorted by class, with their positions among those given.
-    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
-        variables.
+    min_effect : least difference from the background that makes a variable relevant by contrast.
     learnt_contrast : how classes differ, if the fit had to know it.
     """
 
-    densities: Sequence[ClassDensity]
     training: TrainingRows
     data: LabelledRows
-    variable_scale: Scale
+    min_effect: float
     learnt_contrast: Contrast | None = None
 
     @cached_property
     def contrast(self) -> Contrast:
         """How each class differs from its background in each variable, whatever the densities use."""
-        return self.learnt_contrast or learn_contrast(self.data, self.settings.min_effect)
+        return self.learnt_contrast or learn_contrast(self.data, self.min_effect)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(RodeoModel, LocalModel):
+    """All that a fit has learnt, with the rows at hand; a fitted classifier is read from here.
+
+    Attributes
+    ----------
+    densities : one per class.
+    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
+        variables.
+    """
+
+    densities: Sequence[ClassDensity]
+    variable_scale: Scale
 
     def estimate(
         self, X: Floats, computation: Computation, *, bandwidths: bool = False
@@ -236,6 +286,7 @@ def learn_model(
         training=training,
         data=data,
         variable_scale=variable_units,
+        min_effect=settings.min_effect,
         learnt_contrast=differences,
     )
 

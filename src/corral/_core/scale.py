@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.special import ndtri
 
 from corral._core import kernels
 from corral._core.copies import effective_number
@@ -21,13 +22,13 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or a rank in the pooled rows; perhaps mixed.
+    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows; perhaps mixed.
 
     Attributes
     ----------
     center, half_width : (n_features,) halves, because the width of a column can overflow.
-    knots : for ranks, per column the distinct pooled values and the share of rows below each of them,
-        counting ties half; None otherwise.
+    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes;
+        None otherwise.
     mixing : (n_features, n_features) symmetric matrix that scaled rows are multiplied by, or None.
     """
 
@@ -37,7 +38,7 @@ class Scale:
     mixing: Floats | None = None
 
     def transform(self, X: Floats) -> Floats:
-        """Bring raw rows into scaled units; between pooled values ranks are interpolated."""
+        """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
         if self.knots is not None:
             columns = [_interpolate(x, *knots) for x, knots in zip(X.T, self.knots, strict=True)]
             return np.stack(columns, axis=1)
@@ -77,6 +78,8 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integ
     d = X.shape[1]
     if kind == "rank":
         return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
+    if kind == "score":
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_normal_scores(x, weights) for x in X.T))
     if kind is None:
         return Scale(np.zeros(d), np.full(d, 0.5))
     low, high = X.min(axis=0), X.max(axis=0)
@@ -121,26 +124,55 @@ def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Float
     totals = np.maximum(np.bincount(codes, m), np.finfo(np.float64).tiny)
     means = np.array([np.bincount(codes, m * x) / totals for x in scaled.T])
     residuals = scaled - means.T[codes]
-    n, d = effective_number(m), scaled.shape[1]
-    covariance = (residuals * (m / m.sum())[:, np.newaxis]).T @ residuals
+    covariance = shrunk_covariance(residuals, m, effective_number(m))
+    return np.eye(scaled.shape[1]) if covariance is None else inverse_root(covariance)[0]
+
+
+def shrunk_covariance(residuals: Floats, weights: Floats, n: float) -> Floats | None:
+    """The covariance of n rows, drawn towards equal variances as by `sklearn.covariance.oas`.
+
+    None where all rows are alike, and nothing is known of it.
+    """
+    d = residuals.shape[1]
+    covariance: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
-    if mean_variance == 0.0:  # rows of a class are all alike
-        return np.eye(d)
+    if mean_variance == 0.0:
+        return None
     excess = (n + 1.0) * (mean_square - mean_variance**2 / d)
     shrinkage = 1.0 if excess <= 0.0 else min(1.0, (mean_square + mean_variance**2) / excess)
     covariance *= 1.0 - shrinkage
     covariance.flat[:: d + 1] += shrinkage * mean_variance
+    return covariance
+
+
+def inverse_root(covariance: Floats) -> tuple[Floats, float]:
+    """The symmetric inverse root of a covariance, and the logarithm of its determinant."""
     variances, directions = eigh(covariance)
     roots = np.sqrt(np.maximum(variances, 1e-12 * variances[-1]))  # where shrinkage is below rounding
-    whitening: Floats = (directions / roots) @ directions.T
-    return whitening
+    return (directions / roots) @ directions.T, -float(np.log(roots).sum())
 
 
 def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    values, which = np.unique(x, return_inverse=True)
-    counts = np.bincount(which, weights=weights, minlength=values.size)
+    """Distinct values, and the share of rows below each of them, counting ties half."""
+    values, counts = _count(x, weights)
     below = np.cumsum(counts)
     return values, (below - 0.5 * counts) / below[-1]
+
+
+def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Distinct values, and normal quantiles of their mid-ranks, standardised: ties lower their variance."""
+    values, counts = _count(x, weights)
+    below = np.cumsum(counts)
+    scores = ndtri(np.clip((below - 0.5 * counts) / below[-1], 1e-9, 1.0 - 1e-9))
+    shares = counts / below[-1]
+    scores -= shares @ scores
+    deviation = np.sqrt(shares @ scores**2)
+    return values, scores / deviation if deviation > 0.0 else scores
+
+
+def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    values, which = np.unique(x, return_inverse=True)
+    return values, np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
 
 
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:

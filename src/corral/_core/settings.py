@@ -21,7 +21,7 @@ Update = Literal["simultaneous", "sequential"]
 Bandwidth = Literal["local", "class", "initial"]
 Features = Literal["all", "selected", "separate"]
 Rule = Literal["zscore", "shadow", "contrast"]
-ScaleKind = Literal["range", "standard", "rank", "whiten"] | None
+ScaleKind = Literal["range", "standard", "rank", "whiten", "score"] | None
 
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15

@@ -22,7 +22,6 @@ from corral._display._drawing import (
     name_variables,
     pyplot,
     require,
-    scale_of,
     short_name,
 )
 from corral._estimators.validation import feature_names
@@ -130,14 +129,14 @@ class BandwidthDisplay:
                 f"{short_name(label)} ({count(part)})"
                 for label, part in zip(estimator.classes_, parts, strict=True)
             ]
-            relevant = None if scale_of(estimator) == "whiten" else estimator.relevant_
+            relevant = None if estimator.scale == "whiten" else estimator.relevant_
         display = cls(
             bandwidths=parts,
             titles=titles,
             feature_names=feature_names(estimator),
             initial_bandwidths=np.atleast_1d(estimator.initial_bandwidth_).tolist(),
             relevant=relevant,
-            units=UNITS[scale_of(estimator)],
+            units=UNITS[estimator.scale],
         )
         return display.plot(axes)
 

@@ -64,11 +64,6 @@ def require(display: type, estimator: Any, name: str) -> None:
         raise TypeError(f"{display.__name__} cannot draw a {type(estimator).__name__}: it has no {name}.")
 
 
-def scale_of(estimator: Any) -> Any:
-    """Units of a fitted estimator."""
-    return getattr(estimator, "best_estimator_", estimator).scale
-
-
 def one_row(X: Any, sample: Any) -> Any:
     """One row of a table, as a table, so that an estimator can check its columns."""
     i = check_position("sample", sample, len(X))

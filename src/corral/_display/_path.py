@@ -18,7 +18,6 @@ from corral._display._drawing import (
     one_row,
     pyplot,
     require,
-    scale_of,
     short_name,
 )
 from corral._estimators.density import RodeoDensity
@@ -125,7 +124,7 @@ class RodeoPathDisplay:
             path=path,
             feature_names=feature_names(estimator),
             title=title,
-            units=UNITS[scale_of(estimator)],
+            units=UNITS[estimator.scale],
         )
         return display.plot(axes, max_variables=max_variables)
 

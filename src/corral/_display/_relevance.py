@@ -1,34 +1,57 @@
-"""RelevanceDisplay: the map of relevant variables."""
+"""RelevanceDisplay: the map of what marks each class."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corral._display._drawing import SMALL, Floats, name_room, name_variables, pyplot, require, short_name
-from corral._estimators.validation import feature_names
+from corral._estimators.validation import check_choice, feature_names
+
+# What the colours mean. Red stands for high and wide, and for small bandwidths, which mark a variable too.
+_COLOURS = {"effect": "RdBu_r", "zscore": "RdBu"}
+_NUMBERS = {
+    "effect": "effect\n(red: high or wide,\nblue: low or narrow)",
+    "zscore": "z-score of bandwidth",
+}
+
+# How a class differs in a relevant variable, and the marker that says so.
+_BAR = [(-1.0, -0.4), (1.0, -0.4), (1.0, 0.4), (-1.0, 0.4), (-1.0, -0.4)]
+_MARKERS: dict[str, Any] = {"high or low": "o", "narrow or wide": _BAR, "otherwise": "D"}
+_KINDS = {
+    "high": "high or low",
+    "low": "high or low",
+    "narrow": "narrow or wide",
+    "wide": "narrow or wide",
+}
 
 
 class RelevanceDisplay:
-    """A map of classes by variables: z-scores of the mean bandwidths, relevant variables marked.
+    """A map of classes by variables: how each class differs from its background, what marks it pointed out.
 
-    Red cells have bandwidths below the mean of the class, blue ones above it; a dot marks the variables
-    that describe the class. Make it with `from_estimator`; all parameters are stored as attributes.
+    Red cells have values above those of the background, blue ones below; or, where a bar marks the cell,
+    values that lie further apart or closer together. A marker stands where the variable describes the class:
+    a dot for high and low, a bar for narrow and wide, a diamond for other differences, as of a value that is
+    more frequent. Make it with `from_estimator`; all parameters are stored as attributes.
 
     Parameters
     ----------
-    zscores : ndarray of shape (n_classes, n_features)
-        Mean bandwidths standardised over the variables of a class.
+    values : ndarray of shape (n_classes, n_features)
+        Effects, or z-scores of mean bandwidths.
     relevant : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class.
     classes : ndarray of shape (n_classes,)
         Class labels.
     feature_names : sequence of str
         Names of the variables.
+    direction : ndarray of shape (n_classes, n_features), str, default=None
+        How the class differs, as in `Description`; by default all markers are dots.
+    quantity : {"effect", "zscore"}, default="effect"
+        What `values` are.
 
     Attributes
     ----------
@@ -39,41 +62,52 @@ class RelevanceDisplay:
 
     See Also
     --------
-    RodeoClassifier : Finds the relevant variables.
+    RodeoClassifier.describe : Computes what is drawn here.
 
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from corral import RelevanceDisplay, RodeoClassifier
+    >>> from corral import RelevanceDisplay, RodeoSelector
     >>> from corral.datasets import make_ten_groups
     >>> X, y = make_ten_groups(100, random_state=0)
-    >>> display = RelevanceDisplay.from_estimator(RodeoClassifier().fit(X, y))
+    >>> display = RelevanceDisplay.from_estimator(RodeoSelector().fit(X, y))
     >>> display.relevant[0].nonzero()[0]
     array([0, 1, 2, 3, 4, 5])
+    >>> str(display.direction[0, 0])
+    'narrow'
     >>> plt.close(display.figure_)
     """
 
     def __init__(
         self,
         *,
-        zscores: Floats,
+        values: Floats,
         relevant: NDArray[np.bool_],
         classes: NDArray[Any],
         feature_names: Sequence[str],
+        direction: NDArray[Any] | None = None,
+        quantity: Literal["effect", "zscore"] = "effect",
     ) -> None:
-        self.zscores = zscores
+        self.values = values
         self.relevant = relevant
         self.classes = classes
         self.feature_names = feature_names
+        self.direction = direction
+        self.quantity = quantity
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the relevant variables of a fitted estimator.
+    def from_estimator(
+        cls, estimator: Any, *, quantity: Literal["effect", "zscore"] = "effect", ax: Any = None
+    ) -> Self:
+        """Draw what marks the classes of a fitted estimator.
 
         Parameters
         ----------
         estimator : RodeoClassifier, RodeoClassifierCV or RodeoSelector
             A fitted estimator.
+        quantity : {"effect", "zscore"}, default="effect"
+            What colours stand for: the effects of `describe`, or the paper's z-scores of mean bandwidths,
+            `zscores_`, which a RodeoSelector has only with ``rule="zscore"`` and ``rule="shadow"``.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -81,14 +115,18 @@ class RelevanceDisplay:
         -------
         display : RelevanceDisplay
         """
+        check_choice("quantity", quantity, tuple(_COLOURS))
         check_is_fitted(estimator)
-        require(cls, estimator, "zscores_")
-        display = cls(
-            zscores=estimator.zscores_,
-            relevant=estimator.relevant_,
-            classes=estimator.classes_,
-            feature_names=feature_names(estimator),
-        )
+        shared = {"classes": estimator.classes_, "feature_names": feature_names(estimator)}
+        if quantity == "zscore":
+            require(cls, estimator, "zscores_")
+            display = cls(
+                values=estimator.zscores_, relevant=estimator.relevant_, quantity=quantity, **shared
+            )
+        else:
+            require(cls, estimator, "describe")
+            found = estimator.describe()
+            display = cls(values=found.effect, relevant=found.relevant, direction=found.direction, **shared)
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -103,32 +141,64 @@ class RelevanceDisplay:
         -------
         display : RelevanceDisplay
         """
-        n_classes, d = self.zscores.shape
+        n_classes, d = self.values.shape
         if ax is None:
             width = min(max(4.5, 2.5 + 0.16 * d), 16.0)
-            height = min(max(1.8, 0.8 + 0.22 * n_classes), 12.0) + name_room(self.feature_names)
+            height = min(max(2.2, 1.1 + 0.22 * n_classes), 12.0) + name_room(self.feature_names)
             _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        limit = max(1.0, float(np.abs(self.zscores).max()))
+        # Effects have ends, so that maps of different tables compare.
+        limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
         self.im_ = ax.imshow(
-            self.zscores, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
+            self.values,
+            cmap=_COLOURS[self.quantity],
+            vmin=-limit,
+            vmax=limit,
+            aspect="auto",
+            interpolation="nearest",
         )
-        rows, columns = np.nonzero(self.relevant)
-        ax.plot(
-            columns,
-            rows,
-            linestyle="none",
-            marker="o",
-            markersize=4,
-            markerfacecolor="white",
-            markeredgecolor="black",
-            label="relevant",
-        )
+        self._mark(ax)
         name_variables(ax, self.feature_names)  # before the bar takes some of the room that is counted on
         bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
-        bar.set_label("z-score of bandwidth\n(dot: relevant)", fontsize=SMALL + 1)
+        bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
         bar.ax.tick_params(labelsize=SMALL)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
         ax.tick_params(labelsize=SMALL)
         return self
+
+    def _mark(self, ax: Any) -> None:
+        """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""
+        rows, columns = np.nonzero(self.relevant)
+        if not rows.size:
+            return
+        kinds = np.full(rows.size, "relevant")
+        markers: dict[str, Any] = {"relevant": "o"}
+        if self.direction is not None:
+            markers = _MARKERS
+            kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction[rows, columns]])
+        for kind, marker in markers.items():
+            chosen = kinds == kind
+            if chosen.any():
+                ax.plot(
+                    columns[chosen],
+                    rows[chosen],
+                    linestyle="none",
+                    marker=marker,
+                    markersize=7 if marker is _BAR else 4,
+                    markerfacecolor="white",
+                    markeredgecolor="black",
+                    markeredgewidth=0.8,
+                    label=kind,
+                )
+        ax.legend(
+            title="describes the class:" if self.direction is not None else None,
+            alignment="left",
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=len(markers),
+            fontsize=SMALL,
+            title_fontsize=SMALL,
+            frameon=False,
+            borderpad=0.0,
+        )

@@ -6,7 +6,6 @@ import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,8 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.evidence import class_evidence, strongest_rivals
-from corral._core.model import ClassModel, FittedModel, learn_contrast, learn_model
-from corral._core.path import RodeoPath, density_path
+from corral._core.model import ClassModel, LocalModel, RodeoModel
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
@@ -27,7 +25,6 @@ from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation
 from corral._estimators.validation import (
     check_integer,
-    check_one_row,
     check_sample_weight,
     feature_names,
     row_names,
@@ -55,7 +52,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def warn_of_empty_selections(model: ClassModel, advice: str) -> None:
+def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
     without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
@@ -80,7 +77,7 @@ def warn_of_undescribed(labels: list[Any]) -> None:
     )
 
 
-def advice_on_units(model: ClassModel, units: Sequence[str]) -> str:
+def advice_on_units(model: RodeoModel, units: Sequence[str]) -> str:
     """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
     used = "range" if model.settings.scale == "whiten" else model.settings.scale
     others = " or ".join(repr(kind) for kind in units if kind != used)
@@ -179,26 +176,8 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         -------
         log_density : ndarray of shape (n_samples, n_classes)
         """
-        log_density, _ = self._estimate(X)
-        return log_density
-
-    @by_rows("classes", "features")
-    def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths at each row of `X` in each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_classes, n_features)
-            In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
-            class with ``bandwidth="class"``, or the initial one with "initial". With
-            ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
-        """
-        _, h = self._estimate(X, bandwidths=True)
-        return h
+        samples = self._check_samples(X)
+        return self.model_.log_densities(samples, self._computation())
 
     # What has been learnt is in model_, and read from there under scikit-learn's names.
 
@@ -223,6 +202,45 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         return self.model_.n_copies
 
     @property
+    def relevant_(self) -> Bools:
+        """Which variables describe each class."""
+        return self.model_.relevant
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted classifier."""
+        check_is_fitted(self)
+        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return samples
+
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)
+
+
+class BandwidthsOfClasses(ModelPredictions):
+    """Bandwidths of classifiers whose densities the Rodeo chooses."""
+
+    model_: RodeoModel
+
+    @by_rows("classes", "features")
+    def local_bandwidths(self, X: ArrayLike) -> Floats:
+        """Bandwidths at each row of `X` in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_classes, n_features)
+            In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
+            class with ``bandwidth="class"``, or the initial one with "initial". With
+            ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
+        """
+        samples = self._check_samples(X)
+        _, h = self.model_.estimate(samples, self._computation(), bandwidths=True)
+        return h
+
+    @property
     def initial_bandwidth_(self) -> Floats:
         """Bandwidth that every variable of a class starts from."""
         return self.model_.bandwidths.initial
@@ -245,29 +263,11 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
             raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
         return scores
 
-    @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class."""
-        return self.model_.relevant
-
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted classifier."""
-        check_is_fitted(self)
-        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return samples
-
-    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        samples = self._check_samples(X)
-        return self.model_.estimate(samples, self._computation(), bandwidths=bandwidths)
-
-    def _computation(self) -> Computation:
-        return Computation(self.n_jobs, self.verbose)
-
 
 class DensityClassifier(ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
 
-    model_: FittedModel
+    model_: LocalModel
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Store the rows of each class and find the variables that describe it.
@@ -329,32 +329,6 @@ class DensityClassifier(ModelPredictions):
                     raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
                 expected = named if expected is None else np.union1d(expected, named)
             return self._learn(rows if first else self.model_.training.extended(rows), expected=expected)
-
-    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
-        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
-
-        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With other bandwidths the model
-        does not use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
-        a new one, even if it is one of the training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (1, n_features)
-            The sample.
-        label : label
-            One of `classes_`.
-
-        Returns
-        -------
-        path : RodeoPath
-            With ``features="selected"`` the sweeps leave out variables that are not relevant.
-        """
-        x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
-        labels = self.classes_.tolist()
-        if np.ndim(label) or label not in labels:
-            raise ValueError(f"label must be one of classes_, got {label!r}.")
-        density = self.model_.densities[labels.index(label)]
-        return density_path(density, x, self.model_.settings.rodeo.update)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
@@ -440,13 +414,9 @@ class DensityClassifier(ModelPredictions):
             counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
 
+    @abstractmethod
     def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the variables that describe each class in some of the rows."""
-        model = self.model_
-        if model.settings.rule == "contrast":
-            return learn_contrast(data, model.settings.min_effect).relevant
-        settings = replace(model.settings, features="all")
-        return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant
 
     @abstractmethod
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from corral._core.model import learn_model
-from corral._core.rows import TrainingRows
-from corral._core.settings import MIN_EFFECT, ModelSettings
+from corral._core.model import FittedModel, learn_contrast, learn_model
+from corral._core.path import RodeoPath, density_path
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import MIN_EFFECT, Bools, ModelSettings
 from corral._estimators.base import (
+    BandwidthsOfClasses,
     DensityClassifier,
     advice_on_units,
     warn_of_copies,
@@ -21,6 +24,7 @@ from corral._estimators.validation import (
     check_choice,
     check_n_jobs,
     check_number,
+    check_one_row,
     check_priors,
     check_rodeo,
     sort_rows,
@@ -29,7 +33,7 @@ from corral._estimators.validation import (
 RULES = ("zscore", "shadow", "contrast")
 
 
-class RodeoClassifier(DensityClassifier):
+class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
 
     For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths
@@ -225,6 +229,8 @@ class RodeoClassifier(DensityClassifier):
     right: x1 high (0.6473; others 0.3375)
     """
 
+    model_: FittedModel
+
     def __init__(
         self,
         *,
@@ -296,3 +302,37 @@ class RodeoClassifier(DensityClassifier):
         warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range", "rank")))
         warn_of_copies(data.n_copies, len(training.X))
         return self
+
+    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
+
+        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With other bandwidths the model
+        does not use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
+        a new one, even if it is one of the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample.
+        label : label
+            One of `classes_`.
+
+        Returns
+        -------
+        path : RodeoPath
+            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        """
+        x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
+        labels = self.classes_.tolist()
+        if np.ndim(label) or label not in labels:
+            raise ValueError(f"label must be one of classes_, got {label!r}.")
+        density = self.model_.densities[labels.index(label)]
+        return density_path(density, x, self.model_.settings.rodeo.update)
+
+    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the variables that describe each class in some of the rows."""
+        model = self.model_
+        if model.settings.rule == "contrast":
+            return learn_contrast(data, model.settings.min_effect).relevant
+        settings = replace(model.settings, features="all")
+        return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

@@ -46,8 +46,8 @@ class Description:
         (natural logarithms): what the labels rest on. None where there is no model that predicts.
     order : numbers of the variables, relevant ones first, then by the size of the effect.
     typical_range, background_range : (2, n_classes, n_features) lower and upper quartiles.
-    shares : (2, n_classes, n_features) how often the class and its background have the value that is more
-        frequent in the class by most.
+    value : the value whose share in the class exceeds that in the background by most.
+    shares : (2, n_classes, n_features) these two shares.
     """
 
     classes: NDArray[Any]
@@ -62,6 +62,7 @@ class Description:
     order: Integers
     typical_range: Floats
     background_range: Floats
+    value: Floats
     shares: Floats
 
     @classmethod
@@ -88,6 +89,7 @@ class Description:
             order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~relevant), axis=1),
             typical_range=contrast.quartiles,
             background_range=contrast.background_quartiles,
+            value=contrast.value,
             shares=np.stack([contrast.share, contrast.background_share]),
         )
 
@@ -103,14 +105,21 @@ class Description:
         """
         a, j = label_number, variable
         direction = self.direction[a, j]
+        middles = [f"{middle[a, j]:.4g}" for middle in (self.typical, self.background)]
+        ranges = [
+            f"{low:.4g} to {high:.4g}"
+            for low, high in (self.typical_range[:, a, j], self.background_range[:, a, j])
+        ]
+        shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
         if direction.endswith("more often"):
-            own, others = (f"{share:.0%}" for share in self.shares[:, a, j])
-        elif direction in ("high", "low"):
-            own, others = (f"{middle[a, j]:.4g}" for middle in (self.typical, self.background))
-        else:  # where the middle may be the same
-            ranges = self.typical_range[:, a, j], self.background_range[:, a, j]
-            own, others = (f"{low:.4g} to {high:.4g}" for low, high in ranges)
-        return f"{self.feature_names[j]} {direction} ({own}; others {others})"
+            shown = shares
+        elif direction in ("high", "low") and middles[0] != middles[1]:
+            shown = middles
+        elif ranges[0] != ranges[1]:
+            shown = ranges
+        else:  # as where most values are zero
+            shown = [f"{self.value[a, j]:.4g} in {shares[0]}", f"in {shares[1]}"]
+        return f"{self.feature_names[j]} {direction} ({shown[0]}; others {shown[1]})"
 
     def also_rests_on(self, label_number: int) -> list[int]:
         """List variables that do not mark a class by themselves, but that its labels rest on.

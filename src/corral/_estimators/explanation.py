@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.evidence import explain_samples
-from corral._core.model import FittedModel
+from corral._core.evidence import explain_samples, explainer_of
+from corral._core.model import LocalModel
 from corral._core.settings import Computation, Floats, Integers
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class Explanation:
     probability : (n_samples, 2) of label and rival.
     feature_names : list of str
     values : (n_samples, n_features) the samples.
-    bandwidths : (n_samples, 2, n_features) in label and rival, scaled units.
+    bandwidths : (n_samples, 2, n_features) in label and rival, scaled units; None where several models are
+        pooled, each with its own.
     evidence : (n_samples, n_features) for the label over the rival.
     rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
         fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
@@ -45,7 +46,7 @@ class Explanation:
     probability: Floats
     feature_names: list[str]
     values: Floats
-    bandwidths: Floats
+    bandwidths: Floats | None
     evidence: Floats
     rows: Integers
     shares: Floats
@@ -54,7 +55,7 @@ class Explanation:
     @classmethod
     def of(
         cls,
-        model: FittedModel,
+        model: LocalModel,
         X: Floats,
         rivals: Callable[[Floats], Integers],
         *,
@@ -67,28 +68,26 @@ class Explanation:
 
         `row_names` are those of all training rows, if they have names.
         """
-        log_density, h = model.estimate(X, computation, bandwidths=True)
-        log_proba = model.posterior(log_density)
+        explainer = explainer_of(model, X, computation)
+        log_proba = model.posterior(explainer.log_density)
         label, rival = log_proba.argmax(axis=1), rivals(log_proba)
-        evidence, shares = explain_samples(model, X, h, label, rival)
         training_rows = [model.data.numbers[at] for at in model.data.members()]
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
-        rows, largest = np.full((len(X), n_listed), -1), np.zeros((len(X), n_listed))
-        for i, share in enumerate(shares):
-            strongest = np.argsort(-share, kind="stable")[:n_listed]
-            rows[i, : strongest.size] = training_rows[label[i]][strongest]
-            largest[i, : strongest.size] = share[strongest]
-        pair = np.stack([label, rival], axis=1)
+        evidence, rows, shares = explain_samples(explainer, label, rival, X.shape[1], n_listed)
+        for a, numbers in enumerate(training_rows):
+            at = (label == a)[:, np.newaxis] & (rows >= 0)
+            rows[at] = numbers[rows[at]]
+        pair, h = np.stack([label, rival], axis=1), explainer.bandwidths
         return cls(
             label=model.labels[label],
             rival=model.labels[rival],
             probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
             feature_names=feature_names,
             values=X,
-            bandwidths=np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
+            bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
             evidence=evidence,
             rows=rows,
-            shares=largest,
+            shares=shares,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
         )
 
@@ -100,18 +99,17 @@ class Explanation:
         import pandas as pd
 
         n, d = self.values.shape
-        return pd.DataFrame(
-            {
-                "sample": np.repeat(np.arange(n), d),
-                "label": np.repeat(self.label, d),
-                "rival": np.repeat(self.rival, d),
-                "variable": self.feature_names * n,
-                "value": self.values.ravel(),
-                "bandwidth": self.bandwidths[:, 0].ravel(),
-                "bandwidth_rival": self.bandwidths[:, 1].ravel(),
-                "evidence": self.evidence.ravel(),
-            }
-        )
+        columns = {
+            "sample": np.repeat(np.arange(n), d),
+            "label": np.repeat(self.label, d),
+            "rival": np.repeat(self.rival, d),
+            "variable": self.feature_names * n,
+            "value": self.values.ravel(),
+        }
+        if self.bandwidths is not None:
+            columns["bandwidth"] = self.bandwidths[:, 0].ravel()
+            columns["bandwidth_rival"] = self.bandwidths[:, 1].ravel()
+        return pd.DataFrame({**columns, "evidence": self.evidence.ravel()})
 
     def support_to_frame(self) -> pd.DataFrame:
         """One line per sample and supporting training row (needs pandas)."""

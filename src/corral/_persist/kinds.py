@@ -14,7 +14,9 @@ from sklearn.base import BaseEstimator
 
 from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.model import ClassBandwidths, FittedModel
+from corral._core.members import Member, Mixture
+from corral._core.model import ClassBandwidths, FittedModel, LocalModel
+from corral._core.pool import Pool, PoolModel, PoolScores
 from corral._core.rows import ClassRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers
@@ -27,7 +29,19 @@ from corral._estimators.validation import check_choice, check_rodeo
 from corral._persist.values import State
 
 # Parameters that earlier versions had; they mattered to fitting alone.
-_FORMER = {"LSPClassifier": ("centers",)}
+_FORMER = {
+    "LSPClassifier": ("centers",),
+    "RodeoClassifierCV": (
+        "scales",
+        "c0s",
+        "features",
+        "rules",
+        "update",
+        "beta",
+        "cutpoint",
+        "min_bandwidth",
+    ),
+}
 
 # How a model is computed belongs to the machine it runs on, not to the model.
 _NOT_KEPT = ("n_jobs", "verbose")
@@ -67,8 +81,9 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
         raise ValueError(f"row_names is not a list of {n} names")
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
-    estimator.row_names_in_ = np.array(names, dtype=object)
-    estimator.row_names_column_ = column
+    for each in (estimator, *getattr(estimator, "members_", ())):
+        each.row_names_in_ = np.array(names, dtype=object)
+        each.row_names_column_ = column
 
 
 def _pack_scale(scale: Scale) -> dict[str, Any]:
@@ -79,7 +94,7 @@ def _pack_scale(scale: Scale) -> dict[str, Any]:
     return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
 
 
-def _restore_scale(state: State, d: int) -> Scale:
+def _restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
     mixing = state.floats("mixing", (d, d), -_LARGEST_MIXING, _LARGEST_MIXING) if "mixing" in state else None
     knots = None
     if "knots" in state:
@@ -87,7 +102,8 @@ def _restore_scale(state: State, d: int) -> Scale:
         values = [x.floats("values", (None,)) for x in part.arrays("values", d)]
         sizes = [x.size for x in values]
         ranks = [
-            x.floats("ranks", (n,), 0.0, 1.0) for x, n in zip(part.arrays("ranks", d), sizes, strict=True)
+            x.floats("ranks", (n,), min(0.0, 1.0 - largest_rank), largest_rank)
+            for x, n in zip(part.arrays("ranks", d), sizes, strict=True)
         ]
         if min(sizes) < 1 or any((np.diff(x) <= 0.0).any() for x in (*values, *ranks)):
             raise ValueError("knots do not rise")
@@ -122,9 +138,47 @@ def _restore_copies(state: State, X: Floats) -> Integers | None:
     return copies
 
 
+def _pack_rows(model: LocalModel) -> dict[str, Any]:
+    """Training rows, their classes, and what marks each class."""
+    X, y, weights = model.training
+    return {
+        "X": X,
+        "codes": np.searchsorted(model.labels, y),
+        "weights": weights,
+        "copies": model.data.copies,
+        "classes_": model.labels,
+        "class_prior_": model.prior,
+        "relevant_": model.relevant,
+        "contrast": _pack_contrast(model.learnt_contrast),
+    }
+
+
+def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]:
+    """Restore the same, as arguments of a model."""
+    classes = state.labels("classes_")
+    X = state.floats("X", (None, d))
+    weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
+    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
+    training = TrainingRows(X, y, weights)
+    data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
+    prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
+    if abs(prior.sum() - 1.0) > 1e-8:
+        raise ValueError("class_prior_ does not sum to 1")
+    return {
+        "labels": data.labels,
+        "counts": data.counts,
+        "prior": prior,
+        "n_copies": data.n_copies,
+        "training": training,
+        "data": data,
+        "relevant": state.bools("relevant_", (classes.size, d)),
+        "min_effect": min_effect,
+        "learnt_contrast": _restore_contrast(state, classes.size, d),
+    }
+
+
 def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
     model = estimator.model_
-    X, y, weights = model.training
     densities = [
         {
             "h": density.grid,
@@ -136,50 +190,29 @@ def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
         for density in model.densities
     ]
     return {
-        "X": X,
-        "codes": np.searchsorted(model.labels, y),
-        "weights": weights,
-        "copies": model.data.copies,
+        **_pack_rows(model),
         "scale": _pack_scale(model.scale),
         "widths": model.bandwidths.widths,
         "densities": densities,
-        "classes_": model.labels,
-        "class_prior_": model.prior,
         "initial_bandwidth_": model.bandwidths.initial,
         "bandwidths_": model.bandwidths.means,
         "zscores_": model.bandwidths.zscores,
         "shadow_scores_": model.bandwidths.shadow_scores,
-        "relevant_": model.relevant,
-        "contrast": _pack_contrast(model.learnt_contrast),
     }
 
 
 def _restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None:
     settings = estimator.model_settings()
-    classes = state.labels("classes_")
-    X = state.floats("X", (None, d))
-    weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
-    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
-    training = TrainingRows(X, y, weights)
-    data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
-    prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
-    if abs(prior.sum() - 1.0) > 1e-8:
-        raise ValueError("class_prior_ does not sum to 1")
+    rows = _restore_training(state, d, settings.min_effect)
+    data: LabelledRows = rows["data"]
     scale = _restore_scale(state.part("scale"), d)
     estimator.model_ = FittedModel(
+        **rows,
         settings=settings,
-        labels=data.labels,
-        counts=data.counts,
-        prior=prior,
-        n_copies=data.n_copies,
-        training=training,
-        data=data,
         scale=scale,
         variable_scale=scale if scale.mixing is None else learn_scale(data.X, data.weights, "range"),
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
-        relevant=state.bools("relevant_", (classes.size, d)),
-        learnt_contrast=_restore_contrast(state, classes.size, d),
     )
 
 
@@ -253,7 +286,10 @@ def _restore_density(
 
 
 def _pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
-    return {
+    model = estimator.model_
+    if isinstance(model, PoolModel):
+        return {"rows": _pack_rows(model), "pool": _pack_pool(model.pool)}
+    return {  # as version 0.1.0 has fitted and written it
         "best_estimator": {
             "params": kept_params(estimator.best_estimator_),
             "state": _pack_classifier(estimator.best_estimator_),
@@ -266,18 +302,102 @@ _SCORES = ("best_score_", "best_log_loss_", "temperature_")
 
 
 def _restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
-    estimator.check_parameters()
+    min_effect = estimator.check_parameters()
+    if "pool" in state:
+        rows = _restore_training(state.part("rows"), d, min_effect)
+        pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
+        estimator.set_pool(PoolModel(**rows, pool=pool))
+        return
     part = state.part("best_estimator")
     winner = construct(RodeoClassifier, part.table("params"))
     names = getattr(estimator, "feature_names_in_", None)
     set_features(winner, d, None if names is None else names.tolist())
     _restore_classifier(winner, part.part("state"), d)
-    estimator.best_estimator_ = winner
-    estimator.model_ = winner.model_
     estimator.best_params_ = state.table("best_params_")
     estimator.cv_results_ = state.columns("cv_results_")
     for name in _SCORES:
         setattr(estimator, name, state.number(name, 0.0))
+    estimator.set_winner(winner)
+
+
+def _pack_pool(pool: Pool) -> dict[str, Any]:
+    members = [
+        {
+            "name": member.name,
+            "scale": _pack_scale(member.scale),
+            "classes": [
+                {
+                    "variables": mixture.variables,
+                    "factor": mixture.factor,
+                    "log_volume": mixture.log_volume,
+                    "mean": mixture.mean,
+                    "pull": mixture.pull,
+                }
+                for mixture in member.classes
+            ],
+        }
+        for member in pool.members
+    ]
+    return {
+        "members": members,
+        "weights": pool.weights,
+        "temperatures": pool.temperatures,
+        "lapse": pool.lapse,
+        "scores": pool.scores._asdict(),
+        "table": pool.table,
+    }
+
+
+def _restore_pool(state: State, data: LabelledRows, prior: Floats) -> Pool:
+    weights = state.floats("weights", (None,), _SMALLEST, 1e10)
+    if weights.size < 1:
+        raise ValueError("members are missing")
+    scores = state.part("scores")
+    return Pool(
+        members=[_restore_member(part, data) for part in state.parts("members", weights.size)],
+        weights=weights,
+        temperatures=state.floats("temperatures", (weights.size,), 1e-10, 1e10),
+        prior=prior,
+        lapse=state.number("lapse", 0.0, 1.0),
+        scores=PoolScores(
+            scores.number("accuracy", 0.0, 1.0),
+            scores.number("log_loss", 0.0),
+            scores.number("balanced_accuracy", 0.0, 1.0),
+            scores.floats_or_nan("recall", (prior.size,)),
+        ),
+        table=state.columns("table"),
+    )
+
+
+# Normal quantiles of ranks lie far below.
+_LARGEST_SCORE = 1e3
+
+
+def _restore_member(state: State, data: LabelledRows) -> Member:
+    d = data.X.shape[1]
+    scale = _restore_scale(state.part("scale"), d, _LARGEST_SCORE)
+    scaled = scale.transform(data.X)
+    parts = state.parts("classes", data.labels.size)
+    classes = [
+        _restore_mixture(part, scaled[at], data.weights_of(at))
+        for part, at in zip(parts, data.members(), strict=True)
+    ]
+    return Member(state.text("name"), scale, classes)
+
+
+def _restore_mixture(state: State, scaled: Floats, weights: Floats | None) -> Mixture:
+    variables = state.integers("variables", (None,), 0, scaled.shape[1] - 1)
+    if (np.diff(variables) <= 0).any():
+        raise ValueError("variables do not rise")
+    return Mixture.of_centres(
+        scaled,
+        weights,
+        variables,
+        state.floats("factor", (variables.size, None), -_LARGEST_MIXING, _LARGEST_MIXING),
+        state.number("log_volume"),
+        state.floats("mean", (variables.size,), -1e100, 1e100),
+        state.number("pull", 0.0, 1.0),
+    )
 
 
 def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:

@@ -152,6 +152,12 @@ class State:
             raise ValueError(f"{name} is not a whole number between {low} and {high}")
         return found
 
+    def text(self, name: str) -> str:
+        found = self._values[name]
+        if not isinstance(found, str):
+            raise ValueError(f"{name} is not a text")
+        return found
+
     def boolean(self, name: str) -> bool:
         found = self._values[name]
         if not isinstance(found, bool):

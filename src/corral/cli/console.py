@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -31,9 +31,13 @@ from corral.cli.columns import MOST_NAMED, listed
 from corral.cli.text import visible
 
 if TYPE_CHECKING:
+    from corral._estimators.description import Description
     from corral._estimators.explanation import Explanation
     from corral._evaluation import Scores
     from corral._planning import SampleSizes
+
+# Variables of a class that its line in a table names.
+_MOST_MARKS = 4
 
 
 @dataclass(frozen=True)
@@ -154,20 +158,42 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["expected_accuracy"] = fitted.best_score_
     if hasattr(fitted, "class_count_"):
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
-    relevant = getattr(fitted, "relevant_", getattr(fitted, "masks_", None))
-    if relevant is not None:
+    if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
+        described |= _marks(fitted.describe())
+    elif hasattr(fitted, "relevant_"):  # of a selector that version 0.1.0 wrote, which compared no classes
         described["relevant"] = {
-            str(label): _by_bandwidth(fitted, a, of_class)
-            for a, (label, of_class) in enumerate(zip(fitted.classes_.tolist(), relevant, strict=True))
+            str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
         }
     return described
 
 
-def _by_bandwidth(fitted: Any, a: int, relevant: NDArray[np.bool_]) -> list[str]:
+def _by_bandwidth(fitted: Any, a: int) -> list[str]:
     """Names of the relevant variables of a class, the smallest bandwidth first."""
     order = np.argsort(fitted.bandwidths_[a], kind="stable")
     names = feature_names(fitted)
-    return [names[j] for j in order[relevant[order]]]
+    return [names[j] for j in order[fitted.relevant_[a, order]]]
+
+
+def _marks(found: Description) -> dict[str, Any]:
+    """Name the variables that describe each class, strongest first, and say how."""
+    names = found.feature_names
+    numbers = ("direction", "effect", "pvalue", "typical", "background")
+    marks = {
+        str(label): [
+            {
+                "variable": names[j],
+                **{name: getattr(found, name)[a, j] for name in numbers},
+                "words": found.phrase(a, j),
+            }
+            for j in found.order[a, : found.relevant[a].sum()].tolist()
+        ]
+        for a, label in enumerate(found.classes.tolist())
+    }
+    return {
+        "relevant": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
+        "marks": marks,
+        "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
+    }
 
 
 def description(
@@ -190,33 +216,54 @@ def description(
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
     relevant, counts = described.get("relevant"), described.get("rows_by_class")
-    shown = Table("class")
+    shown = Table("class", show_lines=relevant is not None)
     if counts is not None:
         shown.add_column("rows", justify="right")
     if accuracy is not None:
         shown.add_column("accuracy")
     if relevant is not None:
-        shown.add_column("variables that describe it, the smallest bandwidth first")
+        rule = _rule(described)
+        by_rule = "" if rule == "contrast" else f" by rule={rule!r}"
+        shown.add_column(f"variables that describe it{by_rule}, strongest first")
     for label in relevant or counts or ():
-        cells = [label]
+        cells: list[RenderableType] = [label]
         if counts is not None:
             cells.append(f"{counts[label]:g}")
         if accuracy is not None:
             cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
         if relevant is not None:
-            cells.append(listed(relevant[label], str) or "none found")
+            cells.append(Group(*_variables_of(described, label)))  # a line break would be made visible
         shown.add_row(*cells)
     return shown
 
 
+def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
+    """Lines on what marks a class."""
+    relevant = described["relevant"][label]
+    if "marks" not in described:
+        yield listed(relevant, str) or "no variable found"
+        return
+    yield from [mark["words"] for mark in described["marks"][label][:_MOST_MARKS]] or ["no variable found"]
+    if len(relevant) > _MOST_MARKS:
+        yield f"and {len(relevant) - _MOST_MARKS} more"
+    others = described["also_rests_on"][label]
+    if others:
+        yield f"labels also rest on {', '.join(others)}"
+
+
+def _rule(described: Mapping[str, Any]) -> str:
+    """How variables were found; a search has no such parameter, since it compares classes always."""
+    return str(described["params"].get("rule", "contrast"))
+
+
 def _nothing_relevant(described: Mapping[str, Any]) -> str:
-    found = "No variable was found to describe any class: bandwidths shrink hardly, or all alike."
-    if described["estimator"] == "RodeoClassifierCV":
-        return (
-            f"{found} The choice that predicts best uses all variables. To look for variables rather than "
-            "labels, try --estimator rodeo."
-        )
-    return f"{found} More rows may show finer structure."
+    found = "No variable was found to describe any class"
+    if _rule(described) == "contrast":
+        return f"{found}: in none does one differ from the others by more than chance and not negligibly."
+    return (
+        f"{found}: bandwidths shrink hardly, or all alike. The default of --estimator looks for variables in "
+        "which classes differ."
+    )
 
 
 # What commands have found
@@ -241,12 +288,9 @@ def interval_words(scores: Scores) -> str:
 def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
     """The explanation of one row, which may have a name."""
     names = [None] * found.rows.shape[1] if found.row_names is None else found.row_names[0]
-    columns = {
-        "value": found.values[0],
-        "evidence": found.evidence[0],
-        "bandwidth": found.bandwidths[0, 0],
-        "bandwidth_rival": found.bandwidths[0, 1],
-    }
+    columns = {"value": found.values[0], "evidence": found.evidence[0]}
+    if found.bandwidths is not None:
+        columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
         "row": row,
         "id": name,
@@ -280,15 +324,9 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         if strongest:
             named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
             yield f"What speaks most {verb} {label}: {named}."
-    shown = Table("variable", "value", "evidence", f"bandwidth in {label}", f"in {rival}")
+    shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        numbers = (found.bandwidths[0, 0, j], found.bandwidths[0, 1, j])
-        shown.add_row(
-            found.feature_names[j],
-            f"{found.values[0, j]:.4g}",
-            f"{evidence[j]:+.2f}",
-            *(f"{number:.3g}" for number in numbers),
-        )
+        shown.add_row(found.feature_names[j], f"{found.values[0, j]:.4g}", f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,16 +76,14 @@ def fit(
         ),
     ] = Priors.empirical,
     rule: Annotated[
-        list[Rule] | None,
-        typer.Option(
-            help="Rule that selects variables, by default contrast for cv and zscore (the paper's) for rodeo;"
-            " for cv it may be repeated, and each is tried. Not for lspc."
-        ),
+        Rule | None,
+        typer.Option(help="Rule that selects variables, by default zscore, the paper's. For rodeo only."),
     ] = None,
     scale: Annotated[
         ScaleName | None,
         typer.Option(
-            help="Units in which bandwidths are chosen; by default cv tries range, standard and rank."
+            help="Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. "
+            "Not for cv, which has several."
         ),
     ] = None,
     test_size: Annotated[
@@ -139,7 +136,7 @@ def fit(
         least_rows,
         ids[0] if ids else None,
     )
-    chosen = _estimator(estimator, priors, rule or (), scale, seed, out)
+    chosen = _estimator(estimator, priors, rule, scale, seed, out)
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
         X, y = training_rows(file, target, asked, on_progress)
@@ -170,7 +167,8 @@ def fit(
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
     _note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, priors)
-    described = describe(fitted)
+    with threads(jobs):
+        described = describe(fitted)
     full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
     full += [f"The model, fitted to all {len(y)} rows, is in {model}"] if model is not None else []
     full += [f"The report is in {report}"] if report is not None else []
@@ -194,36 +192,37 @@ def _baselines() -> dict[str, Any]:
 def _estimator(
     name: EstimatorName,
     priors: Priors,
-    rules: Sequence[Rule],
+    rule: Rule | None,
     scale: ScaleName | None,
     seed: int,
     out: Output,
 ) -> Any:
-    units = None if scale in (None, ScaleName.none) else str(scale)
+    options: dict[str, Any] = (
+        {} if scale is None else {"scale": None if scale is ScaleName.none else str(scale)}
+    )
+    if rule is not None and name is not EstimatorName.rodeo:
+        raise ValueError(f"--rule {rule} is for --estimator rodeo, and not for {name}.")
     match name:
         case EstimatorName.cv:
             from corral._estimators.search import RodeoClassifierCV
 
-            options: dict[str, Any] = {"rules": tuple(map(str, rules))} if rules else {}
-            options |= {"scales": (units,)} if scale else {}
-            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars, **options)
+            if scale is not None:
+                raise ValueError(
+                    f"--scale {scale} is not for --estimator cv, which pools densities in several units."
+                )
+            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            if len(rules) > 1:
-                raise ValueError("--estimator rodeo takes one --rule; cv tries several.")
-            options = {"rule": str(rules[0])} if rules else {}
-            options |= {"scale": units} if scale else {}
+            options |= {} if rule is None else {"rule": str(rule)}
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
-            if rules or scale is ScaleName.whiten:
-                option = f"--rule {rules[0]}" if rules else f"--scale {scale}"
-                raise ValueError(f"{option} is not for --estimator lspc.")
+            if scale is ScaleName.whiten:
+                raise ValueError(f"--scale {scale} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
-            options = {"scale": units if scale else "standard"}
-            return LSPClassifier(random_state=seed, **options)
+            return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
 
 
 def _note_if_repeated(ids: pd.Index[Any]) -> None:
@@ -256,6 +255,6 @@ def _note_if_useless(accuracy: float, baseline: float, priors: Priors) -> None:
 
 def _silence(fitted: Any) -> None:
     """Show no more bars: they were for the fit."""
-    for each in (fitted, getattr(fitted, "best_estimator_", fitted)):
+    for each in (fitted, *getattr(fitted, "members_", ())):
         if hasattr(each, "verbose"):
             each.verbose = 0

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.relevance import MAX_POINTS
 from corral._core.settings import ModelSettings
-from corral._estimators.base import ModelPredictions, advice_on_units, warn_of_empty_selections
+from corral._estimators.base import BandwidthsOfClasses, advice_on_units, warn_of_empty_selections
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
 from corral.dask._model import ClusterModel
@@ -22,7 +22,7 @@ from corral.dask._reductions import compute, current_client
 from corral.dask._rows import as_collection, overview, partitions, summary
 
 
-class DaskRodeoClassifier(ModelPredictions):
+class DaskRodeoClassifier(BandwidthsOfClasses):
     """`RodeoClassifier` with its training rows on the workers of a Dask cluster, or on disk.
 
     Bandwidths are the same and log densities agree to 1e-10: all that the Rodeo asks of rows are sums, which

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corral._core.density import ClassDensity
-from corral._core.model import ClassBandwidths, ClassModel, FittedModel
+from corral._core.model import ClassBandwidths, FittedModel, RodeoModel
 from corral._core.parallel import progress
 from corral._core.relevance import some_rows
 from corral._core.rows import ClassRows, LabelledRows, Measure, TrainingRows
@@ -33,8 +33,8 @@ from corral.dask._rows import (
 _BYTES, _LEAST = 1 << 22, 64
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterModel(ClassModel):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClusterModel(RodeoModel):
     """What a fit has learnt of rows on a cluster; the rows of its densities are `Blocks`.
 
     Attributes
@@ -152,6 +152,7 @@ class ClusterModel(ClassModel):
             training=training,
             data=data,
             variable_scale=self.scale,
+            min_effect=self.settings.min_effect,
         )
 
     def _payload(self) -> int:

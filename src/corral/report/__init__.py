@@ -46,9 +46,9 @@ def write_report(
 ) -> Path:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
-    It holds a summary in words, the map of relevant variables, a page for each class, rows to browse with
-    their explanations, errors and calibration, sample sizes if they are given, and the parameters. It is
-    one file, works without a network and can be printed.
+    It holds a summary in words, a map of what marks each class, a page for each class with its strongest
+    variables, rows to browse with their explanations, errors and calibration, sample sizes if they are
+    given, and the parameters. It is one file, works without a network and can be printed.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def write_report(
 
     See Also
     --------
+    RodeoClassifier.describe : The numbers behind the map and the pages of classes.
     RodeoClassifier.explain : The numbers behind the explanations.
 
     Notes

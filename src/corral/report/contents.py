@@ -52,28 +52,29 @@ class Contents:
         source: str | None,
     ) -> Contents:
         """Compute everything."""
-        explains = hasattr(estimator, "explain")
-        variables = shown_variables(estimator)
         names = feature_names(estimator)
+        description = estimator.describe() if hasattr(estimator, "describe") else None
+        variables = shown_variables(description, len(names))
         rows = browsed(estimator, shown, variables)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
-            "explains": explains,
+            "explains": description is not None,
             "errors": None if judged is None else errors(judged),
             "sampleSizes": None if sample_sizes is None else steps(sample_sizes),
         }
         training: dict[int, list[Any]] = {}
-        if explains:
-            numbers |= relevance(estimator, variables) | class_pages(estimator, variables)
+        if description is not None:
+            numbers |= relevance(description, variables)
+            numbers |= class_pages(estimator.model_, description, variables)
             X_train = estimator.model_.training.X
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
             training = {i: digits(X_train[i, variables]) for i in {*supporting, *typical}}
         words = {
-            "summary": summary(estimator, judged, source),
-            "classes": classes_at_a_glance(estimator, judged, names),
-            "explains": explains,
+            "summary": summary(estimator, description, judged, source),
+            "classes": classes_at_a_glance(estimator, description, judged),
+            "explains": description is not None,
             "judged": judged,
             "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
             "n_variables": len(names),

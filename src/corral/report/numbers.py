@@ -10,21 +10,24 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from corral._core.density import kernel_density
-from corral._core.model import FittedModel
-from corral._core.scale import Scale
-from corral._core.settings import Floats, Integers
+from corral._core.model import LocalModel
+from corral._core.rows import ClassRows
+from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.description import Description
 from corral._evaluation import HeldOut, confidence_bins, wilson_interval
 from corral._planning import SampleSizes
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best; a typical row is looked for among so many of its class.
 _MOST_VARIABLES = 200
-_MOST_CURVE_POINTS = 40_000
+_MOST_CELLS = 4_000  # of the map
+_FEWEST_VARIABLES = 50
+_MOST_CURVE_POINTS = 60_000
+_FEWEST_CURVES = 6
 _MOST_CANDIDATES = 1000
 
 _N_POINTS = 49  # of a curve
 _N_TYPICAL = 5
-MAX_NAMED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,89 +87,102 @@ def digits(values: Any, n: int = 4) -> Any:
 # Relevance and classes
 
 
-def shown_variables(estimator: Any) -> Integers:
-    """All variables, or those that describe some class best, in the order of the columns."""
-    d: int = estimator.n_features_in_
-    if d <= _MOST_VARIABLES:
-        return np.arange(d)
-    best = _best_first(estimator, np.arange(d)) if hasattr(estimator, "zscores_") else np.arange(d)
-    return np.sort(best[:_MOST_VARIABLES])
+def shown_variables(description: Description | None, d: int) -> Integers:
+    """All of d variables, or those that describe some class best, in the order of the columns."""
+    n_classes = 1 if description is None else description.classes.size
+    n_shown = min(d, _MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
+    strongest = np.arange(d) if description is None else _strongest_first(description)
+    return np.sort(strongest[:n_shown])
 
 
-def _best_first(estimator: Any, variables: Integers) -> Integers:
-    """Variables in order: relevant for some class, then by their smallest z-score."""
-    irrelevant = ~estimator.relevant_[:, variables].any(axis=0)
-    return variables[np.lexsort((estimator.zscores_[:, variables].min(axis=0), irrelevant))]
+def _strongest_first(description: Description) -> Integers:
+    """Variables by the best place that they have in any class: a class with small effects is not left out."""
+    d = len(description.feature_names)
+    places = np.argsort(description.order, axis=1) + d * ~description.relevant
+    return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
 
 
-def relevance(estimator: Any, variables: Integers) -> dict[str, Any]:
-    """Return the numbers of the map of classes by variables."""
+def relevance(description: Description, variables: Integers) -> dict[str, Any]:
+    """Return how classes differ, by class and variable."""
+    assert description.evidence is not None
+    n_classes = description.classes.size
+    places = {j: i for i, j in enumerate(variables.tolist())}
     return {
-        "zscores": _decimals(estimator.zscores_[:, variables], 2),
-        "bandwidths": digits(estimator.bandwidths_[:, variables], 3),
-        "relevant": estimator.relevant_[:, variables].astype(int).tolist(),
+        "effects": _decimals(description.effect[:, variables], 2),
+        "pvalues": digits(description.pvalue[:, variables], 1),
+        "relevant": description.relevant[:, variables].astype(int).tolist(),
+        "differences": [[_difference(description, a, j) for j in variables] for a in range(n_classes)],
+        "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
+        "evidence": _decimals(description.evidence[:, variables], 2),
+        "restOn": [
+            [description.feature_names[j] for j in description.also_rests_on(a)] for a in range(n_classes)
+        ],
     }
 
 
-def class_pages(estimator: Any, variables: Integers) -> dict[str, Any]:
+def _difference(description: Description, a: int, j: int) -> str:
+    """How a class differs in a variable, without its name; empty if nothing is known."""
+    if not description.direction[a, j]:
+        return ""
+    return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
+
+
+def class_pages(model: LocalModel, description: Description, variables: Integers) -> dict[str, Any]:
     """Densities of single variables and typical rows of each class."""
-    model: FittedModel = estimator.model_
     n_classes = model.labels.size
-    scaled = model.variable_scale.transform(model.data.X)
-    max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), MAX_NAMED)
-    drawn = np.sort(_best_first(estimator, variables)[:max_drawn])
+    max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), _FEWEST_CURVES)
+    strongest = _strongest_first(description)
+    drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
     return {
         "typical": [_typical(model, a) for a in range(n_classes)],
-        "inRanks": model.variable_scale.knots is not None,
-        "curves": {
-            int(np.searchsorted(variables, j)): _curves(model, scaled[:, j], j) for j in drawn.tolist()
-        },
+        "curves": {int(np.searchsorted(variables, j)): _curves(model, j) for j in drawn.tolist()},
     }
 
 
-def _typical(model: FittedModel, a: int) -> list[int]:
+def _typical(model: LocalModel, a: int) -> list[int]:
     """Positions of the training rows of a class at which its own density is highest."""
     members = model.data.members()[a]
     if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
         members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
-    scaled = model.scale.transform(model.data.X[members])
-    log_density, _ = model.densities[a].estimate(scaled, model.settings.rodeo.update)
+    if not members.size:
+        return []
+    log_density = model.log_densities(model.data.X[members], Computation())[:, a]
     highest = np.argsort(-log_density, kind="stable")[:_N_TYPICAL]
     positions: list[int] = model.data.numbers[members[highest]].tolist()
     return positions
 
 
-def _curves(model: FittedModel, x: Floats, j: int) -> dict[str, Any]:
-    """Densities of variable j, scaled to x, in all classes: in thousandths of the highest point of all.
+def _curves(model: LocalModel, j: int) -> dict[str, Any]:
+    """Densities of variable j in all classes, in thousandths of the highest point of all.
 
-    With the mean bandwidths of the classes, but none narrower than a step of the grid: a peak must not
-    fall between two points.
+    Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
+    points. The grid leaves out what lies far outside.
     """
-    scale = model.variable_scale
-    margin = 0.0 if scale.knots is not None else 0.05 * np.ptp(x) or 0.5
-    grid = np.linspace(x.min() - margin, x.max() + margin, _N_POINTS)
-    step = float(grid[1] - grid[0]) or 1.0
+    x = model.data.X[:, j]
+    largest = np.abs(x).max() or 1.0  # so that no square overflows
+    low, high = np.quantile(x / largest, [0.005, 0.995])
+    margin = 0.05 * (high - low) or 0.5
+    grid = np.linspace(low - margin, high + margin, _N_POINTS)
+    step = float(grid[1] - grid[0])
+    rows = model.data.arrange(x[:, np.newaxis] / largest)
     log_density = np.array(
         [
-            kernel_density(rows, grid[:, np.newaxis], np.array([max(h, step)]))
-            for rows, h in zip(
-                model.data.arrange(x[:, np.newaxis]), model.bandwidths.means[:, j], strict=True
-            )
+            kernel_density(of_class, grid[:, np.newaxis], np.array([max(_silverman(of_class), step)]))
+            for of_class in rows
         ]
     )
     relative = np.exp(log_density - log_density.max())
-    return {
-        "x": digits(_raw(scale, grid, j)),
-        "y": np.rint(1000.0 * relative).astype(int).tolist(),
-    }
+    return {"x": digits(grid * largest), "y": np.rint(1000.0 * relative).astype(int).tolist()}
 
 
-def _raw(scale: Scale, grid: Floats, j: int) -> Floats:
-    """Points of one scaled variable in its own units; for ranks, values of training rows that have them."""
-    if scale.knots is not None:
-        values, ranks = scale.knots[j]
-        return values[np.minimum(np.searchsorted(ranks, grid), values.size - 1)]
-    return Scale(scale.center[j : j + 1], scale.half_width[j : j + 1]).restore(grid)
+def _silverman(rows: ClassRows) -> float:
+    """Silverman's bandwidth of one variable."""
+    if rows.n_rows < 2:
+        return 0.0
+    x = rows.all()[:, 0]
+    low, high = np.quantile(x, [0.25, 0.75])
+    spread = min(x.std(), (high - low) / 1.34) or x.std()
+    return float(0.9 * spread * rows.measure.n**-0.2)
 
 
 # Rows

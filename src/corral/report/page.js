@@ -3,45 +3,88 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const { classes, variables, rows } = data;
 
-// The map of relevant variables
+// The map of what marks each class
 
-// Shades: one for bandwidths that are not small, then one for each half of a standard deviation.
-const SHADES = ["0 or above", "to -0.5", "to -1", "to -1.5", "to -2", "to -2.5", "below"];
-const shade = (z) => (z >= 0 ? 0 : Math.min(6, 1 + Math.floor(-z / 0.5)));
+// Shades: none for negligible effects, then one for each step of 0.15. Effects have two digits.
+const shade = (effect) => {
+  const step = Math.min(6, Math.floor(Math.round(100 * Math.abs(effect)) / 15));
+  return step ? (effect > 0 ? "r" : "b") + step : "b0";
+};
+const SHADES = [...[6, 5, 4, 3, 2, 1, 0].map((i) => `b${i}`), ...[1, 2, 3, 4, 5, 6].map((i) => `r${i}`)];
+
+// How a class differs is told apart by marks: a difference begins with its direction.
+const MARKS = { high: "●", low: "●", narrow: "▬", wide: "▬" };
+const OTHER_MARK = "◆";
+
+function markOf(a, j) {
+  if (!data.relevant[a][j]) return "";
+  return MARKS[data.differences[a][j].split(" ")[0]] ?? OTHER_MARK;
+}
+
+function phrase(a, j) {
+  return `${variables[j]} ${data.differences[a][j] || "(too little is known)"}`;
+}
 
 function relevanceMap() {
   const few = variables.length <= FEW;
   const node = matrix(
     { class: few ? "map few" : variables.length <= 32 ? "map" : "map many", role: "grid" },
-    "z-scores of bandwidths, by class and variable",
+    "Effects, by class and variable",
     classes,
     variables,
     (a, j) => make("td", { role: "gridcell" }, mapCell(a, j, few)),
   );
   walk(node);
-  const keys = [...SHADES.map((text, i) => [`z${i}`, text]), ["dot", "describes the class"]];
   return [
     make("div", { class: "scroll" }, node),
-    legend("Colours", keys, (kind) => make("span", { class: `swatch ${kind}` }, kind === "dot" ? "●" : "")),
+    saidOfCells(node),
+    mapLegend(),
     behind("The map as a table", mapTable),
   ];
 }
 
 function mapCell(a, j, few) {
-  const z = hundredths(data.zscores[a][j]);
-  const dot = data.relevant[a][j] ? "●" : "";
-  const label = `${classes[a]}, ${variables[j]}: z-score ${z}${dot && ", describes the class"}`;
+  const effect = signed(data.effects[a][j]);
+  const mark = markOf(a, j);
+  const numbers = `effect ${effect}, p-value ${plain(data.pvalues[a][j])}`;
+  const label = `${classes[a]}: ${phrase(a, j)}; ${numbers}${mark && "; describes the class"}`;
   return make(
     "a",
     {
       href: `#class-${a}-variable-${j}`,
-      class: `cell z${shade(data.zscores[a][j])}`,
+      class: `cell ${shade(data.effects[a][j])}`,
       tabindex: "-1",
       title: label,
       "aria-label": label,
     },
-    few ? `${dot} ${z}` : dot,
+    few ? `${mark} ${effect}` : mark,
   );
+}
+
+// A line below the map that shows what is said of the cell under the mouse or the keys. Readers of screens hear
+// it from the cell itself.
+function saidOfCells(node) {
+  const said = make("p", { class: "said", "aria-hidden": "true" }, "Point at a cell to read what it says.");
+  for (const kind of ["mouseover", "focusin"]) {
+    node.addEventListener(kind, ({ target }) => {
+      if (target.matches("a.cell")) said.textContent = target.title;
+    });
+  }
+  return said;
+}
+
+function mapLegend() {
+  const scale = SHADES.map((kind) => make("span", { class: `swatch ${kind}` }));
+  const marks = [
+    [MARKS.high, "describes the class: higher or lower than the background"],
+    [MARKS.wide, "describes it: wider or narrower"],
+    [OTHER_MARK, "describes it otherwise, as by a value that is more frequent"],
+  ];
+  const node = legend("Marks", marks, (mark) => make("span", { class: "swatch" }, mark));
+  node.prepend(
+    make("li", {}, "lower than the background, or narrower", make("span", {}, ...scale), "higher, or wider"),
+  );
+  return node;
 }
 
 // One stop of the Tab key for the whole map; arrows move within it.
@@ -64,21 +107,23 @@ function mapTable() {
   const columns = [
     { name: "class", kind: "text", show: ([a]) => classes[a] },
     { name: "variable", kind: "text", show: ([, j]) => variables[j] },
-    ...relevanceColumns((pair) => pair),
+    ...differenceColumns((pair) => pair),
   ];
   const pairs = classes.flatMap((_, a) => variables.map((_, j) => [a, j]));
-  return table("z-scores and mean bandwidths", columns, pairs);
+  return table("How classes differ from their background", columns, pairs);
 }
 
-function relevanceColumns(pairOf) {
+function differenceColumns(pairOf) {
   const entry = (numbers, line) => {
     const [a, j] = pairOf(line);
     return numbers[a][j];
   };
+  const marked = (line) => (entry(data.relevant, line) ? `${markOf(...pairOf(line))} yes` : "no");
   return [
-    { name: "z-score", show: (line) => hundredths(entry(data.zscores, line)) },
-    { name: "bandwidth", show: (line) => plain(entry(data.bandwidths, line)) },
-    { name: "describes it", kind: "text", show: (line) => (entry(data.relevant, line) ? "● yes" : "no") },
+    { name: "difference", kind: "text", show: (line) => entry(data.differences, line) },
+    { name: "effect", show: (line) => signed(entry(data.effects, line)) },
+    { name: "p-value", show: (line) => plain(entry(data.pvalues, line)) },
+    { name: "describes it", kind: "text", show: marked },
   ];
 }
 
@@ -89,12 +134,6 @@ const articles = classes.map((name) =>
 );
 const showings = []; // for each class whose page is made, what shows one of its variables
 
-// Variables of a class, those that describe it first, then by bandwidth.
-function bestFirst(a) {
-  const [relevant, bandwidths] = [data.relevant[a], data.bandwidths[a]];
-  return positions(variables).sort((i, j) => relevant[j] - relevant[i] || bandwidths[i] - bandwidths[j]);
-}
-
 // The class that this one is mistaken for most often, either way round.
 function likeliestRival(a) {
   const mistakes = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
@@ -103,7 +142,7 @@ function likeliestRival(a) {
 }
 
 function makeClassPage(a) {
-  const order = bestFirst(a);
+  const order = data.order[a]; // strongest first
   const heading = make("h3", { tabindex: "-1" }, `Class ${classes[a]}`);
   const columns = [
     {
@@ -111,8 +150,12 @@ function makeClassPage(a) {
       kind: "text",
       show: (j) => make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
     },
-    ...relevanceColumns((j) => [a, j]),
+    ...differenceColumns((j) => [a, j]),
+    { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
   ];
+  const caption =
+    `Variables of ${classes[a]}, strongest first: typical values in the class and in others, and mean evidence ` +
+    "for the class at its own rows (natural logarithms)";
   const curves = make("div", { class: "curves" });
   const rival = make(
     "select",
@@ -126,12 +169,9 @@ function makeClassPage(a) {
   redraw();
   articles[a].append(
     heading,
-    make(
-      "div",
-      { class: "sides" },
-      table(`Variables of ${classes[a]}`, columns, order),
-      make("div", {}, make("label", { class: "control" }, "Compare with ", rival), curves),
-    ),
+    ...basisOfLabels(a),
+    make("div", {}, make("label", { class: "control" }, "Compare with ", rival), curves),
+    table(caption, columns, order),
     typicalRows(a, order),
   );
   return (variable) => {
@@ -142,27 +182,36 @@ function makeClassPage(a) {
   };
 }
 
-// The six best variables, and before them the one that was picked.
+// What marks the class if it is no single variable, or not these alone.
+function basisOfLabels(a) {
+  const said = [];
+  if (!data.relevant[a].includes(1)) said.push("No variable was found to describe this class.");
+  if (data.restOn[a].length) said.push(`Labels also rest on ${data.restOn[a].join(", ")}.`);
+  return said.map((text) => make("p", {}, text));
+}
+
+// The six strongest variables, and before them the one that was picked.
 function densities(a, b, order, picked) {
   const keys = [["own", classes[a]], ["rival", classes[b]]];
   if (classes.length > 2) keys.push(["other", "each other class"]);
   const dash = { class: "key", viewBox: "0 0 24 8", "aria-hidden": "true" };
   const mark = (kind) => draw("svg", dash, draw("path", { class: kind, d: "M0 4L24 4" }));
-  const wanted = picked === undefined ? order : [picked, ...order.filter((j) => j !== picked)];
-  const drawn = wanted.filter((j) => data.curves[j]).slice(0, 6);
+  const others = order.filter((j) => j !== picked).slice(0, 6);
+  const wanted = picked === undefined ? others : [picked, ...others];
+  const drawn = wanted.filter((j) => data.curves[j]);
   const parts = [
     legend("Curves", keys, mark),
     make("div", { class: "multiples" }, ...drawn.map((j) => densityFigure(a, b, j, j === picked))),
     make(
       "p",
       { class: "small" },
-      "Densities of single variables with the mean bandwidths of the classes; the highest point is 1.",
-      data.inRanks ? " The axis is in ranks: equal distances hold equally many training rows." : "",
+      "Densities of single variables, each class by itself; the highest point is 1.",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
-  if (picked !== undefined && !data.curves[picked]) {
-    const said = `There are no curves of ${variables[picked]}: all of them would make the page too large.`;
+  const without = wanted.filter((j) => !data.curves[j]).map((j) => phrase(a, j));
+  if (without.length) {
+    const said = `There are no curves of ${without.join(", ")}: all of them would make the page too large.`;
     parts.unshift(make("p", { class: "note" }, said));
   }
   return parts;
@@ -191,8 +240,8 @@ function densityFigure(a, b, j, large) {
     draw("path", { class: "rival", d: curve(b) }),
     draw("path", { class: "own", d: curve(a) }),
   );
-  const name = (data.relevant[a][j] ? "● " : "") + variables[j];
-  return make("figure", { class: large && "large" }, make("figcaption", {}, name), chart.node);
+  const caption = make("figcaption", {}, `${markOf(a, j)} ${phrase(a, j)}`.trim());
+  return make("figure", { class: large && "large" }, caption, chart.node);
 }
 
 function densityTable(drawn) {
@@ -438,7 +487,7 @@ function confusionMatrix() {
 function confusionCell(a, b, n, total) {
   if (!n) return make("td", { class: "none" }, "0");
   const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}`;
-  const colour = (a === b ? "z" : "e") + Math.ceil((6 * n) / total);
+  const colour = (a === b ? "b" : "e") + Math.ceil((6 * n) / total);
   if (!data.errors.on_page) {
     return make("td", {}, make("span", { class: `cell ${colour}`, title: label }, String(n)));
   }

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
+from corral._estimators.description import Description
 from corral._planning import SampleSizes
-from corral.report.numbers import MAX_NAMED, Judged
+from corral.report.numbers import Judged
+
+# Variables that the line of a class names.
+_MOST_NAMED = 3
 
 
-def summary(estimator: Any, judged: Judged | None, source: str | None) -> list[str]:
+def summary(
+    estimator: Any, description: Description | None, judged: Judged | None, source: str | None
+) -> list[str]:
     """Paragraphs that say what was fitted, how good it is and what it found."""
     n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
     paragraphs = [
@@ -28,8 +34,8 @@ def summary(estimator: Any, judged: Judged | None, source: str | None) -> list[s
             f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn "
             "and classes count as its priors say."
         )
-    if hasattr(estimator, "relevant_"):
-        paragraphs.append(_relevance_in_words(estimator))
+    if description is not None:
+        paragraphs.append(_relevance_in_words(estimator, description))
     return paragraphs
 
 
@@ -62,32 +68,43 @@ def _quality(judged: Judged) -> list[str]:
     return said
 
 
-def _relevance_in_words(estimator: Any) -> str:
-    numbers = estimator.relevant_.sum(axis=1)
+def _relevance_in_words(estimator: Any, description: Description) -> str:
+    numbers = description.relevant.sum(axis=1)
+    # A search compares classes whatever the rule of its winner.
+    rule = getattr(estimator, "rule", "contrast")
     if not numbers.any():
-        return (
-            "No variable stands out as describing a class: bandwidths shrink hardly or all alike, so labels "
-            "rest on all variables together."
+        why = (
+            "in none does one differ from the others by more than chance and not negligibly"
+            if rule == "contrast"
+            else "bandwidths shrink hardly or all alike"
         )
-    used = estimator.relevant_.sum(axis=0)
+        return f"No variable stands out as describing a class: {why}. Labels rest on variables together."
+    used = description.relevant.sum(axis=0)
     some = int((used > 0).sum())
     low, high = int(numbers.min()), int(numbers.max())
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
         f"{_count(some, 'variable')} of {used.size} "
         f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
-        + _meaning_of_relevance(getattr(estimator, "best_estimator_", estimator))
+        + _meaning_of_relevance(rule, getattr(estimator, "scale", None))
     )
 
 
-def _meaning_of_relevance(best: Any) -> str:
+def _meaning_of_relevance(rule: str, scale: str | None) -> str:
     """What it means that a variable describes a class, which depends on the rule and the units."""
-    if best.rule == "shadow":
+    if rule == "contrast":
+        return (
+            "A variable describes a class if its values there are higher, lower, closer together, further "
+            "apart or otherwise distributed than in the background of the class, by more than chance and "
+            "not negligibly. The background is those other classes that cannot be told from each other in "
+            "the variable, if they are most of the classes, and else all others."
+        )
+    if rule == "shadow":
         return (
             "A variable describes a class if the class is more concentrated in it than the rows of all "
             "classes together are, by more than chance."
         )
-    if best.scale == "rank":
+    if scale == "rank":
         return (
             "A variable describes a class if the class is distributed in it otherwise than all rows "
             "together, more so than in its other variables."
@@ -98,21 +115,30 @@ def _meaning_of_relevance(best: Any) -> str:
     )
 
 
-def classes_at_a_glance(estimator: Any, judged: Judged | None, names: list[str]) -> list[dict[str, Any]]:
-    """One line per class: its rows, how many of those judged are right, its variables."""
+def classes_at_a_glance(
+    estimator: Any, description: Description | None, judged: Judged | None
+) -> list[dict[str, Any]]:
+    """One line per class: its rows, how many of those judged are right, what marks it."""
     accuracy = {} if judged is None else judged.predictions.scores().accuracy_by_class
-    lines = []
-    for a, label in enumerate(estimator.classes_.tolist()):
-        line = {"name": str(label), "rows": f"{estimator.class_count_[a]:g}", "variables": ""}
-        line["accuracy"] = f"{accuracy[str(label)]:.3f}" if str(label) in accuracy else ""
-        if hasattr(estimator, "relevant_"):
-            strongest = np.argsort(estimator.bandwidths_[a], kind="stable")
-            relevant = [names[j] for j in strongest if estimator.relevant_[a, j]]
-            more = len(relevant) - MAX_NAMED
-            line["variables"] = ", ".join(relevant[:MAX_NAMED]) or "none found"
-            line["variables"] += f" and {more} more" if more > 0 else ""
-        lines.append(line)
-    return lines
+    return [
+        {
+            "name": str(label),
+            "rows": f"{estimator.class_count_[a]:g}",
+            "accuracy": f"{accuracy[str(label)]:.3f}" if str(label) in accuracy else "",
+            "variables": [] if description is None else _marks(description, a),
+        }
+        for a, label in enumerate(estimator.classes_.tolist())
+    ]
+
+
+def _marks(description: Description, a: int) -> list[str]:
+    """Say what marks a class, and what its labels also rest on."""
+    relevant = description.order[a, : description.relevant[a].sum()].tolist()
+    said = [description.phrase(a, j) for j in relevant[:_MOST_NAMED]] or ["no variable found"]
+    if len(relevant) > _MOST_NAMED:
+        said.append(f"and {len(relevant) - _MOST_NAMED} more")
+    others = [description.feature_names[j] for j in description.also_rests_on(a)]
+    return [*said, f"labels also rest on {', '.join(others)}"] if others else said
 
 
 def facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, str]]:

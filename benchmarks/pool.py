@@ -1,0 +1,155 @@
+"""The pool of members: what each kind of member adds, its honesty on noise, and the cost of a fit.
+
+Designs are generated, each with rows to learn from and 1,000 to judge by. "Without" a kind of member is the
+pool of all others, so that the difference to the first line is what the kind adds. The log loss is that of
+the pool's own probabilities. Times are processor seconds, one thread, beside a forest of 300 trees.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from threadpoolctl import threadpool_limits
+
+from benchmarks._measure import Figure, Options, peak
+from benchmarks._trials import Samples, draw, spread
+from corral._core.pool import KINDS, Kind, Pool, fit_pool
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import Computation
+from corral.datasets import make_shifted_groups, make_ten_groups
+
+_N_NOISE = 120
+_LARGE = (20_000, 20, 10)
+_WIDE = (60, 2000, 4)
+
+
+def run(options: Options) -> Iterator[Figure]:
+    """Measure accuracy without each kind of member, scores of noise, and costs."""
+    with threadpool_limits(1):
+        yield from _kinds(options)
+        yield from _noise(options)
+        yield from _costs(options)
+
+
+def _fit(
+    X: np.ndarray, y: np.ndarray, seed: int, kinds: Sequence[Kind] = KINDS, *, uniform: bool = False
+) -> Pool:
+    data = LabelledRows.sort(TrainingRows(X, y, None))
+    prior = np.full(data.counts.size, 1.0 / data.counts.size) if uniform else data.counts / data.counts.sum()
+    return fit_pool(data, prior, np.random.RandomState(seed), Computation(), kinds, empirical=not uniform)
+
+
+# --------------------------------------------------------------------------------------------- designs
+
+
+def own_covariances(per_class: int, random_state: np.random.RandomState) -> Samples:
+    """Four classes at one place, each with its own correlations of eight variables."""
+    mixings = np.random.RandomState(0).normal(size=(4, 8, 8))
+    rows = [random_state.normal(size=(per_class, 8)) @ mixing for mixing in mixings]
+    return np.vstack(rows), np.repeat(np.arange(4), per_class)
+
+
+def shared_directions(per_class: int, random_state: np.random.RandomState) -> Samples:
+    """Five classes that differ along directions in which twelve correlated variables vary least."""
+    fixed = np.random.RandomState(1)
+    mixing = fixed.normal(size=(12, 12)) * np.logspace(0.0, -1.5, 12)[:, np.newaxis]
+    centres = fixed.normal(size=(5, 12)) * np.where(np.arange(12) < 8, 0.0, 1.5)
+    y = np.repeat(np.arange(5), per_class)
+    return (random_state.normal(size=(y.size, 12)) + centres[y]) @ mixing, y
+
+
+def joint_signs(per_class: int, random_state: np.random.RandomState) -> Samples:
+    """Two classes told by the sign of a product of two among ten skewed variables."""
+    X = random_state.normal(size=(20 * per_class, 10))
+    y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
+    chosen = np.concatenate([np.flatnonzero(y == k)[:per_class] for k in (0, 1)])
+    return np.exp(X[chosen]), y[chosen]
+
+
+def three_groups(per_class: int, random_state: np.random.RandomState) -> Samples:
+    """The first three of the shifted groups."""
+    return make_shifted_groups(per_class, groups=(1, 2, 3), random_state=random_state)
+
+
+_DESIGNS: dict[str, tuple[Callable[..., Samples], int]] = {
+    "own covariances": (own_covariances, 60),
+    "shared directions": (shared_directions, 60),
+    "joint signs": (joint_signs, 150),
+    "shifted groups": (three_groups, 100),
+    "ten groups": (make_ten_groups, 60),
+}
+
+
+# --------------------------------------------------------------------------------------------- figures
+
+
+def _kinds(options: Options) -> Iterator[Figure]:
+    """Accuracy and log loss of all kinds together, and without each of them."""
+    pools = {"all kinds": list(KINDS)}
+    pools |= {f"without {kind.name}": [other for other in KINDS if other != kind] for kind in KINDS}
+    means: dict[str, list[np.ndarray]] = {name: [] for name in pools}
+    for design, (make, per_class) in _DESIGNS.items():
+        for name, kinds in pools.items():
+            found = np.array([_judge(make, per_class, seed, kinds) for seed in range(min(options.seeds, 3))])
+            means[name].append(found.mean(axis=0))
+            accuracy, log_loss, expected, expected_loss = found.mean(axis=0)
+            detail = f"log loss {log_loss:.3f}; expected {expected:.3f}, {expected_loss:.3f}"
+            yield Figure(f"{design}, {name}: accuracy", accuracy, digits=3, detail=detail)
+    for name, of_designs in means.items():
+        accuracy, log_loss, *_ = np.mean(of_designs, axis=0)
+        yield Figure(
+            f"mean of designs, {name}: accuracy", accuracy, digits=4, detail=f"log loss {log_loss:.4f}"
+        )
+
+
+def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Sequence[Kind]) -> list[float]:
+    """Accuracy and log loss on new rows, and as the pool expects them."""
+    X, y, X_test, y_test = draw(make, per_class, 200, seed)
+    pool = _fit(X, y, seed, kinds)
+    log_proba = pool.posterior(pool.log_score(X_test, Computation()))
+    right = np.searchsorted(np.unique(y), y_test)
+    accuracy = (log_proba.argmax(axis=1) == right).mean()
+    log_loss = -log_proba[np.arange(right.size), right].mean()
+    return [float(accuracy), float(log_loss), pool.scores.accuracy, pool.scores.log_loss]
+
+
+def _noise(options: Options) -> Iterator[Figure]:
+    """Scores of pure noise, with priors from the rows and with uniform ones."""
+    for uniform in (False, True):
+        scores = []
+        for seed in range(max(options.seeds, 200)):
+            rng = np.random.default_rng(seed)
+            X, y = rng.normal(size=(_N_NOISE, 5)), rng.integers(0, 2, _N_NOISE)
+            scores.append(_fit(X, y, seed, uniform=uniform).scores.accuracy)
+        what = f"noise, {'uniform' if uniform else 'empirical'} priors: score"
+        yield Figure(what, float(np.mean(scores)), low=0.49, high=0.51, digits=4, detail=spread(scores))
+
+
+def _costs(options: Options) -> Iterator[Figure]:
+    """Processor time beside a forest; a wide and a large table alone."""
+    for d, per_class, make in ((30, 150, make_ten_groups), (20, 100, three_groups)):
+        X, y = make(per_class, random_state=np.random.RandomState(0))
+        X = X[:, :d]
+        ours = _least_time(lambda X=X, y=y: _fit(X, y, 0), options)
+        theirs = _least_time(lambda X=X, y=y: RandomForestClassifier(300, random_state=0).fit(X, y), options)
+        what = f"fit of {len(X)} x {X.shape[1]} over that of a forest"
+        yield Figure(what, ours / theirs, high=1.5, detail=f"{ours:.2f} s and {theirs:.2f} s")
+    for (n, d, n_classes), high in ((_WIDE, 5.0), (_LARGE, 20.0)):
+        random = np.random.RandomState(0)
+        y = np.arange(n) % n_classes
+        X = random.normal(size=(n, d))
+        X[:, :4] += 1.5 * random.normal(size=(n_classes, 4))[y]
+        before = peak()
+        seconds = _least_time(lambda X=X, y=y: _fit(X, y, 0), Options(repeats=1))
+        detail = f"peak memory of the process raised by {peak() - before:.0f} MB"
+        yield Figure(f"fit of {n} x {d}, {n_classes} classes", seconds, high=high, unit=" s", detail=detail)
+
+
+def _least_time(call: Callable[[], object], options: Options) -> float:
+    times = []
+    for _ in range(min(options.repeats, 3)):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)

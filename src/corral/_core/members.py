@@ -1,0 +1,160 @@
+r"""Members of a pool: class densities that are mixtures of normal ones with a common precision.
+
+In the units s of a member, which are monotone in each variable, the density of class y is
+
+.. math::
+
+    \log p(x \mid y) = \log \sum_i w_i \exp\bigl(-\tfrac12 \|B_y^T (s(x) - c_i)\|^2\bigr)
+        - \log \sum_i w_i - \tfrac q2 \log 2 \pi + \log |B_y|
+
+with centres :math:`c_i`, weights :math:`w_i` and a factor :math:`B_y` of q columns. A kernel density has a
+centre for each row, a normal density a single one; between them the centres are the rows, pulled towards the
+mean of their class.
+
+**Marginals** are exact. Let A be the variables that are kept and J the others. The exponent is largest over
+:math:`d_J` where :math:`B_A^T d_A + B_J^T d_J` is orthogonal to the rows of :math:`B_J`. So integrating J
+out leaves the factor :math:`B_A N`, with N an orthonormal basis of the vectors orthogonal to these rows (the
+Schur complement of :math:`B B^T`), and divides the density by the product of the singular values of
+:math:`B_J`. Directions on which the density does not depend are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from corral._core.density import kernel_density
+from corral._core.frames import ClassFrame
+from corral._core.kernels import product_by_rows
+from corral._core.parallel import for_each_class
+from corral._core.rows import ClassRows
+from corral._core.scale import Scale
+from corral._core.settings import Computation, Floats, Integers
+
+# Singular values below this share of the largest one are rounding errors.
+_RANK_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The density of one class in the units of a member.
+
+    Attributes
+    ----------
+    variables : (n_used,) columns that take part; the others are uniform.
+    centres : (n_centres, n_used); none if nothing is known of the class.
+    weights : (n_centres,) or None if all centres count alike.
+    factor : (n_used, n_axes) B.
+    log_volume : logarithm of the determinant of B, and of the density of the other columns.
+    mean : (n_used,) of the class.
+    pull : by which factor differences of rows from it were multiplied to become centres.
+    """
+
+    variables: Integers
+    centres: Floats
+    weights: Floats | None
+    factor: Floats
+    log_volume: float
+    mean: Floats
+    pull: float
+
+    @classmethod
+    def of_rows(
+        cls, scaled: Floats, weights: Floats | None, frame: ClassFrame, bandwidth: float, pull: float
+    ) -> Mixture:
+        """Put a kernel on each row of a class, pulled towards the mean; a pull of 0 leaves one centre."""
+        log_volume = frame.log_volume - frame.factor.shape[1] * float(np.log(bandwidth))
+        return cls.of_centres(
+            scaled, weights, frame.variables, frame.factor / bandwidth, log_volume, frame.mean, pull
+        )
+
+    @classmethod
+    def of_centres(
+        cls,
+        scaled: Floats,
+        weights: Floats | None,
+        variables: Integers,
+        factor: Floats,
+        log_volume: float,
+        mean: Floats,
+        pull: float,
+    ) -> Mixture:
+        """Find the centres of scaled rows; the other parameters are the attributes."""
+        differences = scaled[:, variables] - mean
+        if pull == 0.0 and len(scaled):
+            differences, weights = np.zeros((1, mean.size)), None
+        return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull)
+
+    @cached_property
+    def _origin(self) -> Floats:
+        """What coordinates are relative to, so that they keep their digits."""
+        return self.centres.mean(axis=0) if len(self.centres) else np.zeros(self.variables.size)
+
+    @cached_property
+    def _rows(self) -> ClassRows:
+        return ClassRows.arrange(product_by_rows(self.centres - self._origin, self.factor), self.weights)
+
+    @property
+    def size(self) -> int:
+        """Numbers that an estimate reads."""
+        return max(self._rows.tiles.size, 1)
+
+    def log_density(self, scaled: Floats) -> Floats:
+        """Log densities (n_samples,) of scaled samples; a sample's bits do not depend on the others."""
+        if not self.factor.size:  # no variable is left, but something may be known of the class
+            return np.full(len(scaled), self.log_volume if len(self.centres) else -np.inf)
+        coordinates = product_by_rows(scaled[:, self.variables] - self._origin, self.factor)
+        of_axes: Floats = kernel_density(self._rows, coordinates, np.ones(self.factor.shape[1]))
+        return of_axes + self.log_volume
+
+    def marginal(self, kept: Integers) -> Mixture:
+        """The density of some of the variables, the others integrated out."""
+        is_kept = np.isin(self.variables, kept)
+        if is_kept.all():
+            return self
+        _, values, directions = np.linalg.svd(self.factor[~is_kept])
+        rank = int((values > _RANK_TOLERANCE * values.max(initial=0.0)).sum())
+        return replace(
+            self,
+            variables=self.variables[is_kept],
+            centres=self.centres[:, is_kept],
+            mean=self.mean[is_kept],
+            factor=self.factor[is_kept] @ directions[rank:].T,
+            log_volume=self.log_volume - float(np.log(values[:rank]).sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A classifier's densities of all classes.
+
+    Attributes
+    ----------
+    name : what kind it is.
+    scale : its units.
+    classes : the density of each class.
+    """
+
+    name: str
+    scale: Scale
+    classes: Sequence[Mixture]
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) of raw samples, in the member's units."""
+        scaled = self.scale.transform(X)
+        log_density = np.empty((len(X), len(self.classes)))
+
+        def estimate(y: int, chunk: slice) -> None:
+            log_density[chunk, y] = self.classes[y].log_density(scaled[chunk])
+
+        sizes = [mixture.size for mixture in self.classes]
+        n_classes = len(self.classes)
+        for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.name, computation)
+        return log_density
+
+    def marginal(self, kept: Integers) -> Member:
+        """The member's densities of some of the variables."""
+        return replace(self, classes=[mixture.marginal(kept) for mixture in self.classes])

@@ -1,0 +1,656 @@
+r"""A logarithmic pool of few members, each a classifier by class densities that stands on its own.
+
+The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
+the posterior gives a share of its probability to the prior, as that of a single classifier does.
+
+**Members.** Each has its units and its frame (see `frames`), in which the rows of a class are pulled
+towards their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the
+covariance of the class (West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Two
+more members are kernel densities of the rows as they are, with bandwidths refined by variable (see
+`refine`).
+
+**Leave-one-out.** Every point is predicted by rows of other units alone, and whatever was fitted to labels
+(frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one
+temperature for each member, and the weights, see all points; `PoolScores` are of choices that do not.
+
+**Weights.** Equal shares of members each at its own temperature :math:`T_m` are where the prior of
+:math:`\log w_m` has its center, :math:`-\log (M T_m)`. Members whose share is small are dropped, and the
+weights of the others are fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from corral._core import kernels
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
+from corral._core.copies import effective_number
+from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
+from corral._core.members import Member, Mixture
+from corral._core.model import LocalModel, joint_log_probability, learn_contrast, log_probability
+from corral._core.parallel import progress
+from corral._core.refine import RefinedRows, refine
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.scale import Scale, learn_scale
+from corral._core.settings import Computation, Floats, Integers, ScaleKind
+from corral._core.trial import N_FOLDS, Trial
+
+# The search reads at most so many rows, and asks at most so many of them to leave themselves out.
+SEARCH_ROWS = 20_000
+SEARCH_POINTS = 2000
+
+# Bandwidths of pulled kernels, in units of the deviations of the class.
+_BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
+
+# Bandwidths of plain kernels, in units of the ranges of the variables.
+_PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
+
+# Factors of refined bandwidths, which were fitted to fewer rows.
+_FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
+
+# Refined bandwidths are fitted to at most so many points and rows, and without one part of the folds in turn:
+# fewer parts than folds, because each costs as much as all other members together.
+_REFINE_POINTS = 300
+_REFINE_ROWS = 1500
+_REFINE_PARTS = 3
+
+# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
+# since its weights do not trust what fits its own fold alone.
+_REFINE_DEVIATION = 0.4
+
+# Standard deviation of the logarithm of a weight, and the least share of a member.
+_WEIGHT_DEVIATION = 1.0
+_LEAST_SHARE = 0.02
+
+# Members that are kept at most.
+_MOST_MEMBERS = 6
+
+# Of wide tables half as many variables are kept as there are rows, but at least and at most so many.
+_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
+
+# At least so many rows of each class are read, if it has them.
+_FEWEST_ROWS = 10
+
+# Numbers in a block of products.
+_BLOCK = 2_000_000
+
+
+class Kind(NamedTuple):
+    """A way to make a member.
+
+    Attributes
+    ----------
+    scale : kind of units.
+    covariance : kind of frame, or None for bandwidths refined by variable.
+    """
+
+    scale: ScaleKind
+    covariance: Covariance | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in tables and progress bars."""
+        return f"{self.covariance or 'refined'}, {self.scale} units"
+
+    @property
+    def n_parts(self) -> int:
+        """Into how many parts the rows are divided, each of which is predicted without its labels."""
+        return _REFINE_PARTS if self.covariance is None else N_FOLDS
+
+    def kernels(self) -> tuple[Floats, Floats]:
+        """Bandwidths and pulls to try."""
+        if self.covariance is None:
+            return _FACTORS, np.ones(_FACTORS.size)
+        if self.covariance == "none":
+            return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
+        return _BANDWIDTHS, np.sqrt(1.0 - _BANDWIDTHS**2)
+
+
+KINDS = (
+    Kind("score", "own"),
+    Kind("standard", "shared"),
+    Kind("standard", "diagonal"),
+    Kind("rank", "selected"),
+    Kind("range", "none"),
+    Kind("rank"),
+    Kind("score"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Leave-one-out results of one kind of member.
+
+    Attributes
+    ----------
+    kind : the way it is made.
+    tried : (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth.
+    log_powers : (n_bandwidths,) logarithms of inverse temperatures.
+    losses : (n_bandwidths, n_points) log losses at these temperatures.
+    best : which bandwidth is taken.
+    """
+
+    kind: Kind
+    tried: Floats
+    log_powers: Floats
+    losses: Floats
+    best: int
+
+    @classmethod
+    def calibrate(cls, kind: Kind, tried: Floats, target: Target) -> Candidate:
+        """Fit a temperature for each bandwidth, and take the best one."""
+        log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
+        start = np.zeros(1)
+        for k, log_density in enumerate(tried):
+            start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+            log_powers[k] = start[0]
+            log_proba = log_posterior(target.log_prior + np.exp(start) * log_density)
+            losses[k] = -target.right(log_proba)
+        return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
+
+    def chosen_for(self, target: Target) -> Candidate:
+        """Take the bandwidth that is best for some of the points."""
+        objective = self.losses @ target.weights + 0.5 * self.log_powers**2 / target.count
+        return replace(self, best=int(objective.argmin()))
+
+    def recalibrated(self, target: Target) -> Candidate:
+        """Take the bandwidth and the temperature that are best for some of the points."""
+        chosen = self.chosen_for(target)
+        start = np.array([chosen.log_power])
+        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+        log_powers = chosen.log_powers.copy()
+        log_powers[chosen.best] = fitted[0]
+        return replace(chosen, log_powers=log_powers)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of its kernels."""
+        return float(self.kind.kernels()[0][self.best])
+
+    @property
+    def pull(self) -> float:
+        """How much of the distance to the mean of their class is left to rows."""
+        return float(self.kind.kernels()[1][self.best])
+
+    @property
+    def log_density(self) -> Floats:
+        """Log densities (n_points, n_classes)."""
+        log_density: Floats = self.tried[self.best]
+        return log_density
+
+    @property
+    def log_power(self) -> float:
+        """Logarithm of its inverse temperature."""
+        return float(self.log_powers[self.best])
+
+
+class PoolScores(NamedTuple):
+    """What to expect of a pool, from points that had no part in the choices by which they are judged.
+
+    Attributes
+    ----------
+    accuracy, log_loss : with classes weighing as the priors say.
+    balanced_accuracy : mean of the recalls of classes that have points.
+    recall : (n_classes,) NaN for classes that have none.
+    """
+
+    accuracy: float
+    log_loss: float
+    balanced_accuracy: float
+    recall: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Members and their weights.
+
+    Attributes
+    ----------
+    members : classifiers by class densities, the heaviest first.
+    weights : (n_members,) of their log densities.
+    temperatures : (n_members,) at which each is calibrated on its own.
+    prior : (n_classes,)
+    lapse : share of probabilities given to the prior.
+    scores : what to expect.
+    table : columns about all members tried.
+    """
+
+    members: Sequence[Member]
+    weights: Floats
+    temperatures: Floats
+    prior: Floats
+    lapse: float
+    scores: PoolScores
+    table: dict[str, Any]
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        found = np.zeros((len(X), self.prior.size))
+        for member, weight in zip(self.members, self.weights, strict=True):
+            found += weight * member.log_densities(X, computation)
+        return found
+
+    def log_score(self, X: Floats, computation: Computation) -> Floats:
+        """Log scores (n_samples, n_classes): log prior and weighted log densities."""
+        return joint_log_probability(self.log_densities(X, computation), self.prior, 1.0)
+
+    def posterior(self, log_score: Floats) -> Floats:
+        """Logarithms of probabilities, from log scores."""
+        return log_probability(log_score, self.prior, self.lapse)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PoolModel(LocalModel):
+    """A pool of members, each with a density for each class.
+
+    Attributes
+    ----------
+    pool : members, weights, and what to expect of them.
+    """
+
+    pool: Pool
+
+    @property
+    def temperature(self) -> float:
+        """1, since the weights have the temperature in them."""
+        return 1.0
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+        return self.pool.lapse
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        return self.pool.log_densities(X, computation)
+
+    def alone(self, m: int) -> PoolModel:
+        """Take one member, at the temperature at which it is calibrated on its own."""
+        pool = replace(
+            self.pool,
+            members=[self.pool.members[m]],
+            weights=1.0 / self.pool.temperatures[m : m + 1],
+            temperatures=self.pool.temperatures[m : m + 1],
+        )
+        return replace(self, pool=pool)
+
+
+def learn_pool(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    min_effect: float,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+) -> PoolModel:
+    """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
+    differences = learn_contrast(data, min_effect)
+    return PoolModel(
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        relevant=differences.relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        min_effect=min_effect,
+        learnt_contrast=differences,
+        pool=fit_pool(data, prior, random, computation, empirical=empirical),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInUnits:
+    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+
+    Attributes
+    ----------
+    data : the rows as they were given.
+    scales : by kind.
+    scaled : (n_rows, n_features) by kind.
+    rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
+    """
+
+    data: LabelledRows
+    scales: dict[ScaleKind, Scale]
+    scaled: dict[ScaleKind, Floats]
+    rank: Integers
+
+    @classmethod
+    def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
+        """Learn the units of some kinds of members, and ranks, by which variables are selected."""
+        wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
+        scales = {kind: learn_scale(data.X, data.weights, kind) for kind in wanted}
+        scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
+        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)))
+
+    def take(self, positions: Integers) -> RowsInUnits:
+        """Keep some of the rows, and the units."""
+        scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
+        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions])
+
+    def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
+        """Positions of at most so many rows of each class, in order."""
+        chosen = [
+            members
+            if members.size <= limit
+            else random.choice(members[np.argsort(self.rank[members])], limit, replace=False)
+            for members, limit in zip(self.data.members(), max_rows, strict=True)
+        ]
+        return np.sort(np.concatenate(chosen))
+
+    def shares(self, max_rows: int) -> Integers:
+        """How many rows each class may have so that there are about `max_rows`, and no class has too few."""
+        sizes = np.bincount(self.data.codes, minlength=self.data.labels.size)  # rows, not weights, take time
+        shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
+        return shares
+
+
+def fit_pool(
+    data: LabelledRows,
+    prior: Floats,
+    random: np.random.RandomState,
+    computation: Computation,
+    kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
+) -> Pool:
+    """Try members of some kinds, weigh them, and fit those that are kept to all rows.
+
+    Parameters
+    ----------
+    data : the rows; those that share a unit are left out together.
+    prior : (n_classes,)
+    random : chooses folds, and rows where there are many.
+    computation : threads and progress.
+    kinds : members to try.
+    empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
+        judged by, either.
+    """
+    lapse = 1.0 / (data.n + 2.0)
+    whole = RowsInUnits.learn(data, kinds)
+    some = whole.take(whole.choose(whole.shares(SEARCH_ROWS), random))
+    points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    trial = Trial.prepare(some.data, points, prior, lapse, random)
+    target = make_target(some.data, points, prior)
+    seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    with (
+        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        progress(len(kinds), "Search", computation.verbose) as advance,
+    ):
+        candidates = []
+        for candidate in parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds):
+            candidates.append(candidate)
+            advance(1)
+        log_weights = weigh(candidates, target)
+        heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
+        order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
+        members = list(parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order))
+        parts = _divide(some, np.random.RandomState(seed_of_parts))
+        scores = judge(candidates, trial, target, parts, empirical=empirical)
+    return Pool(
+        members=members,
+        weights=np.exp(log_weights[order]),
+        temperatures=np.exp([-candidates[m].log_power for m in order]),
+        prior=prior,
+        lapse=lapse,
+        scores=scores,
+        table=_table(candidates, log_weights, trial, target),
+    )
+
+
+def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
+    """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
+    codes = data.codes[points]
+    weights = np.ones(len(data.X)) if data.weights is None else data.weights
+    _, unit = np.unique(data.units * np.int64(prior.size) + data.codes, return_inverse=True)
+    is_alone = np.bincount(unit)[unit] == np.bincount(data.codes)[data.codes]
+    sums = np.bincount(codes, weights[points], minlength=prior.size)
+    shares = weights[points] / np.maximum(sums, 1e-300)[codes] * prior[codes]
+    target = Target(codes, shares, _log(prior), effective_number(weights[points]))
+    return target.without(is_alone[points])
+
+
+# ----------------------------------------------------------------------------------------- candidates
+
+
+def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: int) -> Candidate:
+    """Predict all points by one kind of member, and choose its bandwidth."""
+    bandwidths, pulls = kind.kernels()
+    log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
+    parts = trial.folds % kind.n_parts
+    for part in np.unique(parts[trial.points]):
+        outside = np.flatnonzero(parts != part)
+        if not outside.size:
+            outside = np.arange(len(parts))
+        frames = _learn_frames(kind, rows.take(outside), trial.prior, seed)
+        inside = parts[trial.points] == part
+        log_density[:, inside] = left_out_log_densities(
+            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
+        )
+    return Candidate.calibrate(kind, known(log_density), target)
+
+
+def left_out_log_densities(
+    frames: Sequence[ClassFrame],
+    data: LabelledRows,
+    scaled: Floats,
+    points: Integers,
+    bandwidths: Floats,
+    pulls: Floats,
+) -> Floats:
+    """Log densities (n_bandwidths, n_points, n_classes) of some rows by all others of other units.
+
+    Distances come from matrix products of coordinates relative to the mean of the class. What they lose is
+    small against the squared length of the coordinates, and so against the exponent of any row, unless row
+    and point both lie far from the mean and near each other; training rows in standard units do not lie
+    further than the root of their number.
+    """
+    weights = np.ones(len(scaled)) if data.weights is None else data.weights
+    log_density = np.empty((bandwidths.size, points.size, len(frames)))
+    for y, (frame, of_class) in enumerate(zip(frames, data.members(), strict=True)):
+        c = frame.coordinates(scaled[of_class])
+        x = frame.coordinates(scaled[points])
+        log_mean = np.empty((bandwidths.size, points.size))
+        step = max(1, _BLOCK // max(of_class.size, 1))
+        for first in range(0, points.size, step):
+            block = slice(first, first + step)
+            part = np.empty((bandwidths.size, x[block].shape[0]))
+            kernels.pulled_log_means(
+                x[block] @ c.T,
+                0.5 * np.vecdot(x[block], x[block]),
+                0.5 * np.vecdot(c, c),
+                weights[of_class],
+                data.units[points[block]],
+                data.units[of_class],
+                pulls,
+                bandwidths**-2.0,
+                np.empty((1, max(of_class.size, 1))),
+                part,
+            )
+            log_mean[:, block] = part
+        n_axes = frame.factor.shape[1]
+        log_norm = n_axes * (np.log(bandwidths) + 0.5 * np.log(2.0 * np.pi)) - frame.log_volume
+        log_density[:, :, y] = log_mean - log_norm[:, np.newaxis]
+    return log_density
+
+
+def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassFrame]:
+    """Learn what a member of this kind knows of some rows."""
+    data, scaled = rows.data, rows.scaled[kind.scale]
+    variables = _choose_variables(data, rows.scaled["rank"])
+    if kind.covariance is not None:
+        return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
+    if not variables.size:
+        return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
+    sample = sample_for_refinement(rows, scaled[:, variables], prior, seed)
+    theta = refine(sample, _REFINE_DEVIATION)
+    frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
+    return [frame] * prior.size
+
+
+def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
+    """Columns that vary; of a wide table those in which classes differ most by their ranks."""
+    variables = np.flatnonzero(np.ptp(ranks, axis=0) > 0.0)
+    limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
+    if variables.size <= limit:
+        return variables
+    statistics = rank_statistics(ranks[:, variables], data.codes, data.weights, data.labels.size).max(axis=0)
+    strongest = np.argsort(-statistics, kind="stable")[:limit]
+    return np.sort(variables[strongest])
+
+
+def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+    """Choose rows and points for refined bandwidths, in proportion to the classes."""
+    random = np.random.RandomState(seed)
+    chosen = rows.choose(rows.shares(_REFINE_ROWS), random)
+    chosen = chosen[np.argsort(rows.data.codes[chosen], kind="stable")]
+    sorted_rows = rows.take(chosen)
+    points = sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
+    some = sorted_rows.data
+    weights = np.ones(chosen.size) if some.weights is None else some.weights
+    centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
+    return RefinedRows(
+        centred[points],
+        some.units[points],
+        centred,
+        some.units,
+        weights,
+        np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        make_target(some, points, prior),
+    )
+
+
+def _build(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) -> Member:
+    """Fit a member to all rows."""
+    kind, data = candidate.kind, rows.data
+    scaled = rows.scaled[kind.scale]
+    frames = _learn_frames(kind, rows, prior, seed)
+    classes = [
+        Mixture.of_rows(
+            scaled[of_class], data.weights_of(of_class), frame, candidate.bandwidth, candidate.pull
+        )
+        for frame, of_class in zip(frames, data.members(), strict=True)
+    ]
+    return Member(kind.name, rows.scales[kind.scale], classes)
+
+
+# -------------------------------------------------------------------------------------------- weights
+
+
+def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights, -inf for candidates that are dropped."""
+    kept = list(range(len(candidates)))
+    while True:
+        fitted = _fit([candidates[m] for m in kept], target)
+        log_weights = np.full(len(candidates), -np.inf)
+        log_weights[kept] = fitted
+        shares = _shares_of(candidates, log_weights)[kept]
+        if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
+            return log_weights
+        kept = [m for m in kept if m != kept[int(shares.argmin())]]
+
+
+def _fit(candidates: Sequence[Candidate], target: Target) -> Floats:
+    log_density = np.array([candidate.log_density for candidate in candidates])
+    center = np.array([candidate.log_power for candidate in candidates]) - np.log(len(candidates))
+    return fit_log_weights(log_density, target, center, _WEIGHT_DEVIATION)[0]
+
+
+def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+    """Shares of the pool, weights being measured by those at which each member is calibrated."""
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    shares: Floats = np.exp(log_weights - log_powers)
+    shares /= shares.sum()
+    return shares
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    parts: Integers,
+    *,
+    empirical: bool,
+) -> PoolScores:
+    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
+    log_proba = np.empty(candidates[0].log_density.shape)
+    data = trial.data
+    row_weights = np.ones(parts.size) if data.weights is None else data.weights
+    for part in np.unique(parts):
+        inside = parts[trial.points] == part
+        others = target.without(inside)
+        prior = trial.prior
+        if empirical and (parts != part).any():
+            left = np.where(parts == part, 0.0, row_weights)
+            shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            # A class that is all in this part has not been ruled out.
+            prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
+        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        weights = np.exp(weigh(refitted, others))
+        log_density = np.array([candidate.log_density[inside] for candidate in refitted])
+        score = _log(prior) + np.tensordot(weights, log_density, 1)
+        log_proba[inside] = log_probability(score, prior, trial.lapse)
+    return _scores(log_proba, trial)
+
+
+def _divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
+    """Divide the units into fifths (n_rows,), without regard to classes.
+
+    If each part had its share of every class, as folds have, priors from the others would know the more
+    frequent ones, and noise would seem to be predictable.
+    """
+    _, unit = np.unique(rows.data.units, return_inverse=True)
+    first = np.full(unit.max() + 1, unit.size)
+    np.minimum.at(first, unit, np.argsort(np.argsort(rows.rank)))
+    by_value = np.argsort(np.argsort(first))
+    parts: Integers = (random.permutation(first.size) % N_FOLDS)[by_value[unit]]
+    return parts
+
+
+def _scores(log_proba: Floats, trial: Trial) -> PoolScores:
+    codes, weights = trial.codes, trial.weights
+    is_hit = log_proba.argmax(axis=1) == codes
+    right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
+    of_rows = np.ones(codes.size) if trial.data.weights is None else trial.data.weights[trial.points]
+    totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
+    hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
+    recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
+    accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
+    return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
+
+
+def _table(
+    candidates: Sequence[Candidate], log_weights: Floats, trial: Trial, target: Target
+) -> dict[str, Any]:
+    """Tabulate all candidates, each on its own at its temperature."""
+    scores = []
+    for candidate in candidates:
+        score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
+        scores.append(_scores(log_probability(score, trial.prior, trial.lapse), trial))
+    return {
+        "member": np.array([candidate.kind.name for candidate in candidates], dtype=object),
+        "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
+        "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
+        "pull": np.array([candidate.pull for candidate in candidates]),
+        "temperature": np.exp([-candidate.log_power for candidate in candidates]),
+        "accuracy": np.array([score.accuracy for score in scores]),
+        "log_loss": np.array([score.log_loss for score in scores]),
+        "weight": np.exp(log_weights),
+        "share": _shares_of(candidates, log_weights),
+    }
+
+
+def _log(prior: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        logarithms: Floats = np.log(prior)
+    return logarithms

@@ -1,0 +1,683 @@
+"""The pool: members, their marginals, leave-one-out, refined bandwidths and weights, against plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import dblquad, quad
+from scipy.optimize import approx_fprime, minimize
+
+import naive
+from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.copies import effective_number
+from corral._core.frames import ClassFrame, learn_frames, rank_statistics
+from corral._core.members import Mixture
+from corral._core.pool import (
+    KINDS,
+    RowsInUnits,
+    fit_pool,
+    left_out_log_densities,
+    make_target,
+    sample_for_refinement,
+)
+from corral._core.refine import refine, refined_loss
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.scale import learn_scale
+from corral._core.settings import Computation
+from corral._core.trial import Trial
+
+COVARIANCES = ("own", "shared", "diagonal", "selected")
+
+
+def table(n=60, d=4, n_classes=3, seed=0):
+    """Correlated columns in different units, and classes that differ in place and spread."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    mixing = rng.normal(size=(d, d)) + np.eye(d)
+    X = (
+        rng.normal(size=(n, d)) * (1.0 + 0.3 * y[:, np.newaxis]) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    ) @ mixing
+    return X * np.logspace(-2.0, 2.0, d), y
+
+
+def labelled(X, y, weights=None, expected=None):
+    return LabelledRows.sort(TrainingRows(X, y, weights), expected)
+
+
+def pooled(X, y, weights=None, *, prior=None, seed=0, n_jobs=None, data=None):
+    """A pool with empirical priors, unless they are given."""
+    data = labelled(X, y, weights) if data is None else data
+    empirical = prior is None
+    prior = data.counts / data.counts.sum() if prior is None else prior
+    return fit_pool(data, prior, np.random.RandomState(seed), Computation(n_jobs), empirical=empirical)
+
+
+def random_mixture(d, n_axes, n=7, seed=0):
+    """A mixture of which nothing is special; its volume is that of a full factor."""
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(d, n_axes)) + np.eye(d, n_axes)
+    volume = float(np.linalg.slogdet(factor)[1]) if d == n_axes else 0.3
+    return Mixture(
+        np.arange(d), rng.normal(size=(n, d)), rng.uniform(0.1, 1.0, n), factor, volume, np.zeros(d), 1.0
+    )
+
+
+# -------------------------------------------------------------------------------------------- members
+
+
+@pytest.mark.parametrize("n_axes", [1, 2, 3])
+def test_mixtures_against_loops(n_axes):
+    mixture = random_mixture(3, n_axes)
+    x = np.random.default_rng(1).normal(size=(20, 3)) * 3.0
+    expected = [
+        naive.mixture_log_density(
+            row, mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
+        )
+        for row in x
+    ]
+    assert_allclose(mixture.log_density(x), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_far_away_mixtures_keep_their_digits():
+    mixture = random_mixture(3, 3)
+    x = np.array([[1e8, -2e8, 3e8], [1e100, 0.0, 0.0]])
+    near = naive.mixture_log_density(
+        x[0], mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
+    )
+    found = mixture.log_density(x)
+    assert found[0] == pytest.approx(near, rel=1e-12)
+    assert np.isfinite(found).all()
+
+
+def test_marginal_of_two_variables_in_one():
+    mixture = random_mixture(2, 2)
+    for j in (0, 1):
+        marginal = mixture.marginal(np.array([j]))
+        for value in (-1.3, 0.2, 2.0):
+
+            def density(other, j=j, value=value):
+                x = np.array([[value, other]] if j == 0 else [[other, value]])
+                return math.exp(mixture.log_density(x)[0])
+
+            integral = quad(
+                density, -30.0, 30.0, points=[-2.0, 0.0, 2.0], epsabs=1e-13, epsrel=1e-11, limit=200
+            )[0]
+            x = np.full((1, 2), value)
+            assert math.exp(marginal.log_density(x)[0]) == pytest.approx(integral, rel=1e-8)
+
+
+def test_marginals_of_three_variables_in_one_and_two():
+    mixture = random_mixture(3, 3, n=2, seed=4)
+    x = np.array([[0.4, -0.3, 0.8]])
+
+    def density(u, v, w):
+        return math.exp(mixture.log_density(np.array([[u, v, w]]))[0])
+
+    over_last = quad(
+        lambda w: density(0.4, -0.3, w), -30.0, 30.0, points=[-2.0, 0.0, 2.0], epsabs=1e-13, epsrel=1e-11
+    )
+    found = math.exp(mixture.marginal(np.array([0, 1])).log_density(x)[0])
+    assert found == pytest.approx(over_last[0], rel=1e-8)
+    centre = mixture.centres.mean(axis=0)
+    over_both, _ = dblquad(
+        lambda w, v: density(0.4, v, w), centre[1] - 14, centre[1] + 14, centre[2] - 14, centre[2] + 14,
+        epsabs=1e-11, epsrel=1e-10,
+    )  # fmt: skip
+    found = math.exp(mixture.marginal(np.array([0])).log_density(x)[0])
+    assert found == pytest.approx(over_both, rel=1e-8)
+
+
+def test_marginals_take_the_schur_complement():
+    mixture = random_mixture(4, 4, seed=2)
+    P = mixture.factor @ mixture.factor.T
+    kept, others = np.array([0, 2]), np.array([1, 3])
+    expected = P[np.ix_(kept, kept)] - P[np.ix_(kept, others)] @ np.linalg.solve(
+        P[np.ix_(others, others)], P[np.ix_(others, kept)]
+    )
+    marginal = mixture.marginal(kept)
+    assert_allclose(marginal.factor @ marginal.factor.T, expected, rtol=1e-10, atol=1e-12)
+    assert_allclose(2.0 * marginal.log_volume, np.linalg.slogdet(expected)[1], rtol=1e-10)
+    twice = mixture.marginal(np.array([0, 1, 2])).marginal(kept)
+    x = np.random.default_rng(0).normal(size=(9, 4))
+    assert_allclose(twice.log_density(x), marginal.log_density(x), rtol=1e-10)
+
+
+def test_singular_precisions_lose_one_term():
+    """Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form, where P has no inverse, too."""
+    mixture = random_mixture(4, 2, n=1, seed=3)
+    P = mixture.factor @ mixture.factor.T
+    x = np.random.default_rng(5).normal(size=(6, 4))
+    for j in range(4):
+        marginal = mixture.marginal(np.delete(np.arange(4), j))
+        differences = x - mixture.centres
+        form = np.vecdot(differences @ P, differences) - (differences @ P)[:, j] ** 2 / P[j, j]
+        expected = mixture.log_volume - 0.5 * math.log(P[j, j]) - 0.5 * form - 0.5 * math.log(2.0 * math.pi)
+        assert_allclose(marginal.log_density(x), expected, rtol=1e-10)
+
+
+def test_marginal_of_no_variable_is_one():
+    assert_allclose(
+        random_mixture(3, 3).marginal(np.array([], dtype=int)).log_density(np.zeros((2, 3))), 0.0, atol=1e-12
+    )
+
+
+def test_variables_that_take_no_part_are_uniform():
+    mixture = Mixture(
+        np.array([1]), np.array([[0.2], [0.4]]), None, np.array([[2.0]]), math.log(2.0), np.zeros(1), 1.0
+    )
+    x = np.array([[0.1, 0.3, 0.9], [0.7, 0.3, 0.1]])
+    found = mixture.log_density(x)
+    assert found[0] == found[1]
+    assert_array_equal(mixture.marginal(np.array([0, 1])).log_density(x), found)
+
+
+def test_pulled_rows_keep_mean_and_covariance():
+    X, y = table(90)
+    scaled = learn_scale(X, None, "standard").transform(X)
+    frames = learn_frames("shared", scaled, y, None, 3, np.arange(4))
+    for bandwidth in (0.3, 0.8, 1.0):
+        pull = math.sqrt(1.0 - bandwidth**2)
+        rows = scaled[y == 1]
+        mixture = Mixture.of_rows(rows, None, frames[1], bandwidth, pull)
+        assert_allclose(mixture.centres.mean(axis=0), rows.mean(axis=0), atol=1e-12)
+        blur = np.linalg.inv(mixture.factor @ mixture.factor.T)
+        spread = pull**2 * np.cov(rows.T, bias=True)
+        of_frame = np.linalg.inv(frames[1].factor @ frames[1].factor.T)
+        assert_allclose(blur, bandwidth**2 * of_frame, rtol=1e-8, atol=1e-12)
+        if bandwidth == 1.0:
+            assert len(mixture.centres) == 1
+        else:
+            assert_allclose(np.cov(mixture.centres.T, bias=True), spread, atol=1e-12)
+
+
+# --------------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("covariance", ["own", "diagonal"])
+def test_frames_whiten_their_classes(covariance):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 4000)
+    X = rng.normal(size=(8000, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 0.5]])
+    X[y == 1] = X[y == 1, ::-1] * 2.0 + 1.0
+    for k, frame in enumerate(learn_frames(covariance, X, y, None, 2, np.arange(3))):
+        found = np.cov(frame.coordinates(X[y == k]).T)
+        if covariance == "own":
+            assert_allclose(found, np.eye(3), atol=0.05)
+        assert_allclose(np.diag(found), 1.0, atol=0.05)
+        assert frame.log_volume == pytest.approx(np.linalg.slogdet(frame.factor)[1], abs=1e-9)
+
+
+def test_classes_of_one_row_or_none_have_the_shared_covariance():
+    X, y = table(40, n_classes=2)
+    y = y.copy()
+    y[0] = 2
+    own = learn_frames("own", X, y, None, 4, np.arange(4))
+    shared = learn_frames("shared", X, y, None, 4, np.arange(4))
+    for k in (2, 3):
+        assert_array_equal(own[k].factor, shared[k].factor)
+    assert_array_equal(own[2].mean, X[0])
+    assert_allclose(own[3].mean, X.mean(axis=0))
+
+
+def test_selected_variables_are_those_that_differ():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 100)
+    X = rng.uniform(size=(300, 20))
+    X[y == 0, 3] = rng.normal(0.5, 0.05, 100)  # narrow
+    X[y == 2, 7] = rng.normal(0.9, 0.05, 100)  # high
+    ranks = learn_scale(X, None, "rank").transform(X)
+    frames = learn_frames("selected", ranks, y, None, 3, np.arange(20))
+    assert 3 in frames[0].variables
+    assert 7 in frames[2].variables
+    assert all(frame.variables.size <= 4 for frame in frames)
+
+
+def test_rank_statistics_are_about_chi_squared_without_differences():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    X = np.hstack(
+        [rng.normal(size=(200, 500)), rng.integers(0, 2, (200, 500)), rng.integers(0, 5, (200, 500))]
+    )
+    ranks = learn_scale(X, None, "rank").transform(X)
+    found = rank_statistics(ranks, y, None, 3)
+    assert_allclose(found[:, :500].mean(), 2.0, atol=0.15)
+    assert_allclose(found[:, 500:1000].mean(), 1.0, atol=0.15)  # two values have a location and no spread
+    assert (found > -2.0 * math.log(0.01)).mean() < 0.015
+
+
+# -------------------------------------------------------------------------------------- leave one out
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_left_out_against_loops(covariance, weighted):
+    X, y = table(36)
+    rng = np.random.default_rng(2)
+    data = labelled(X, y, rng.uniform(0.2, 2.0, 36) if weighted else None)
+    units = np.arange(36) // 3  # groups of rows from all classes
+    data = LabelledRows(data.X, data.codes, data.weights, data.labels, data.counts, data.numbers, units, None)
+    scaled = learn_scale(data.X, data.weights, "rank").transform(data.X)
+    frames = learn_frames(covariance, scaled, data.codes, data.weights, 3, np.arange(4))
+    bandwidths, pulls = np.array([0.4, 1.0, 0.7]), np.array([0.9, 0.0, 1.0])
+    points = np.arange(0, 36, 5)
+    found = left_out_log_densities(frames, data, scaled, points, bandwidths, pulls)
+    weights = np.ones(36) if data.weights is None else data.weights
+    for k, (bandwidth, pull) in enumerate(zip(bandwidths, pulls, strict=True)):
+        for i, point in enumerate(points):
+            left = np.where(units == units[point], 0.0, weights)
+            for a, frame in enumerate(frames):
+                of_class = data.codes == a
+                expected = naive.pulled_log_density(
+                    scaled[point, frame.variables],
+                    scaled[of_class][:, frame.variables],
+                    frame.mean,
+                    frame.factor,
+                    frame.log_volume,
+                    bandwidth=bandwidth,
+                    pull=pull,
+                    weights=left[of_class],
+                )
+                assert found[k, i, a] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
+    X, y = table(30)
+    y = y.copy()
+    y[y == 2] = 1
+    y[4] = 2
+    data = labelled(X, y)
+    frames = learn_frames("own", data.X, data.codes, None, 3, np.arange(4))
+    found = left_out_log_densities(frames, data, data.X, np.arange(30), np.ones(1), np.zeros(1))[0]
+    assert np.isneginf(found[4, 2])
+    assert np.isfinite(np.delete(found, 4, axis=0)).all()
+    assert np.isfinite(known(found)).all()
+    assert make_target(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
+
+
+def test_frames_do_not_see_the_fold_they_predict():
+    """Labels of a fold may be anything: what is said of its rows in other classes' terms stays the same."""
+    X, y = table(60, n_classes=2)
+    data = labelled(X, y)
+    prior = np.full(2, 0.5)
+    trial = Trial.prepare(data, np.arange(60), prior, 0.01, np.random.RandomState(0))
+    shuffled = y.copy()
+    inside = np.flatnonzero(trial.folds == 0)
+    shuffled[inside] = 1 - shuffled[inside]
+    other = labelled(X, shuffled)
+    for covariance in COVARIANCES:
+        outside = trial.folds != 0
+        first = learn_frames(covariance, data.X[outside], data.codes[outside], None, 2, np.arange(4))
+        second = learn_frames(covariance, other.X[outside], other.codes[outside], None, 2, np.arange(4))
+        for a, b in zip(first, second, strict=True):
+            assert_array_equal(a.factor, b.factor)
+
+
+# ------------------------------------------------------------------------------------ refined bandwidths
+
+
+def in_units(data):
+    return RowsInUnits.learn(data, KINDS)
+
+
+def refinement(n=24, d=3, seed=0, weighted=True):
+    X, y = table(n, d, seed=seed)
+    rng = np.random.default_rng(seed)
+    data = labelled(X, y, rng.uniform(0.3, 2.0, n) if weighted else None)
+    units = np.where(np.arange(n) < 4, 0, np.arange(n))
+    data = LabelledRows(data.X, data.codes, data.weights, data.labels, data.counts, data.numbers, units, None)
+    prior = np.array([0.5, 0.3, 0.2])
+    scaled = learn_scale(data.X, data.weights, "standard").transform(data.X)
+    return data, scaled, prior, sample_for_refinement(in_units(data), scaled, prior, 0)
+
+
+def test_refined_loss_against_loops():
+    data, scaled, prior, sample = refinement()
+    theta, log_power = np.array([0.3, -0.2, 0.8]), -0.4
+    order = np.argsort(data.codes, kind="stable")
+    expected = naive.refined_loss(
+        scaled[order], data.codes[order], data.units[order], data.weights[order], sample.target.weights,
+        prior, theta, log_power, deviation=0.4, count=effective_number(data.weights),
+    )  # fmt: skip
+    found, _ = refined_loss(np.append(theta, log_power), sample, 0.4)
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_refined_gradient_against_differences(weighted):
+    *_, sample = refinement(40, 4, weighted=weighted)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        parameters = rng.normal(0.0, 0.4, 5)
+        _, gradient = refined_loss(parameters, sample, 0.3)
+        numerical = approx_fprime(parameters, lambda p: refined_loss(p, sample, 0.3)[0], 1e-7)
+        assert_allclose(gradient, numerical, atol=2e-6)
+
+
+def test_refined_bandwidths_find_the_variables_that_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6))
+    y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
+    data = labelled(X, y)
+    theta = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.4)
+    assert theta[:2].min() > theta[2:].max() + 0.3
+    strong = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.01)
+    assert np.ptp(strong) < 0.1
+
+
+# ------------------------------------------------------------------------------------------- weights
+
+
+def random_pool(n_members=3, n=50, n_classes=3):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, n_classes, n)
+    log_density = rng.normal(size=(n_members, n, n_classes))
+    log_density[:, np.arange(n), codes] += np.arange(n_members)[:, np.newaxis]
+    weights = rng.uniform(0.1, 1.0, n)
+    prior = np.array([0.5, 0.3, 0.2])
+    return log_density, Target(codes, weights / weights.sum(), np.log(prior), 40.0), prior
+
+
+def test_weights_minimise_the_penalised_log_loss():
+    log_density, target, prior = random_pool()
+    center = np.array([-1.0, 0.3, 0.1])
+
+    def loss(u):
+        return naive.pooled_log_loss(
+            log_density,
+            u,
+            target.codes,
+            target.weights,
+            prior,
+            center=center,
+            deviation=0.7,
+            count=target.count,
+        )
+
+    found, value = fit_log_weights(log_density, target, center, 0.7)
+    assert value == pytest.approx(loss(found), abs=1e-8)
+    best = minimize(loss, center, method="BFGS", options={"gtol": 1e-7})
+    assert loss(found) <= best.fun + 1e-9
+    assert_allclose(found, best.x, atol=1e-4)
+    elsewhere, _ = fit_log_weights(log_density, target, center, 0.7, start=center + 3.0)
+    assert_allclose(elsewhere, found, atol=1e-4)
+
+
+def test_a_weak_prior_lets_a_useless_member_go():
+    log_density, target, _ = random_pool()
+    found, _ = fit_log_weights(log_density, target, np.zeros(3), 3.0)
+    assert found[0] < found[1] < found[2]
+
+
+def test_points_without_weight_change_nothing():
+    log_density, target, _ = random_pool()
+    left_out = np.arange(50) < 10
+    some = fit_log_weights(log_density, target.without(left_out), np.zeros(3), 1.0)
+    kept = ~left_out
+    weights = target.weights[kept] / target.weights[kept].sum()
+    same = Target(target.codes[kept], weights, target.log_prior, target.count)
+    expected = fit_log_weights(log_density[:, kept], same, np.zeros(3), 1.0)
+    assert_allclose(some[0], expected[0], atol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------- the pool
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = table(150, 5)
+    return X, y, pooled(X, y)
+
+
+def test_log_scores_against_a_loop_over_members(fitted):
+    X, _, pool = fitted
+    queries = X[:7] * 1.1 + 0.01
+    found = pool.log_score(queries, Computation())
+    for i, query in enumerate(queries):
+        densities = []
+        for member in pool.members:
+            scaled = member.scale.transform(query[np.newaxis])[0]
+            densities.append(
+                [
+                    naive.mixture_log_density(
+                        scaled[m.variables], m.centres, m.factor, m.log_volume, weights=m.weights
+                    )
+                    for m in member.classes
+                ]
+            )
+        expected = np.log(pool.prior) + pool.weights @ np.array(densities)
+        assert_allclose(found[i], expected, rtol=1e-10, atol=1e-10)
+    assert_allclose(np.exp(pool.posterior(found)).sum(axis=1), 1.0, rtol=1e-12)
+    shares = np.exp(pool.posterior(found))
+    assert (shares >= pool.lapse * pool.prior * (1.0 - 1e-12)).all()
+
+
+def test_members_are_those_of_the_table(fitted):
+    _, _, pool = fitted
+    kept = pool.table["weight"] > 0.0
+    assert len(pool.members) == kept.sum() <= 6
+    assert_allclose(np.sort(pool.weights), np.sort(pool.table["weight"][kept]))
+    assert {member.name for member in pool.members} == set(pool.table["member"][kept])
+    assert pool.table["share"].sum() == pytest.approx(1.0)
+    assert (pool.table["share"][kept] >= 0.02).all()
+    shares = pool.weights * pool.temperatures
+    assert (np.diff(shares) <= 0.0).all()
+    assert pool.scores.log_loss < pool.table["log_loss"].min() + 0.05
+
+
+def test_scores_agree_with_new_rows():
+    X, y = table(900, 5, seed=1)
+    pool = pooled(X[:300], y[:300])
+    proba = pool.posterior(pool.log_score(X[300:], Computation()))
+    accuracy = (proba.argmax(axis=1) == y[300:]).mean()
+    log_loss = -proba[np.arange(600), y[300:]].mean()
+    assert abs(pool.scores.accuracy - accuracy) < 0.05
+    assert abs(pool.scores.log_loss - log_loss) < 0.08
+    assert pool.scores.balanced_accuracy == pytest.approx(pool.scores.recall.mean())
+
+
+def test_same_bits_on_any_number_of_threads(fitted):
+    X, y, pool = fitted
+    again = pooled(X, y, n_jobs=2)
+    assert_array_equal(again.weights, pool.weights)
+    assert_array_equal(again.log_score(X, Computation(2)), pool.log_score(X, Computation()))
+    one = np.concatenate([pool.log_score(X[i : i + 1], Computation()) for i in range(9)])
+    assert_array_equal(one, pool.log_score(X[:9], Computation()))
+
+
+def test_progress_is_shown_if_asked_for(capsys):
+    X, y = table(30)
+    data = labelled(X, y)
+    fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(verbose=1))
+    shown = capsys.readouterr()
+    assert "Search" in shown.err
+    assert not shown.out
+
+
+def test_order_of_rows_changes_nothing():
+    X, y = table(600, 5)  # more rows than are asked for refined bandwidths
+    order = np.random.default_rng(0).permutation(600)
+    first, second = pooled(X, y), pooled(X[order], y[order])
+    assert_allclose(
+        second.log_score(X, Computation()), first.log_score(X, Computation()), rtol=1e-5, atol=1e-5
+    )
+    assert second.scores.accuracy == pytest.approx(first.scores.accuracy, abs=1e-9)
+    assert second.scores.log_loss == pytest.approx(first.scores.log_loss, abs=1e-6)
+
+
+def test_rescaled_weights_change_nothing(fitted):
+    X, y, _ = fitted
+    weights = np.random.default_rng(0).uniform(0.2, 1.0, len(y))
+    first, second = pooled(X, y, weights), pooled(X, y, 1e-9 * weights)
+    assert_allclose(
+        second.log_score(X, Computation()), first.log_score(X, Computation()), rtol=1e-6, atol=1e-6
+    )
+    assert second.lapse == pytest.approx(first.lapse)
+    assert first.lapse == pytest.approx(1.0 / (effective_number(weights) + 2.0))
+
+
+def test_weights_count():
+    """Rows of hardly any weight might as well not be there."""
+    X, y = table(450, 5)
+    X, X_new, y, y_new = X[:150], X[150:], y[:150], y[150:]
+    rng = np.random.default_rng(0)
+    noise = np.vstack([X, rng.uniform(X.min(axis=0), X.max(axis=0), size=(150, 5))])
+    light, heavy = (pooled(noise, np.tile(y, 2), np.repeat([1.0, w], 150)) for w in (1e-12, 1.0))
+    assert light.scores.accuracy > heavy.scores.accuracy + 0.1
+    accuracies = [
+        (pool.log_score(X_new, Computation()).argmax(axis=1) == y_new).mean()
+        for pool in (light, heavy, pooled(X, y))
+    ]
+    assert accuracies[0] > accuracies[1] + 0.05
+    assert accuracies[0] == pytest.approx(accuracies[2], abs=0.02)
+
+
+def test_copies_are_one_row(fitted):
+    X, y, pool = fitted
+    twice = pooled(np.vstack([X, X]), np.concatenate([y, y]))
+    assert_allclose(twice.scores.accuracy, pool.scores.accuracy, atol=1e-12)
+    assert_allclose(twice.log_score(X, Computation()), pool.log_score(X, Computation()), rtol=1e-9, atol=1e-9)
+
+
+def test_units_leave_together():
+    """Labels are random by group, and rows of a group alike: only groups that leave as a whole show it."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    X = rng.normal(size=(40, 4))[groups] + 0.05 * rng.normal(size=(200, 4))
+    y = rng.integers(0, 2, 40)[groups]
+    alone = labelled(X, y)
+    together = LabelledRows(
+        alone.X, alone.codes, None, alone.labels, alone.counts, alone.numbers, groups, None
+    )
+    assert pooled(X, y).scores.accuracy > 0.95
+    assert pooled(X, y, data=together).scores.accuracy < 0.65
+
+
+def test_noise_scores_at_chance():
+    scores = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores.append(pooled(rng.normal(size=(120, 5)), rng.integers(0, 2, 120), seed=seed).scores)
+    assert np.mean([score.accuracy for score in scores]) < 0.54
+    assert np.mean([score.log_loss for score in scores]) < 0.75
+
+
+def test_wide_tables_select_first():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2000))
+    y = np.arange(60) % 4
+    pool = pooled(X, y)
+    assert pool.scores.accuracy < 0.45  # selected inside the folds
+    X[:, :10] += 2.0 * rng.normal(size=(4, 10))[y]
+    pool = pooled(X, y)
+    assert pool.scores.accuracy > 0.9
+    assert all(mixture.variables.size <= 30 for member in pool.members for mixture in member.classes)
+
+
+def test_uniform_priors_weigh_classes_alike():
+    rng = np.random.default_rng(0)
+    y = (np.arange(200) < 12).astype(int)
+    X = rng.normal(size=(200, 3)) + 1.2 * y[:, np.newaxis]
+    uniform = pooled(X, y, prior=np.full(2, 0.5))
+    empirical = pooled(X, y)
+    assert uniform.scores.recall[1] > empirical.scores.recall[1]
+    assert uniform.scores.accuracy == pytest.approx(uniform.scores.balanced_accuracy)
+    assert empirical.scores.accuracy > uniform.scores.accuracy
+
+
+def test_classes_of_one_row_and_of_none():
+    X, y = table(40, n_classes=2)
+    y = y.copy()
+    y[0] = 2
+    data = labelled(X, y, expected=np.arange(4))
+    pool = fit_pool(data, data.counts / data.counts.sum(), np.random.RandomState(0), Computation())
+    score = pool.log_score(X, Computation())
+    assert np.isneginf(score[:, 3]).all()
+    assert np.isfinite(score[:, :3]).all()
+    assert pool.scores.recall[2] == 0.0
+    assert np.isnan(pool.scores.recall[3])
+    assert np.isfinite(pooled(X, y).scores.log_loss)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n):
+    X, y = table(n)
+    pool = pooled(X, y)
+    log_proba = pool.posterior(pool.log_score(X + 1.0, Computation()))
+    assert_allclose(np.exp(log_proba).sum(axis=1), 1.0)
+    assert np.isfinite(pool.scores.log_loss)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "case", ["huge", "tiny", "outlier", "collinear", "class of one value", "wild weights"]
+)
+def test_awkward_tables(case):
+    X, y = table(60, 4, 2)
+    weights = None
+    if case in ("huge", "tiny"):
+        X = X * {"huge": 1e200, "tiny": 1e-200}[case]
+    elif case == "outlier":
+        X[0, 0] = 1e15
+    elif case == "collinear":
+        X[:, 1] = X[:, 0]
+    elif case == "class of one value":
+        X[y == 0, 1] = 0.0
+    else:
+        weights = 10.0 ** np.random.default_rng(0).uniform(-30.0, 3.0, 60)
+    pool = pooled(X, y, weights)
+    score = pool.log_score(np.vstack([X, 1e3 * X]), Computation())
+    assert np.isfinite(score).all()
+    if weights is None:
+        assert pool.scores.accuracy > 0.6
+
+
+@pytest.mark.parametrize("n_classes", [1, 2])
+def test_constant_columns_say_nothing(n_classes):
+    X, y = table(40, n_classes=2)
+    y = y % n_classes
+    with_constant = np.hstack([X, np.full((40, 1), 7.0)])
+    pool = pooled(with_constant, y)
+    score = pool.log_score(with_constant, Computation())
+    other = with_constant.copy()
+    other[:, -1] = -1e6
+    assert_array_equal(pool.log_score(other, Computation()), score)
+    assert np.isfinite(score).all()
+    nothing = pooled(np.ones((40, 2)), y)
+    assert_allclose(nothing.log_score(np.ones((1, 2)), Computation())[0], np.log(nothing.prior), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_stands_on_its_own(kind):
+    X, y = table(60)
+    data = labelled(X, y)
+    pool = fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
+    assert [member.name for member in pool.members] == [kind.name]
+    assert pool.scores.accuracy > 0.6
+    assert_allclose(pool.weights * pool.temperatures, 1.0, rtol=0.1)  # its own temperature, nearly
+
+
+def test_frames_without_variables():
+    frame = ClassFrame(np.array([], dtype=int), np.empty(0), np.empty((0, 0)), 0.0)
+    mixture = Mixture.of_rows(np.ones((3, 2)), None, frame, 0.5, 0.5)
+    assert_allclose(mixture.log_density(np.zeros((2, 2))), 0.0)
+    nobody = Mixture.of_rows(np.ones((0, 2)), None, frame, 0.5, 0.5)
+    assert np.isneginf(nobody.log_density(np.zeros((2, 2)))).all()
+
+
+def test_normal_scores():
+    rng = np.random.default_rng(0)
+    x, weights = rng.integers(0, 9, 200).astype(float), rng.uniform(0.1, 1.0, 200)
+    scores = learn_scale(x[:, np.newaxis], weights, "score").transform(x[:, np.newaxis])[:, 0]
+    assert np.average(scores, weights=weights) == pytest.approx(0.0, abs=1e-12)
+    assert np.average(scores**2, weights=weights) == pytest.approx(1.0)
+    again = learn_scale(np.exp(x)[:, np.newaxis], weights, "score").transform(np.exp(x)[:, np.newaxis])
+    assert_allclose(again[:, 0], scores, atol=1e-12)
+    assert (np.diff(scores[np.argsort(x, kind="stable")]) >= 0.0).all()
+    normal = rng.normal(size=(5000, 1))
+    assert_allclose(
+        learn_scale(normal, None, "score").transform(normal),
+        (normal - normal.mean()) / normal.std(),
+        atol=0.5,
+    )
