@@ -368,7 +368,6 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
         (("--estimator", "rodeo"), {"rule": "zscore", "scale": "range", "priors": "empirical"}),
         (("--estimator", "lspc", "--scale", "range"), {"scale": "range"}),
         (("--estimator", "lspc"), {"scale": "standard"}),
-        (("--priors", "uniform"), {"priors": "uniform"}),
     ],
 )
 def test_options_reach_the_estimator(options, params, planted, tmp_path):
@@ -383,11 +382,17 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 
 def test_options_that_an_estimator_does_not_have(table):
     fit = ("fit", table, "-t", "group", "--estimator")
-    assert refused(*fit, "lspc", "--rule", "shadow") == "--rule shadow is not for --estimator lspc."
+    assert (
+        refused(*fit, "lspc", "--rule", "shadow")
+        == "--rule shadow is for --estimator rodeo, and not for lspc."
+    )
+    assert (
+        refused(*fit, "cv", "--rule", "shadow") == "--rule shadow is for --estimator rodeo, and not for cv."
+    )
     assert refused(*fit, "lspc", "--scale", "whiten") == "--scale whiten is not for --estimator lspc."
-    for option in (("--rule", "shadow"), ("--scale", "rank")):
-        said = f"{' '.join(option)} is not for --estimator cv, which pools several; use rodeo."
-        assert refused(*fit, "cv", *option) == said
+    assert refused(*fit, "cv", "--scale", "rank") == (
+        "--scale rank is not for --estimator cv, which pools densities in several units."
+    )
 
 
 def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):

@@ -44,6 +44,8 @@ def test_an_index_names_training_rows(kind, frame, tmp_path):
         assert model.row_names_column_ == "patient"
         found = model.explain(X[:4])
         assert found.row_names.tolist() == frame["patient"].to_numpy()[found.rows].tolist()
+        for member in getattr(model, "members_", ()):
+            assert member.explain(X[:1]).row_names is not None
         assert f"closest:  {found.row_names[0, 0]} (" in repr(found)
         assert found.support_to_frame()["name"].tolist() == found.row_names.ravel().tolist()
 

@@ -81,8 +81,9 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
         raise ValueError(f"row_names is not a list of {n} names")
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
-    estimator.row_names_in_ = np.array(names, dtype=object)
-    estimator.row_names_column_ = column
+    for each in (estimator, *getattr(estimator, "members_", ())):
+        each.row_names_in_ = np.array(names, dtype=object)
+        each.row_names_column_ = column
 
 
 def _pack_scale(scale: Scale) -> dict[str, Any]:

@@ -77,11 +77,14 @@ def fit(
     ] = Priors.empirical,
     rule: Annotated[
         Rule | None,
-        typer.Option(help="Rule that finds variables, for rodeo: by default zscore, the paper's."),
+        typer.Option(help="Rule that selects variables, by default zscore, the paper's. For rodeo only."),
     ] = None,
     scale: Annotated[
         ScaleName | None,
-        typer.Option(help="Units of the columns: for rodeo by default range, for lspc standard. Not for cv."),
+        typer.Option(
+            help="Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. "
+            "Not for cv, which has several."
+        ),
     ] = None,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
@@ -194,30 +197,32 @@ def _estimator(
     seed: int,
     out: Output,
 ) -> Any:
-    option = f"--rule {rule}" if rule else f"--scale {scale}"
-    units = None if scale in (None, ScaleName.none) else str(scale)
-    options: dict[str, Any]
+    options: dict[str, Any] = (
+        {} if scale is None else {"scale": None if scale is ScaleName.none else str(scale)}
+    )
+    if rule is not None and name is not EstimatorName.rodeo:
+        raise ValueError(f"--rule {rule} is for --estimator rodeo, and not for {name}.")
     match name:
         case EstimatorName.cv:
             from corral._estimators.search import RodeoClassifierCV
 
-            if rule or scale:
-                raise ValueError(f"{option} is not for --estimator cv, which pools several; use rodeo.")
+            if scale is not None:
+                raise ValueError(
+                    f"--scale {scale} is not for --estimator cv, which pools densities in several units."
+                )
             return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            options = {"rule": str(rule)} if rule else {}
-            options |= {"scale": units} if scale else {}
+            options |= {} if rule is None else {"rule": str(rule)}
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
-            if rule or scale is ScaleName.whiten:
-                raise ValueError(f"{option} is not for --estimator lspc.")
+            if scale is ScaleName.whiten:
+                raise ValueError(f"--scale {scale} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
-            options = {"scale": units if scale else "standard"}
-            return LSPClassifier(random_state=seed, **options)
+            return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
 
 
 def _note_if_repeated(ids: pd.Index[Any]) -> None:
