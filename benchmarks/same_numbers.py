@@ -46,11 +46,12 @@ def numbers() -> Iterator[tuple[str, np.ndarray]]:
             model.fit(X, y, sample_weight=weights if weighted else None)
             title = f"{name} {parameters} weighted={weighted}"
             yield from of_classifier(title, model, queries)
-        for parameters in ({}, {"scales": ("whiten", "standard"), "priors": "empirical"}):
-            model = RodeoClassifierCV(random_state=0, c0s=(0.25, 1.0), **parameters).fit(X, y)
-            yield from of_classifier(f"{name} CV {parameters}", model, queries)
-            yield f"{name} CV {parameters} scores", np.array([model.best_score_, model.best_log_loss_])
-            yield f"{name} CV {parameters} temperature", np.array([model.temperature_])
+        for priors in ("empirical", "uniform"):
+            model = RodeoClassifierCV(random_state=0, priors=priors).fit(X, y)
+            yield f"{name} CV {priors}", model.predict_proba(queries)
+            yield f"{name} CV {priors} evidence", model.explain(queries[:20]).evidence
+            yield f"{name} CV {priors} scores", np.array([model.best_score_, model.best_log_loss_])
+            yield f"{name} CV {priors} weights", model.weights_
         frequency = RodeoClassifier(rule="shadow").fit(X, y).selection_frequency(3, random_state=0)
         yield f"{name} selection frequency", frequency
         for scale in ("range", None):

@@ -158,10 +158,8 @@ def fit(
     if model is not None:
         save_model(fitted, model)
     if report is not None:
-        from corral.report import write_report
-
         with threads(jobs), out.waiting("Write the report"):
-            write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
+            _write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
 
     measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
@@ -170,8 +168,7 @@ def fit(
     with threads(jobs):
         described = describe(fitted)
     full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
-    full += [f"The model, fitted to all {len(y)} rows, is in {model}"] if model is not None else []
-    full += [f"The report is in {report}"] if report is not None else []
+    full += _written(len(y), model, report)
     facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
@@ -179,6 +176,19 @@ def fit(
         [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
         full,
     )
+
+
+def _write_report(*args: Any, **options: Any) -> None:
+    """Write a report; what draws it is loaded only here."""
+    from corral.report import write_report
+
+    write_report(*args, **options)
+
+
+def _written(n_rows: int, model: Path | None, report: Path | None) -> list[str]:
+    """Say which files there are now."""
+    said = [f"The model, fitted to all {n_rows} rows, is in {model}"] if model is not None else []
+    return [*said, f"The report is in {report}"] if report is not None else said
 
 
 def _baselines() -> dict[str, Any]:

@@ -120,14 +120,7 @@ def predict(
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
     seconds = time.perf_counter() - start
-    if n_left_out:
-        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
-    if formula and not quote_formulas:
-        note(
-            f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
-            f"formula, such as {formula[:40]!r}; "
-            "--quote-formulas writes an apostrophe before it."
-        )
+    _note_what_to_know(n_rows, n_left_out, None if quote_formulas else formula, to)
     if to == STANDARD_STREAM:
         return
     written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
@@ -137,6 +130,17 @@ def predict(
         [],
         [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
     )
+
+
+def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:
+    """Note rows that were left out, and text that a spreadsheet may run."""
+    if n_left_out:
+        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+    if formula:
+        note(
+            f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
+            f"formula, such as {formula[:40]!r}; --quote-formulas writes an apostrophe before it."
+        )
 
 
 def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> list[str]:
