@@ -168,7 +168,8 @@ def test_noise_does_not_score_above_chance(repeat):
             n = 120 if repeat == "all twice" else 12
             X, y = np.vstack([X, X[:n]]), np.append(y, y[:n])
         scores.append(RodeoClassifierCV(**QUICK).fit(X, y, weights).best_score_)
-    error = np.sqrt(0.25 / 120)
+    # Rows share the members that predict them, so the score varies by half as much again as a binomial one.
+    error = 1.5 * np.sqrt(0.25 / 120)
     assert max(scores) < 0.5 + 4 * error
     assert np.mean(scores) < 0.5 + 3 * error / np.sqrt(6)  # version 0.1.0 had 0.8 and more
 
