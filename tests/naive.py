@@ -828,7 +828,7 @@ def _contrast_of_variable(
             direction, effect = ("narrow" if spread < 0 else "wide"), spread
         else:
             direction, effect = "shape", min(shape, 1.0)
-        result |= {"noticeable": not background or size >= min_effect, "pvalue": p, "location": delta}
+        result |= {"noticeable": size >= min_effect, "pvalue": p, "location": delta}
         result |= {"spread": spread, "size": size, "direction": direction, "effect": effect}
     return found
 

@@ -322,7 +322,10 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
     assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
-    for name, value in {**fitted.best_params_, **fitted.get_params()}.items():
+    for name, share in fitted.shares().items():
+        assert name in text
+        assert f"{share:.0%} of the pool" in text
+    for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
     assert "numpy " + np.__version__ in text

@@ -102,7 +102,7 @@ class Contrast:
     location : Cliff's delta, P(class > background) - P(class < background).
     spread : the counterpart for spread; negative where the class is narrow.
     size : largest of all differences whatever its direction, in the units of Cliff's delta without ties. This
-        is compared with `min_effect`; where there is no background, sizes between classes are.
+        is compared with `min_effect`; where there is no background, sizes between classes are as well.
     direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
         as two modes) or "".
     background : whether the class belongs to the background of the variable; nowhere if it has none.
@@ -616,7 +616,7 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     quantile = special.ndtri_exp(np.where(known, log_p, 0.0) - np.log(2.0))
     value, share, background_share = _most_typical_value(own, other, table.values)
     return Contrast(
-        relevant=(known & ((size >= min_effect) | ~has_background)).T,
+        relevant=(known & (size >= min_effect)).T,
         pvalue=np.where(known, np.exp(log_p), 1.0).T,
         statistic=np.where(effect < 0, quantile, -quantile).T,
         effect=np.where(known, effect, 0.0).T,

@@ -27,6 +27,10 @@ _TRUSTED_SHARE = 0.5
 _EXTRA_ROWS = 2.0
 _LEAST_SHARE = 1e-3
 
+# Where one value has more than this share of the rows, a class that never has another cannot be told from one
+# that has not had it yet: such a variable has the variance of all classes in each.
+_RARE = 0.9
+
 # The probability that a class gets a variable though it is like all rows in each of them.
 _LEVEL = 0.1
 
@@ -90,6 +94,12 @@ class Moments:
         total = weights @ (scaled - center) ** 2 / weights.sum()
         return cls(codes, weights, sizes, means, scaled - means[codes], total)
 
+    @property
+    def within(self) -> Floats:
+        """Variances (n_variables,) within classes."""
+        variances: Floats = self.weights @ self.residuals**2 / self.weights.sum()
+        return variances
+
 
 def learn_frames(
     covariance: Covariance,
@@ -118,25 +128,55 @@ def learn_frames(
         return [plain] * n_classes
     moments = Moments.of(scaled[:, variables], codes, weights, n_classes)
     if covariance == "diagonal" or not variables.size:
-        return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool))
+        used = np.ones(moments.means.shape, dtype=bool)
+        return _diagonal(moments, variables, used, _hardly_varies(scaled[:, variables]))
     if covariance == "selected":
-        return _diagonal(moments, variables, differing(scaled[:, variables], codes, weights, n_classes))
-    factors = _covariance_roots(moments, own=covariance == "own")
+        used = differing(scaled[:, variables], codes, weights, n_classes)
+        return _diagonal(moments, variables, used, _hardly_varies(scaled[:, variables]))
+    if covariance == "shared":
+        factors = _covariance_roots(moments, own=False)
+    else:
+        usual = ~_hardly_varies(scaled[:, variables])
+        part = Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
+        inverse = 1.0 / np.sqrt(moments.within + _LEAST_SHARE * moments.total)[~usual]
+        factors = []
+        for root, log_root in _covariance_roots(part, own=True) if usual.any() else []:
+            factor = np.zeros((variables.size, variables.size))
+            factor[np.ix_(usual, usual)] = root
+            factor[~usual, ~usual] = inverse
+            factors.append((factor, log_root + float(np.log(inverse).sum())))
+        if not factors:
+            return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool), ~usual)
     return [
         ClassFrame(variables, mean, factor, log_volume)
         for mean, (factor, log_volume) in zip(moments.means, factors, strict=True)
     ]
 
 
-def _diagonal(moments: Moments, variables: Integers, used: Bools) -> list[ClassFrame]:
-    """Frames by variances alone, of the variables used (n_classes, n_variables) by each class."""
-    within = moments.weights @ moments.residuals**2 / moments.weights.sum()
+def _hardly_varies(scaled: Floats) -> Bools:
+    """Tell in which columns one value has more than a share _RARE of the rows."""
+    n = len(scaled)
+    apart = int(np.ceil(_RARE * n))
+    if apart >= n:
+        return np.zeros(scaled.shape[1], dtype=bool)
+    ordered = np.sort(scaled, axis=0)
+    repeats: Bools = (ordered[apart:] == ordered[: n - apart]).any(axis=0)
+    return repeats
+
+
+def _diagonal(moments: Moments, variables: Integers, used: Bools, shared: Bools) -> list[ClassFrame]:
+    """Frames by variances alone, of the variables used (n_classes, n_variables) by each class.
+
+    Variables may be `shared`: their variance is that of all classes.
+    """
+    within = moments.within
     frames = []
     for y, size in enumerate(moments.sizes):
         of_class = moments.codes == y
         m, squares = moments.weights[of_class], moments.residuals[of_class] ** 2
         own = m @ squares / m.sum() if m.size else np.zeros_like(within)
-        variance = (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS) + _LEAST_SHARE * moments.total
+        variance = np.where(shared, within, (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS))
+        variance += _LEAST_SHARE * moments.total
         # Of values that are all alike in these rows nothing is known.
         inverse = 1.0 / np.sqrt(np.where(variance > 0.0, variance, 1.0)[used[y]])
         mean = moments.means[y, used[y]]

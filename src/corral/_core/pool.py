@@ -81,6 +81,16 @@ _FEWEST_ROWS = 10
 _BLOCK = 2_000_000
 
 
+_NAMES = {
+    "own": "kernels along the covariance of each class",
+    "shared": "kernels along the shared covariance",
+    "diagonal": "kernels along the variances of each class",
+    "selected": "kernels on the variables of each class",
+    "none": "plain kernels",
+    None: "bandwidths refined by variable",
+}
+
+
 class Kind(NamedTuple):
     """A way to make a member.
 
@@ -96,7 +106,8 @@ class Kind(NamedTuple):
     @property
     def name(self) -> str:
         """Name in tables and progress bars."""
-        return f"{self.covariance or 'refined'}, {self.scale} units"
+        units = "normal scores" if self.scale == "score" else f"{self.scale} units"
+        return f"{_NAMES[self.covariance]}, {units}"
 
     @property
     def n_parts(self) -> int:

@@ -151,7 +151,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density^(1 / `temperature`) of each class.
+        """Logarithm of prior times density of each class, the density to the power that calibrates it.
 
         Parameters
         ----------
@@ -439,10 +439,9 @@ class DensityClassifier(ModelPredictions):
         if named is not None:
             self.row_names_in_, self.row_names_column_ = named
 
-    def _rivals(self, against: ArrayLike | None, log_proba: Floats) -> Integers:
+    def _rivals(self, against: ArrayLike | None, log_score: Floats, label: Integers) -> Integers:
         """Number the classes to compare the predicted ones with: no class is its own rival."""
-        label = log_proba.argmax(axis=1)
-        second = strongest_rivals(log_proba, label)
+        second = strongest_rivals(log_score, label)
         if against is None:
             return second
         given = np.asarray(against)

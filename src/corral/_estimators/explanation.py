@@ -57,20 +57,22 @@ class Explanation:
         cls,
         model: LocalModel,
         X: Floats,
-        rivals: Callable[[Floats], Integers],
+        rivals: Callable[[Floats, Integers], Integers],
         *,
         feature_names: list[str],
         row_names: NDArray[Any] | None,
         n_listed: int,
         computation: Computation,
     ) -> Explanation:
-        """Explain samples; `rivals` numbers the classes to compare with, given log probabilities.
+        """Explain samples; `rivals` numbers the classes to compare with, given log scores and labels.
 
         `row_names` are those of all training rows, if they have names.
         """
         explainer = explainer_of(model, X, computation)
         log_proba = model.posterior(explainer.log_density)
-        label, rival = log_proba.argmax(axis=1), rivals(log_proba)
+        # Rivals by scores: far from others, their probabilities are little but the share given to the priors.
+        label = log_proba.argmax(axis=1)
+        rival = rivals(model.joint(explainer.log_density), label)
         training_rows = [model.data.numbers[at] for at in model.data.members()]
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
         evidence, rows, shares = explain_samples(explainer, label, rival, X.shape[1], n_listed)

@@ -93,7 +93,7 @@ class RodeoClassifierCV(DensityClassifier):
     best_estimator_ : classifier
         The heaviest of them.
     best_params_ : dict
-        Its kind, units and bandwidth.
+        Its kind, units, bandwidth and the temperature at which it is calibrated on its own.
     best_score_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
@@ -105,9 +105,9 @@ class RodeoClassifierCV(DensityClassifier):
     recall_ : ndarray of shape (n_classes,)
         Share of the rows of each class that get its label, likewise; NaN for a class without rows.
     cv_results_ : dict of arrays
-        One entry per kind of member that was tried: "member", "scale", "bandwidth", and by leave-one-out
-        "accuracy", "log_loss" and "temperature"; "weight" and "share" of the pool. Made for
-        `pandas.DataFrame`.
+        One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
+        which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
+        and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class, by ``rule="contrast"`` of `RodeoClassifier`, whatever predicts
         best; see `describe`.
@@ -204,7 +204,8 @@ class RodeoClassifierCV(DensityClassifier):
         self.cv_results_ = pool.table
         heaviest = int(np.argmax(pool.table["share"]))
         self.best_params_ = {
-            name: pool.table[name][heaviest] for name in ("member", "scale", "bandwidth", "temperature")
+            name: pool.table[name][heaviest : heaviest + 1].tolist()[0]
+            for name in ("member", "scale", "bandwidth", "temperature")
         }
 
     def set_winner(self, winner: RodeoClassifier) -> None:
@@ -220,6 +221,13 @@ class RodeoClassifierCV(DensityClassifier):
             if hasattr(self, name):
                 setattr(member, name, getattr(self, name))
         return member
+
+    def shares(self) -> dict[str, float]:
+        """Share of each member in the pool, by its name, the heaviest first; none of a model of 0.1.0."""
+        if "share" not in self.cv_results_:
+            return {}
+        listed = zip(self.cv_results_["member"].tolist(), self.cv_results_["share"].tolist(), strict=True)
+        return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
 
     @property
     def relevant_(self) -> Bools:

@@ -152,7 +152,9 @@ def describe(fitted: Any) -> dict[str, Any]:
         "params": fitted.get_params(),
         "variables": feature_names(fitted),
     }
-    if hasattr(fitted, "best_params_"):
+    if hasattr(fitted, "shares") and fitted.shares():
+        described["pool"] = fitted.shares()
+    elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
     if hasattr(fitted, "best_score_"):
         described["expected_accuracy"] = fitted.best_score_
@@ -201,6 +203,9 @@ def description(
 ) -> Iterator[RenderableType]:
     """What a model is and which variables describe its classes, beside their held-out accuracy."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
+    if "pool" in described:
+        members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
+        yield f"a pool of {'; '.join(members)}"
     if "chosen" in described:
         chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
         yield f"chosen by cross-validation: {chosen}"

@@ -158,13 +158,17 @@ def facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, st
 
 def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
-    chosen = dict(getattr(estimator, "best_params_", {}))
+    chosen: dict[str, Any]
+    if hasattr(estimator, "shares") and estimator.shares():
+        chosen = {name: f"{share:.0%} of the pool" for name, share in estimator.shares().items()}
+    else:
+        chosen = dict(getattr(estimator, "best_params_", {}))
     if hasattr(estimator, "temperature_"):
         chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
     given = estimator.get_params()
-    return [(name, repr(value), "chosen") for name, value in chosen.items()] + [
-        (name, repr(value), "given") for name, value in given.items()
-    ]
+    return [
+        (name, value if isinstance(value, str) else repr(value), "chosen") for name, value in chosen.items()
+    ] + [(name, repr(value), "given") for name, value in given.items()]
 
 
 def versions() -> list[tuple[str, str]]:
