@@ -28,7 +28,7 @@ _EXTRA_ROWS = 2.0
 _LEAST_SHARE = 1e-3
 
 # Where one value has more than this share of the rows, a class that never has another cannot be told from one
-# that has not had it yet: such a variable has the variance of all classes in each.
+# that has not had it yet: in each class such a variable has its whole range as its deviation.
 _RARE = 0.9
 
 # The probability that a class gets a variable though it is like all rows in each of them.
@@ -94,12 +94,6 @@ class Moments:
         total = weights @ (scaled - center) ** 2 / weights.sum()
         return cls(codes, weights, sizes, means, scaled - means[codes], total)
 
-    @property
-    def within(self) -> Floats:
-        """Variances (n_variables,) within classes."""
-        variances: Floats = self.weights @ self.residuals**2 / self.weights.sum()
-        return variances
-
 
 def learn_frames(
     covariance: Covariance,
@@ -127,30 +121,26 @@ def learn_frames(
         plain = ClassFrame(variables, np.zeros(variables.size), np.eye(variables.size), 0.0)
         return [plain] * n_classes
     moments = Moments.of(scaled[:, variables], codes, weights, n_classes)
-    if covariance == "diagonal" or not variables.size:
+    if not variables.size:
+        return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool), np.empty(0))
+    ranges = np.where(_hardly_varies(scaled[:, variables]), np.ptp(scaled[:, variables], axis=0), 0.0)
+    if covariance in ("diagonal", "selected"):
         used = np.ones(moments.means.shape, dtype=bool)
-        return _diagonal(moments, variables, used, _hardly_varies(scaled[:, variables]))
-    if covariance == "selected":
-        used = differing(scaled[:, variables], codes, weights, n_classes)
-        return _diagonal(moments, variables, used, _hardly_varies(scaled[:, variables]))
-    if covariance == "shared":
-        factors = _covariance_roots(moments, own=False)
-    else:
-        usual = ~_hardly_varies(scaled[:, variables])
-        part = Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
-        inverse = 1.0 / np.sqrt(moments.within + _LEAST_SHARE * moments.total)[~usual]
-        factors = []
-        for root, log_root in _covariance_roots(part, own=True) if usual.any() else []:
-            factor = np.zeros((variables.size, variables.size))
-            factor[np.ix_(usual, usual)] = root
-            factor[~usual, ~usual] = inverse
-            factors.append((factor, log_root + float(np.log(inverse).sum())))
-        if not factors:
-            return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool), ~usual)
-    return [
-        ClassFrame(variables, mean, factor, log_volume)
-        for mean, (factor, log_volume) in zip(moments.means, factors, strict=True)
-    ]
+        if covariance == "selected":
+            used = differing(scaled[:, variables], codes, weights, n_classes)
+        return _diagonal(moments, variables, used, ranges)
+    usual = ranges == 0.0
+    part = Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
+    roots = (
+        _covariance_roots(part, own=covariance == "own") if usual.any() else [(np.eye(0), 0.0)] * n_classes
+    )
+    frames = []
+    for mean, (root, log_volume) in zip(moments.means, roots, strict=True):
+        factor = np.zeros((variables.size, variables.size))
+        factor[np.ix_(usual, usual)] = root
+        factor[~usual, ~usual] = 1.0 / ranges[~usual]
+        frames.append(ClassFrame(variables, mean, factor, log_volume - float(np.log(ranges[~usual]).sum())))
+    return frames
 
 
 def _hardly_varies(scaled: Floats) -> Bools:
@@ -164,19 +154,19 @@ def _hardly_varies(scaled: Floats) -> Bools:
     return repeats
 
 
-def _diagonal(moments: Moments, variables: Integers, used: Bools, shared: Bools) -> list[ClassFrame]:
+def _diagonal(moments: Moments, variables: Integers, used: Bools, ranges: Floats) -> list[ClassFrame]:
     """Frames by variances alone, of the variables used (n_classes, n_variables) by each class.
 
-    Variables may be `shared`: their variance is that of all classes.
+    Where a range (n_variables,) is given, and not 0, it takes the place of the deviation.
     """
-    within = moments.within
+    within = moments.weights @ moments.residuals**2 / moments.weights.sum()
     frames = []
     for y, size in enumerate(moments.sizes):
         of_class = moments.codes == y
         m, squares = moments.weights[of_class], moments.residuals[of_class] ** 2
         own = m @ squares / m.sum() if m.size else np.zeros_like(within)
-        variance = np.where(shared, within, (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS))
-        variance += _LEAST_SHARE * moments.total
+        variance = (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS) + _LEAST_SHARE * moments.total
+        variance = np.where(ranges > 0.0, ranges**2, variance)
         # Of values that are all alike in these rows nothing is known.
         inverse = 1.0 / np.sqrt(np.where(variance > 0.0, variance, 1.0)[used[y]])
         mean = moments.means[y, used[y]]

@@ -160,14 +160,14 @@ def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
 
 
 def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Distinct values, and normal quantiles of their mid-ranks, standardised: ties lower their variance."""
+    """Distinct values, and normal quantiles of their mid-ranks, of mean 0.
+
+    Ties lower their variance. They are not standardised: that would put rare values far away.
+    """
     values, counts = _count(x, weights)
     below = np.cumsum(counts)
     scores = ndtri(np.clip((below - 0.5 * counts) / below[-1], 1e-9, 1.0 - 1e-9))
-    shares = counts / below[-1]
-    scores -= shares @ scores
-    deviation = np.sqrt(shares @ scores**2)
-    return values, scores / deviation if deviation > 0.0 else scores
+    return values, scores - counts / below[-1] @ scores
 
 
 def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
