@@ -311,55 +311,6 @@ def posterior(
     ]
 
 
-def log_densities_left_out(
-    X: ArrayLike,
-    y: ArrayLike,
-    labels: ArrayLike,
-    folds: ArrayLike,
-    kinds: list[tuple[str, str]],
-    *,
-    c0: float,
-    cutpoint: float,
-    weights: ArrayLike | None = None,
-    units: ArrayLike | None = None,
-) -> dict[tuple[str, str], list[list[float]]]:
-    """Log densities of every row in every class as the search sees them, in raw units.
-
-    One table for each kind, a pair of what RodeoClassifier calls ``bandwidth`` and ``features``. A row is
-    left out with all rows of its unit, if any are named; bandwidths, relevant variables and widths are those
-    of the rows outside its fold (of all rows if there are none).
-    """
-    X, y, folds = np.asarray(X, dtype=float), np.asarray(y), np.asarray(folds)
-    m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
-    units = np.arange(len(X)) if units is None else np.asarray(units)
-    d = X.shape[1]
-    rodeo_runs = any(kind != ("initial", "all") for kind in kinds)
-    found: dict[tuple[str, str], list[list[float]]] = {kind: [[] for _ in X] for kind in kinds}
-    for fold in sorted(set(folds.tolist())):
-        part = folds != fold if (folds != fold).any() else np.ones(len(X), dtype=bool)
-        widths = [float(max(X[part, j]) - min(X[part, j])) for j in range(d)]
-        for label in labels:
-            learnt, of_class = part & (y == label), y == label
-            n = effective_number(X[learnt], m[learnt])
-            h0 = initial_bandwidth(n, c0)
-            means = [h0] * d
-            if n > 0 and rodeo_runs:
-                means = mean_bandwidths(X[learnt], h0=h0, floor=h0 / max(n, 1.0), weights=m[learnt])
-            relevant = [z <= cutpoint + 1e-9 and w > 0 for z, w in zip(zscores(means), widths, strict=True)]
-            for bandwidth, features in kinds:
-                used = relevant if features == "selected" and any(relevant) else [True] * d
-                h = means if bandwidth == "class" else [h0] * d
-                h = [h_j if u else math.inf for h_j, u in zip(h, used, strict=True)]
-                outside = sum(-math.log(w) for w, u in zip(widths, used, strict=True) if not u and w > 0)
-                log_density = product_log_density if features == "separate" else kernel_log_density
-                for i in np.flatnonzero(folds == fold):
-                    left = m.copy()
-                    left[units == units[i]] = 0.0
-                    log_p = log_density(X[of_class], X[i], h, weights=left[of_class])
-                    found[bandwidth, features][i].append(log_p + outside)
-    return found
-
-
 def mean_evidence(
     X: ArrayLike,
     y: ArrayLike,
@@ -577,34 +528,6 @@ def merge_copies(
         first.setdefault((number, label), i)
     kept = list(first.values())
     return X[kept], y[kept], np.array([math.fsum(parts) for parts in merged.values()]), [n for n, _ in first]
-
-
-def penalised_log_loss(
-    log_densities: ArrayLike,
-    codes: ArrayLike,
-    priors: ArrayLike,
-    *,
-    temperature: float,
-    lapse: float,
-    weights: ArrayLike | None = None,
-) -> tuple[float, float]:
-    """Mean log loss where each class weighs as its prior, and the same with log T ~ N(0, 1)."""
-    m = [1.0] * len(codes) if weights is None else _floats(weights)
-    priors = _floats(priors)
-    of_class = [math.fsum(m_i for m_i, c in zip(m, codes, strict=True) if c == a) for a in range(len(priors))]
-    seen = math.fsum(pi for pi, n in zip(priors, of_class, strict=True) if n > 0)
-    terms = [
-        m_i
-        * priors[c]
-        / of_class[c]
-        / seen
-        * -math.log(posterior(row, priors, temperature=temperature, lapse=lapse)[c])
-        for m_i, c, row in zip(m, codes, log_densities, strict=True)
-        if priors[c] > 0
-    ]
-    loss = math.fsum(terms)
-    n = math.fsum(m) ** 2 / math.fsum(m_i**2 for m_i in m)
-    return loss, loss + math.log(temperature) ** 2 / 2 / n
 
 
 def least_squares_outputs(
