@@ -157,11 +157,11 @@ def test_halves_say_how_stable_a_selection_is(fitted):
 @pytest.mark.parametrize("bandwidth", ["local", "class", "initial"])
 def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     random = np.random.RandomState(3)
-    y = np.repeat([0, 1, 2], [7, 9, 8])
-    X = random.uniform(size=(24, 3))
-    X[y == 1, 0] = random.normal(0.5, 0.05, 9)
+    y = np.repeat([0, 1, 2], [4, 6, 5])
+    X = random.uniform(size=(15, 3))
+    X[y == 1, 0] = random.normal(0.5, 0.05, 6)
     X[y == 2, 1] += 1.0
-    weights = random.uniform(0.5, 2.0, 24) if weighted else None
+    weights = random.uniform(0.5, 2.0, 15) if weighted else None
     model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
 
     def bandwidths(a, row, x):
