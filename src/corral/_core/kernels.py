@@ -727,6 +727,7 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
     ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
     """
     n_axes, n = c.shape
+    first, second = np.int64(0), np.int64(1)  # numba would compile the callee once more for literals
     for s in range(z.shape[0]):
         out = left_out[s]
         for i in range(n):
@@ -749,7 +750,7 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
                 a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
         if out >= 0:
             a[0, out] = EXCLUDED
-        low = _least(a, 0)
+        low = _least(a, first)
         whole = 0.0
         for i in range(n):
             relative[s, i] = a[0, i]
@@ -761,7 +762,7 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
                 a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
             if out >= 0:
                 a[1, out] = EXCLUDED
-            low = _least(a, 1)
+            low = _least(a, second)
             without = 0.0
             for i in range(n):
                 without += _exp(low - a[1, i])
