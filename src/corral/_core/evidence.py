@@ -123,6 +123,7 @@ class RodeoExplainer(Explainer):
         self._scaled = model.scale.transform(X)
         self._units = model.bandwidths.widths, model.scale.mixing
         self._densities = model.densities
+        self._untiled: dict[int, UntiledClass] = {}
         density = model.densities[of_class]
         if own is not None and density.plan.fixed is None:
             used = self._scaled[:, density.plan.variables]
@@ -135,7 +136,9 @@ class RodeoExplainer(Explainer):
     ) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
         assert self.bandwidths is not None
-        rows = UntiledClass.of(self._densities[a])
+        if a not in self._untiled:
+            self._untiled[a] = UntiledClass.of(self._densities[a])
+        rows = self._untiled[a]
         conditional = np.empty((samples.size, self._scaled.shape[1]))
         shares = np.zeros((samples.size, len(rows.X)))
         for k, i in enumerate(samples.tolist()):
@@ -273,9 +276,9 @@ def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
 def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
-    Each row is compared with the most probable other class, and leaves itself and its copies out of both. So
-    this is what the labels rest on, which variables that act only jointly are part of. It is 0 for a class
-    without rows.
+    Each row is compared with the most probable other class, and leaves its kernel and those of its copies out
+    of both; means and covariances of a pool's members keep it. So this is what the labels rest on, which
+    variables that act only jointly are part of. It is 0 for a class without rows.
     """
     evidence = np.zeros(model.relevant.shape)
     members = model.data.members()

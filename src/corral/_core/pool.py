@@ -7,7 +7,7 @@ the posterior gives a share of its probability to the prior, as that of a single
 towards their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the
 covariance of the class (West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Two
 more members are kernel densities of the rows as they are, with bandwidths refined by variable (see
-`refine`).
+`refine`), and one has the same bandwidth for all variables.
 
 **Leave-one-out.** Every point is predicted by rows of other units alone, and whatever was fitted to labels
 (frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.evidence import class_evidence, strongest_rivals
-from corral._core.model import ClassModel, LocalModel, RodeoModel
+from corral._core.model import ClassModel, LocalModel, RodeoModel, learn_contrast
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
@@ -414,9 +414,9 @@ class DensityClassifier(ModelPredictions):
             counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
 
-    @abstractmethod
     def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the variables that describe each class in some of the rows."""
+        return learn_contrast(data, self.model_.min_effect).relevant
 
     @abstractmethod
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from corral._core.model import FittedModel, learn_contrast, learn_model
+from corral._core.model import FittedModel, learn_model
 from corral._core.path import RodeoPath, density_path
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools, ModelSettings
@@ -148,7 +148,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
 
     See Also
     --------
-    RodeoClassifierCV : Chooses units, bandwidths and variables.
+    RodeoClassifierCV : Pools several class densities and calibrates them.
     RodeoDensity : The density of one sample of rows.
     RodeoSelector : The relevant variables as a step of a pipeline.
 
@@ -333,6 +333,6 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
         """Find the variables that describe each class in some of the rows."""
         model = self.model_
         if model.settings.rule == "contrast":
-            return learn_contrast(data, model.settings.min_effect).relevant
+            return super()._relevant_in(data, random)
         settings = replace(model.settings, features="all")
         return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

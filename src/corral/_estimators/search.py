@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from corral._core.model import LocalModel, learn_contrast
+from corral._core.model import LocalModel
 from corral._core.pool import PoolModel, learn_pool
-from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.rows import TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier, warn_of_copies
 from corral._estimators.classifier import RodeoClassifier
@@ -42,9 +42,6 @@ class PoolMember(DensityClassifier):
 
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
         raise TypeError("a member of a pool cannot be fitted by itself: fit a RodeoClassifierCV.")
-
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        return learn_contrast(data, self.model_.min_effect).relevant
 
 
 class RodeoClassifierCV(DensityClassifier):
@@ -233,6 +230,3 @@ class RodeoClassifierCV(DensityClassifier):
     def relevant_(self) -> Bools:
         """Which variables describe each class, by contrast, whatever predicts best."""
         return self.model_.contrast.relevant
-
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        return learn_contrast(data, self.model_.min_effect).relevant
