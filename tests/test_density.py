@@ -398,7 +398,6 @@ def test_parameters_out_of_range_name_the_value(parameters, message):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ([[0.0, math.nan]], ValueError, "Input X contains NaN"),
         ([[0.0, math.inf]], ValueError, "Input X contains infinity"),
         ([["a", "b"]], ValueError, "could not convert string to float: 'a'"),
         (np.array([[0.0, 1.0 + 2.0j]]), ValueError, "Complex data not supported"),

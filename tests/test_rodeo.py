@@ -770,7 +770,7 @@ def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | 
     x = np.arange(2.0 * n_queries).reshape(n_queries, 2)
     chunks = []
 
-    def pretended(rows: Any, grid: Any, x: np.ndarray, update: str) -> tuple[np.ndarray, np.ndarray]:
+    def pretended(rows: Any, grid: Any, x: np.ndarray, *_: Any) -> tuple[np.ndarray, np.ndarray]:
         chunks.append(x[:, 0])
         return x[:, 1], np.zeros(x.shape, dtype=np.int64)
 

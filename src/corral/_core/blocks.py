@@ -150,6 +150,7 @@ class Descent:
     steps : (n_queries, n_features) indices of the bandwidths in h.
     active : (n_queries, n_features) which variables may still shrink.
     log_sum : (n_queries,) logarithm of the kernel sum, known where no variable is active.
+    n_steps : (n_queries, n_features) how many of the bandwidths may be chosen.
     """
 
     x: Floats
@@ -160,12 +161,14 @@ class Descent:
     steps: Integers = field(init=False)
     active: Bools = field(init=False)
     log_sum: Floats = field(init=False)
+    n_steps: Integers = field(init=False)
 
     def __post_init__(self) -> None:
         self.steps = np.zeros(self.x.shape, dtype=np.int64)
         self.active = np.ones(self.x.shape, dtype=np.bool_)
         self.log_sum = np.full(len(self.x), -np.inf)
         self._critical = self.left.critical[:, np.newaxis]
+        self.n_steps = np.full(self.x.shape, self.h.size)
         self._next = np.zeros(len(self.x), dtype=np.int64)  # where a sequential sweep has come to
 
     @property
@@ -184,7 +187,7 @@ class Descent:
         going = self.going
         asked = self._asked(going)
         shrinks = asked & (sums.first**2 > self._critical[going] * sums.second)
-        shrinks &= self.steps[going] + 1 < self.h.size
+        shrinks &= self.steps[going] + 1 < self.n_steps[going]
         half_c = 0.5 / self.h[self.steps[going]] ** 2
         exponent = (half_c * (self.x[going] - self.reference[going]) ** 2).sum(axis=1)
         # Right where nothing is active any more: the last test was made at the bandwidths that stay.

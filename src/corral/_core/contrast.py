@@ -177,6 +177,102 @@ def contrast(
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
 
 
+def mixed_contrast(
+    X: Floats,
+    codes: Integers,
+    n_classes: int,
+    levels: Integers,
+    *,
+    weights: Floats | None = None,
+    min_effect: float = MIN_EFFECT,
+) -> Contrast:
+    """Find the variables that describe each class, some of which have levels.
+
+    Each level counts as a flag, and a variable is described by its strongest one: the level that the class
+    has most significantly more often or, if there is none, less often. Its number is the `value`, and
+    `typical` is the most frequent level.
+
+    Parameters
+    ----------
+    X, codes, n_classes, weights, min_effect : as above; of a column of levels their numbers.
+    levels : (n_features,) numbers of levels, 0 for measurements.
+    """
+    owner, level, columns = [], [], []
+    for j, n_levels in enumerate(levels.tolist()):
+        x = X[:, j]
+        flags = [-1] if not n_levels else _frequent_levels(x, n_levels)
+        for k in flags:
+            owner.append(j)
+            level.append(k)
+            columns.append(x if k < 0 else np.where(np.isnan(x), np.nan, (x == k).astype(np.float64)))
+    flagged = contrast(np.stack(columns, axis=1), codes, n_classes, weights=weights, min_effect=min_effect)
+    owners, values = np.array(owner), np.array(level, dtype=np.float64)
+    parts = []
+    for j, n_levels in enumerate(levels.tolist()):
+        at = np.flatnonzero(owners == j)
+        if not n_levels:
+            parts.append(_pick(flagged, np.tile(at, (n_classes, 1))))
+            continue
+        signed = np.where(flagged.relevant[:, at], flagged.statistic[:, at], -np.inf)
+        some = np.isfinite(signed).any(axis=1) & (signed.max(axis=1) > 0.0)
+        best = np.where(some, signed.argmax(axis=1), np.abs(flagged.statistic[:, at]).argmax(axis=1))
+        part = _pick(flagged, at[best][:, np.newaxis])
+        typical, background = _modes(X[:, j], codes, n_classes, n_levels, weights)
+        parts.append(
+            replace(
+                part,
+                value=values[at[best]][:, np.newaxis],
+                typical=typical[:, np.newaxis],
+                background_typical=background[:, np.newaxis],
+                share=_shares_of_ones(part.share, part.value),
+                background_share=_shares_of_ones(part.background_share, part.value),
+                relevant=np.logical_or.reduce(flagged.relevant[:, at], axis=1, keepdims=True),
+                n_values=np.array([n_levels]),
+            )
+        )
+    return _join(parts)
+
+
+# Levels that are looked at one by one, the most frequent ones.
+_MAX_FLAGS = 50
+
+
+def _frequent_levels(x: Floats, n_levels: int) -> list[int]:
+    counts = np.bincount(x[~np.isnan(x)].astype(np.int64), minlength=n_levels)
+    frequent = np.argsort(-counts, kind="stable")[:_MAX_FLAGS]
+    return sorted(frequent.tolist())
+
+
+def _pick(found: Contrast, at: Integers) -> Contrast:
+    """One column for each class, (n_classes, 1) numbers of columns."""
+    rows = np.arange(len(at))[:, np.newaxis]
+    picked = {}
+    for field in fields(Contrast):
+        array = getattr(found, field.name)
+        picked[field.name] = array[at[0]] if field.name == "n_values" else array[..., rows, at]
+    return Contrast(**picked)
+
+
+def _shares_of_ones(share: Floats, value: Floats) -> Floats:
+    """Shares of a flag's 1, from those of the value that is named."""
+    return np.where(value == 1.0, share, 1.0 - share)
+
+
+def _modes(
+    x: Floats, codes: Integers, n_classes: int, n_levels: int, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """The most frequent level of each class, and of all other rows; NaN where there is none."""
+    known = ~np.isnan(x)
+    cells = codes[known] * n_levels + x[known].astype(np.int64)
+    of_cells = None if weights is None else weights[known]
+    counts = np.bincount(cells, of_cells, minlength=n_classes * n_levels).reshape(n_classes, n_levels)
+    others = counts.sum(axis=0) - counts
+    own, rest = (
+        np.where(of.sum(axis=1) > 0, of.argmax(axis=1).astype(np.float64), np.nan) for of in (counts, others)
+    )
+    return own, rest
+
+
 def _join(parts: list[Contrast]) -> Contrast:
     """Put several blocks of variables together."""
     columns = ([getattr(part, field.name) for part in parts] for field in fields(Contrast))

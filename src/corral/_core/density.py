@@ -9,18 +9,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from corral._core import kernels
+from corral._core.general import general_density, general_rodeo
 from corral._core.parallel import for_each_class
 from corral._core.rodeo import rodeo
-from corral._core.rows import TINY, ClassRows
+from corral._core.rows import TINY, AnyRows, ClassRows, GeneralRows
 from corral._core.settings import Computation, Floats, Integers, Update
 
 
-def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+def local_density(
+    rows: AnyRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
+) -> tuple[Floats, Integers]:
+    """Logarithms of kernel density estimates with bandwidths that the Rodeo chooses; see `rodeo`."""
+    if isinstance(rows, GeneralRows):
+        return general_rodeo(rows, grid, x, update, own)
+    gaps = np.isnan(x).any(axis=1)
+    if not gaps.any():
+        return rodeo(rows, grid, x, update, own)
+    log_density, steps = np.empty(len(x)), np.empty(x.shape, dtype=np.int64)
+    own = np.full(len(x), -1) if own is None else own
+    log_density[~gaps], steps[~gaps] = rodeo(rows, grid, x[~gaps], update, own[~gaps])
+    log_density[gaps], steps[gaps] = general_rodeo(GeneralRows.of(rows), grid, x[gaps], update, own[gaps])
+    return log_density, steps
+
+
+def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
     """Logarithms of kernel density estimates with given bandwidths.
 
     Parameters
     ----------
-    rows : ClassRows
+    rows : the class.
     x : (n_queries, n_features) scaled queries.
     h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
     own : (n_queries,) for each query the row that it is, which is left out, or -1.
@@ -34,6 +51,14 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     own = np.full(len(x), -1) if own is None else own
     if rows.n_rows == 0:
         return np.full(shape, -np.inf)
+    gaps = np.isnan(x).any(axis=1)
+    if isinstance(rows, ClassRows) and gaps.any():
+        log_density = np.empty(shape)
+        log_density[..., ~gaps] = kernel_density(rows, x[~gaps], h, own[~gaps])
+        log_density[..., gaps] = kernel_density(GeneralRows.of(rows), x[gaps], h, own[gaps])
+        return log_density
+    if isinstance(rows, GeneralRows):
+        return np.array([general_density(rows, x, vector, own) for vector in vectors]).reshape(shape)
     log_sum = np.empty((len(vectors), len(x)))
     kernels.kernel_sums(
         rows.tiles,
@@ -51,11 +76,11 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     log_total = np.log(np.maximum(rows.measure.left(rows.weight(own)).total, TINY))
     used = np.isfinite(vectors)
     log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
-    log_density: Floats = log_sum - log_norm[:, np.newaxis] - log_total
-    return log_density.reshape(shape)
+    of_vectors: Floats = log_sum - log_norm[:, np.newaxis] - log_total
+    return of_vectors.reshape(shape)
 
 
-def separate_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+def separate_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
     """Logarithms of products of one-dimensional estimates: variables are taken as independent."""
     log_density = np.zeros((*h.shape[:-1], len(x)))
     for j in range(x.shape[1]):
@@ -92,12 +117,12 @@ class ClassDensity:
     plan : variables and bandwidths.
     """
 
-    rows: ClassRows
+    rows: AnyRows
     grid: Floats
     plan: DensityPlan
 
     @classmethod
-    def build(cls, rows: ClassRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
+    def build(cls, rows: AnyRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
         """Keep those of the variables of a class that the plan uses."""
         used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
         return cls(used, grid, plan)
@@ -106,7 +131,7 @@ class ClassDensity:
         """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused."""
         used = x[:, self.plan.variables]
         if self.plan.fixed is None:
-            log_density, steps = rodeo(self.rows, self.grid, used, update)
+            log_density, steps = local_density(self.rows, self.grid, used, update)
             return self.completed(log_density, self.grid[steps], x.shape[1])
         density = separate_density if self.plan.separate else kernel_density
         return self.completed(density(self.rows, used, self.plan.fixed), self.plan.fixed, x.shape[1])
@@ -144,7 +169,7 @@ def class_log_densities(
     for_each_class(
         estimate,
         [n_queries] * len(densities),
-        [density.rows.tiles.size for density in densities],
+        [density.rows.size for density in densities],
         [update if density.plan.fixed is None else "fixed" for density in densities],
         "Rodeo" if local else "Kernel sums",
         computation,

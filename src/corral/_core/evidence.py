@@ -11,12 +11,13 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from corral._core import kernels
-from corral._core.density import ClassDensity, DensityPlan
+from corral._core.density import ClassDensity, DensityPlan, local_density
+from corral._core.general import log_factors
 from corral._core.members import Mixture
+from corral._core.mixed import MixedMixture, patterns
 from corral._core.model import FittedModel, LocalModel
 from corral._core.pool import PoolModel
-from corral._core.rodeo import rodeo
-from corral._core.rows import TINY
+from corral._core.rows import TINY, GeneralRows
 from corral._core.settings import Computation, Floats, Integers
 
 # Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
@@ -127,7 +128,7 @@ class RodeoExplainer(Explainer):
         density = model.densities[of_class]
         if own is not None and density.plan.fixed is None:
             used = self._scaled[:, density.plan.variables]
-            left, steps = rodeo(density.rows, density.grid, used, model.settings.rodeo.update, own)
+            left, steps = local_density(density.rows, density.grid, used, model.settings.rodeo.update, own)
             _, h[:, of_class] = density.completed(left, density.grid[steps], X.shape[1])
         self.bandwidths = h
 
@@ -141,8 +142,15 @@ class RodeoExplainer(Explainer):
         rows = self._untiled[a]
         conditional = np.empty((samples.size, self._scaled.shape[1]))
         shares = np.zeros((samples.size, len(rows.X)))
+        of_class = self._densities[a].rows
         for k, i in enumerate(samples.tolist()):
             out = -1 if left_out is None else int(left_out[k])
+            if isinstance(of_class, GeneralRows) or np.isnan(self._scaled[i]).any():
+                general = of_class if isinstance(of_class, GeneralRows) else GeneralRows.of(of_class)
+                conditional[k], shares[k] = general_conditionals(
+                    self._scaled[i], self.bandwidths[i, a], general, rows, self._units[0], out
+                )
+                continue
             found = conditional_log_densities(
                 self._scaled[i], self.bandwidths[i, a], rows.without(out), *self._units
             )
@@ -178,10 +186,67 @@ class PoolExplainer(Explainer):
         conditional = np.zeros((samples.size, self._scaled[0].shape[1]))
         shares = np.zeros((samples.size, at.size))
         for member, weight, scaled in zip(self._pool.members, self._pool.weights, self._scaled, strict=True):
-            found, share = mixture_conditionals(member.classes[a], scaled[samples], weights, out)
+            found, share = _conditionals(member.classes[a], scaled[samples], weights, out)
             conditional += weight * found
             shares += weight * share
         return conditional, shares / self._pool.weights.sum()
+
+
+def _conditionals(
+    mixture: Mixture | MixedMixture, x: Floats, weights: Floats, left_out: Integers
+) -> tuple[Floats, Floats]:
+    """Log density of each variable given all others, 0 for gaps, and each row's share of the density."""
+    if isinstance(mixture, MixedMixture):
+        return _mixed_conditionals(mixture, x, left_out)
+    gaps = np.isnan(x)
+    if not gaps.any():
+        return mixture_conditionals(mixture, x, weights, left_out)
+    conditional, shares = np.zeros(x.shape), np.empty((len(x), weights.size))
+    complete = np.flatnonzero(~gaps.any(axis=1))
+    for at, missing in [(complete, np.empty(0, dtype=np.int64)), *patterns(gaps)]:
+        kept = np.delete(np.arange(x.shape[1]), missing)
+        known = np.where(gaps[at], 0.0, x[at])  # the marginal does not look at what is missing
+        conditional[at], shares[at] = mixture_conditionals(
+            mixture.marginal(kept), known, weights, left_out[at]
+        )
+    return conditional, shares
+
+
+def _mixed_conditionals(mixture: MixedMixture, x: Floats, left_out: Integers) -> tuple[Floats, Floats]:
+    """The same by leaving each variable out in turn, which is exact whatever is missing."""
+    whole = mixture.log_density(x, left_out)
+    conditional = np.zeros(x.shape)
+    for j in np.flatnonzero(~np.isnan(x).all(axis=0)).tolist():
+        without = x.copy()
+        without[:, j] = np.nan
+        known = ~np.isnan(x[:, j])
+        conditional[known, j] = whole[known] - mixture.log_density(without[known], left_out[known])
+    return conditional, mixture.shares(x, left_out)
+
+
+def general_conditionals(
+    x: Floats, h: Floats, general: GeneralRows, rows: UntiledClass, widths: Floats, left_out: int
+) -> tuple[Floats, Floats]:
+    """As `conditional_log_densities`, where values are missing or levels; 0 for the gaps of the sample."""
+    conditional = np.where(np.isnan(x), 0.0, -np.log(widths))
+    used, kept = rows.plan.variables, np.ones(general.n_rows, dtype=bool)
+    shares = np.zeros(general.n_rows)
+    if left_out >= 0:
+        kept = general.units != general.units[left_out]
+    if not kept.any():
+        return conditional, shares
+    factors = log_factors(general, x[used], h[used], left_out)[kept]
+    log_w = rows.log_weights[kept]
+    if rows.plan.separate:
+        exponents = log_w[:, np.newaxis] + factors
+        conditional[used] = logsumexp(exponents, axis=0) - logsumexp(log_w)
+        shares[kept] = softmax(exponents, axis=0).mean(axis=1)
+    else:
+        whole = log_w + factors.sum(axis=1)
+        conditional[used] = logsumexp(whole) - logsumexp(whole[:, np.newaxis] - factors, axis=0)
+        shares[kept] = softmax(whole)
+    conditional[np.isnan(x)] = 0.0
+    return conditional, shares
 
 
 def mixture_conditionals(

@@ -20,12 +20,12 @@ Covariance = Literal["own", "shared", "diagonal", "selected", "none"]
 
 # The covariance of a class is drawn towards that of all classes as if it had this share of its rows: it
 # costs more to trust it too much than too little.
-_TRUSTED_SHARE = 0.5
+TRUSTED_SHARE = 0.5
 
 # A class's variances count as if so many rows with those of all classes were added, and this share of the
 # variable's whole variance: a point mass is not infinitely dense.
-_EXTRA_ROWS = 2.0
-_LEAST_SHARE = 1e-3
+EXTRA_ROWS = 2.0
+LEAST_SHARE = 1e-3
 
 # Where one value has more than this share of the rows, a class that never has another cannot be told from one
 # that has not had it yet: in each class such a variable has its whole range as its deviation.
@@ -123,7 +123,7 @@ def learn_frames(
     moments = Moments.of(scaled[:, variables], codes, weights, n_classes)
     if not variables.size:
         return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool), np.empty(0))
-    ranges = np.where(_hardly_varies(scaled[:, variables]), np.ptp(scaled[:, variables], axis=0), 0.0)
+    ranges = np.where(hardly_varies(scaled[:, variables]), np.ptp(scaled[:, variables], axis=0), 0.0)
     if covariance in ("diagonal", "selected"):
         used = np.ones(moments.means.shape, dtype=bool)
         if covariance == "selected":
@@ -143,12 +143,18 @@ def learn_frames(
     return frames
 
 
-def _hardly_varies(scaled: Floats) -> Bools:
+def hardly_varies(scaled: Floats) -> Bools:
     """Tell in which columns one value has more than a share _RARE of the rows."""
     n = len(scaled)
     apart = int(np.ceil(_RARE * n))
     if apart >= n:
         return np.zeros(scaled.shape[1], dtype=bool)
+    gaps = np.isnan(scaled)
+    if gaps.any():
+        columns = [
+            hardly_varies(x[~missing, np.newaxis]) for x, missing in zip(scaled.T, gaps.T, strict=True)
+        ]
+        return np.concatenate(columns)
     ordered = np.sort(scaled, axis=0)
     repeats: Bools = (ordered[apart:] == ordered[: n - apart]).any(axis=0)
     return repeats
@@ -165,7 +171,7 @@ def _diagonal(moments: Moments, variables: Integers, used: Bools, ranges: Floats
         of_class = moments.codes == y
         m, squares = moments.weights[of_class], moments.residuals[of_class] ** 2
         own = m @ squares / m.sum() if m.size else np.zeros_like(within)
-        variance = (size * own + _EXTRA_ROWS * within) / (size + _EXTRA_ROWS) + _LEAST_SHARE * moments.total
+        variance = (size * own + EXTRA_ROWS * within) / (size + EXTRA_ROWS) + LEAST_SHARE * moments.total
         variance = np.where(ranges > 0.0, ranges**2, variance)
         # Of values that are all alike in these rows nothing is known.
         inverse = 1.0 / np.sqrt(np.where(variance > 0.0, variance, 1.0)[used[y]])
@@ -187,7 +193,7 @@ def _covariance_roots(moments: Moments, *, own: bool) -> Sequence[tuple[Floats, 
         of_class = moments.codes == y
         whitened = moments.residuals[of_class] @ root
         m = moments.weights[of_class]
-        covariance = shrunk_covariance(whitened, m, _TRUSTED_SHARE * size) if m.size > 1 else None
+        covariance = shrunk_covariance(whitened, m, TRUSTED_SHARE * size) if m.size > 1 else None
         if covariance is None:
             factors.append((root, log_root))
         else:

@@ -767,3 +767,308 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
             for i in range(n):
                 without += _exp(low - a[1, i])
             ratio[s, j] = whole - (math.log(without) - low)
+
+
+# The general case: values may be missing (NaN) or numbers of levels, and rows are left out by units.
+# Variables are contiguous: X is (n_features, n_rows). No "nnan", so that a gap is seen.
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def general_sums(
+    X, levels, units, root, x, unit_of_x, u, half_c, of_gap, expected, asked, a, least, density, s1, s2
+):
+    """Sums of Z_ji and Z_ji^2 over the rows of a class, at given bandwidths, for many queries.
+
+    Parameters
+    ----------
+    X : (n_features, n_rows)
+    levels : (n_features,) numbers of levels, 0 for measurements.
+    units, root : (n_rows,) units, and square roots of weights.
+    x : (n_queries, n_features) queries; a variable that is NaN takes no part.
+    unit_of_x : (n_queries,) rows that share the query's unit are left out.
+    u : (n_queries, n_features) values of measurements that exponents are relative to.
+    half_c : (n_queries, n_features) 1 / (2 h_j^2).
+    of_gap : (n_queries, n_features) exponent of a row without a value.
+    expected : (n_queries, n_features) mean of the squared distance under the kernel.
+    asked : (n_queries, n_features) the variables j whose sums are wanted.
+    a : (1, n_rows) work space.
+    least, density, s1, s2 : as above.
+    """
+    d, n = X.shape
+    first = np.int64(0)
+    for q in range(x.shape[0]):
+        for i in range(n):
+            a[0, i] = 0.0
+        for j in range(d):
+            xj, c, gap = x[q, j], half_c[q, j], of_gap[q, j]
+            if math.isnan(xj):
+                continue
+            if levels[j] > 0:
+                for i in range(n):
+                    apart = 0.0 if X[j, i] == xj else c
+                    a[0, i] += apart if X[j, i] == X[j, i] else gap
+            else:
+                uj, vj = u[q, j], 2.0 * xj - u[q, j]
+                for i in range(n):
+                    apart = (uj - X[j, i]) * (vj - X[j, i]) * c
+                    a[0, i] += apart if X[j, i] == X[j, i] else gap
+        for i in range(n):
+            a[0, i] = a[0, i] if units[i] != unit_of_x[q] else EXCLUDED
+        low = _least(a, first)
+        least[q] = low
+        total = 0.0
+        for i in range(n):
+            a[0, i] = root[i] * _exp(low - a[0, i])
+            total += root[i] * a[0, i]
+        density[q] = total
+        for j in range(d):
+            s1[q, j] = 0.0
+            s2[q, j] = 0.0
+            if not asked[q, j]:
+                continue
+            xj, mean = x[q, j], expected[q, j]
+            z1 = 0.0
+            z2 = 0.0
+            for i in range(n):
+                apart = (X[j, i] - xj) * (X[j, i] - xj)
+                apart = min(apart, 1.0) if levels[j] > 0 else apart
+                z = a[0, i] * (apart - mean)
+                z = z if X[j, i] == X[j, i] else 0.0  # its factor does not depend on the bandwidth
+                z1 += root[i] * z
+                z2 += z * z
+            s1[q, j] = z1
+            s2[q, j] = z2
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, log_sum):
+    """Kernel sums of one variable over the rows of a class that have a value, for many queries.
+
+    Parameters
+    ----------
+    values, units, weights : (n_rows,) of the rows that have one.
+    x, unit_of_x : (n_queries,) numbers; rows that share the query's unit are left out.
+    half_c : 1 / (2 h^2).
+    a : (1, n_rows) work space.
+    nearest : (n_queries,) written: the nearest value, or that of the query if no row is left.
+    total, log_sum : (n_queries,) written: sum of the weights, and the logarithm of that of the kernels.
+    """
+    n = values.shape[0]
+    first = np.int64(0)
+    for q in range(x.shape[0]):
+        left = 0.0
+        for i in range(n):
+            apart = (values[i] - x[q]) * (values[i] - x[q])
+            out = units[i] == unit_of_x[q]
+            a[0, i] = EXCLUDED if out else apart
+            left += 0.0 if out else weights[i]
+        total[q] = left
+        nearest[q] = x[q]
+        log_sum[q] = -np.inf
+        if left == 0.0:
+            continue
+        low = _least(a, first)
+        sums = 0.0
+        for i in range(n):
+            if a[0, i] == low:
+                nearest[q] = values[i]
+            sums += weights[i] * _exp((low - a[0, i]) * half_c)
+        log_sum[q] = math.log(sums) - low * half_c
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def mixed_exponents(xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels, x, c, out):
+    """Exponents of the kernels of pulled rows, from sums over variables that both query and row have.
+
+    Parameters
+    ----------
+    xx, xc, cc : (n_queries, n_rows) sums of squared coordinates of the query, of products, of the row's.
+    known : (n_queries, n_rows) numbers of the variables that both have.
+    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
+    pull, precision, log_h : of the kernels.
+    of_levels : (3, n_queries, n_columns) exponents of variables with levels, if both are equal, if they are
+        not, and if the row has none.
+    x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
+    out : (n_queries, n_rows) written.
+    """
+    half = 0.5 * precision
+    for q in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            squares = xx[q, i] - 2.0 * pull * xc[q, i] + pull * pull * cc[q, i]
+            out[q, i] = half * max(squares, 0.0) + log_h * known[q, i] + of_gaps[q, i]
+        for j in range(x.shape[1]):
+            xj = x[q, j]
+            equal, other, gap = of_levels[0, q, j], of_levels[1, q, j], of_levels[2, q, j]
+            if math.isnan(xj):
+                continue
+            for i in range(out.shape[1]):
+                of_level = equal if c[j, i] == xj else other
+                out[q, i] += of_level if c[j, i] == c[j, i] else gap
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents); rows of the query's unit are left out.
+
+    Exponents of rows that are left out are overwritten by EXCLUDED; the mean of no rows is -inf.
+    """
+    for q in range(exponents.shape[0]):
+        a = exponents[q]
+        left = 0.0
+        for i in range(a.shape[0]):
+            out = unit_of_c[i] == unit_of_x[q]
+            a[i] = EXCLUDED if out else a[i]
+            left += 0.0 if out else weights[i]
+        log_mean[q] = -np.inf
+        if left == 0.0:
+            continue
+        low = _least_of(a)
+        total = 0.0
+        for i in range(a.shape[0]):
+            total += weights[i] * _exp(low - a[i])
+        log_mean[q] = math.log(total / left) - low
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def add_level_exponents(x, c, half_kappa, log_norm, exponents):
+    """Add the exponents of kernels of levels to those (n_points, n_rows) of other variables.
+
+    Parameters
+    ----------
+    x, c : (n_columns, n_points) and (n_columns, n_rows) numbers of levels, NaN for gaps.
+    half_kappa, log_norm : (n_columns,) exponents of different levels over those of equal ones.
+    """
+    for q in range(x.shape[1]):
+        for j in range(x.shape[0]):
+            xj, far, near = x[j, q], half_kappa[j] + log_norm[j], log_norm[j]
+            if math.isnan(xj):
+                continue
+            for i in range(c.shape[1]):
+                of_level = near if c[j, i] == xj else far
+                exponents[q, i] += of_level if c[j, i] == c[j, i] else 0.0
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def level_shares(x, c, shares, apart, both):
+    """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one."""
+    for j in range(x.shape[0]):
+        differing = 0.0
+        total = 0.0
+        for q in range(x.shape[1]):
+            xj = x[j, q]
+            if math.isnan(xj):
+                continue
+            for i in range(c.shape[1]):
+                share = shares[q, i] if c[j, i] == c[j, i] else 0.0
+                total += share
+                differing += 0.0 if c[j, i] == xj else share
+        apart[j] = differing
+        both[j] = total
+
+
+# Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional
+# precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _factorise(precision, gaps, i, missing, L):
+    """List the values J that row i misses, and write Cholesky's factor of P_JJ; return how many they are."""
+    m = 0
+    for j in range(gaps.shape[1]):
+        if gaps[i, j]:
+            missing[m] = j
+            m += 1
+    for a in range(m):
+        for b in range(a + 1):
+            value = precision[missing[a], missing[b]]
+            for c in range(b):
+                value -= L[a, c] * L[b, c]
+            L[a, b] = math.sqrt(value) if a == b else value / L[b, b]
+    return m
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def complete_rows(precision, gaps, r, missing, L):
+    """Put missing values at their expectations given the others.
+
+    Parameters
+    ----------
+    precision : (d, d) P.
+    gaps : (n_rows, d) which values are missing.
+    r : (n_rows, d) rows, 0 for gaps; written there.
+    missing, L : (d,) and (d, d) work space.
+    """
+    solution = np.empty(r.shape[1])
+    for i in range(r.shape[0]):
+        m = _factorise(precision, gaps, i, missing, L)
+        for a in range(m):
+            value = 0.0
+            for j in range(r.shape[1]):
+                value -= precision[missing[a], j] * r[i, j]
+            for b in range(a):
+                value -= L[a, b] * solution[b]
+            solution[a] = value / L[a, a]
+        for a in range(m - 1, -1, -1):
+            value = solution[a]
+            for b in range(a + 1, m):
+                value -= L[b, a] * solution[b]
+            solution[a] = value / L[a, a]
+        for a in range(m):
+            r[i, missing[a]] = solution[a]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def add_conditional_covariances(precision, gaps, weights, missing, L, inverse, covariance):
+    """Add the weighted conditional covariances of what rows miss to a covariance; `inverse` is as L."""
+    for i in range(gaps.shape[0]):
+        m = _factorise(precision, gaps, i, missing, L)
+        for a in range(m):  # the inverse of L, its columns as rows
+            inverse[a, a] = 1.0 / L[a, a]
+            for b in range(a + 1, m):
+                value = 0.0
+                for c in range(a, b):
+                    value -= L[b, c] * inverse[a, c]
+                inverse[a, b] = value / L[b, b]
+        for a in range(m):
+            for b in range(a + 1):
+                value = 0.0
+                for c in range(a, m):
+                    value += inverse[a, c] * inverse[b, c]
+                covariance[missing[a], missing[b]] += weights[i] * value
+                if a != b:
+                    covariance[missing[b], missing[a]] += weights[i] * value
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volume):
+    """Squared lengths of rows in the coordinates that are left to queries with gaps.
+
+    Integrating J out takes u_J P_JJ^-1 u_J from the length of a row r, with u = P r.
+
+    Parameters
+    ----------
+    precision, gaps, missing, L : as above; the gaps are those of the queries.
+    U, lengths : (d, n_rows) and (n_rows,)
+    v : (d, n_rows) work space.
+    out : (n_queries, n_rows) written.
+    log_volume : (n_queries,) written: half the logarithm of the determinant of P_JJ.
+    """
+    n = lengths.shape[0]
+    for q in range(gaps.shape[0]):
+        m = _factorise(precision, gaps, q, missing, L)
+        log_volume[q] = 0.0
+        for i in range(n):
+            out[q, i] = lengths[i]
+        for a in range(m):
+            log_volume[q] += math.log(L[a, a])
+            j = missing[a]
+            for i in range(n):
+                v[a, i] = U[j, i]
+            for b in range(a):
+                factor = L[a, b]
+                for i in range(n):
+                    v[a, i] -= factor * v[b, i]
+            factor = 1.0 / L[a, a]
+            for i in range(n):
+                v[a, i] *= factor
+                out[q, i] -= v[a, i] * v[a, i]

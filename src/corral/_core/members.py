@@ -29,10 +29,11 @@ import numpy as np
 from corral._core.density import kernel_density
 from corral._core.frames import ClassFrame
 from corral._core.kernels import product_by_rows
+from corral._core.mixed import MixedMixture, patterns
 from corral._core.parallel import for_each_class
 from corral._core.rows import ClassRows
 from corral._core.scale import Scale
-from corral._core.settings import Computation, Floats, Integers
+from corral._core.settings import Bools, Computation, Floats, Integers
 
 # Singular values below this share of the largest one are rounding errors.
 _RANK_TOLERANCE = 1e-12
@@ -104,11 +105,23 @@ class Mixture:
 
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples; a sample's bits do not depend on the others."""
+        gaps = np.isnan(scaled[:, self.variables])
+        if gaps.any():
+            return self._integrated(scaled, gaps)
         if not self.factor.size:  # no variable is left, but something may be known of the class
             return np.full(len(scaled), self.log_volume if len(self.centres) else -np.inf)
         coordinates = product_by_rows(scaled[:, self.variables] - self._origin, self.factor)
         of_axes: Floats = kernel_density(self._rows, coordinates, np.ones(self.factor.shape[1]))
         return of_axes + self.log_volume
+
+    def _integrated(self, scaled: Floats, gaps: Bools) -> Floats:
+        """Log densities of samples that miss some of the variables."""
+        log_density = np.empty(len(scaled))
+        complete = ~gaps.any(axis=1)
+        log_density[complete] = self.log_density(scaled[complete])
+        for at, missing in patterns(gaps):
+            log_density[at] = self.marginal(np.delete(self.variables, missing)).log_density(scaled[at])
+        return log_density
 
     def marginal(self, kept: Integers) -> Mixture:
         """The density of some of the variables, the others integrated out."""
@@ -140,7 +153,7 @@ class Member:
 
     name: str
     scale: Scale
-    classes: Sequence[Mixture]
+    classes: Sequence[Mixture | MixedMixture]
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) of raw samples, in the member's units."""
@@ -154,7 +167,3 @@ class Member:
         n_classes = len(self.classes)
         for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.name, computation)
         return log_density
-
-    def marginal(self, kept: Integers) -> Member:
-        """The member's densities of some of the variables."""
-        return replace(self, classes=[mixture.marginal(kept) for mixture in self.classes])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, stdtrit
 
-from corral._core.contrast import Contrast, contrast
+from corral._core.contrast import Contrast, contrast, mixed_contrast
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
-from corral._core.rows import ClassRows, LabelledRows, TrainingRows
-from corral._core.scale import Scale, learn_scale
+from corral._core.rows import AnyRows, LabelledRows, TrainingRows
+from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import (
     Bandwidth,
     Bools,
@@ -35,6 +35,7 @@ from corral._core.settings import (
     ModelSettings,
     RodeoSettings,
     Rule,
+    ScaleKind,
 )
 
 # The share of classes in which noise may be taken for a relevant variable by rule="shadow".
@@ -79,7 +80,7 @@ class ClassBandwidths:
     @classmethod
     def learn(
         cls,
-        rows: Sequence[ClassRows],
+        rows: Sequence[AnyRows],
         spread: Floats,
         settings: RodeoSettings,
         random: np.random.RandomState,
@@ -224,6 +225,15 @@ class LocalModel(ClassModel):
         """How each class differs from its background in each variable, whatever the densities use."""
         return self.learnt_contrast or learn_contrast(self.data, self.min_effect)
 
+    @cached_property
+    def gap_contrast(self) -> Contrast | None:
+        """How each class differs from its background in what is missing; None if nothing is."""
+        gaps = np.isnan(self.data.X)
+        if not gaps.any():
+            return None
+        flags = replace(self.data, X=gaps.astype(np.float64), levels=None)
+        return learn_contrast(flags, self.min_effect)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(RodeoModel, LocalModel):
@@ -245,7 +255,16 @@ class FittedModel(RodeoModel, LocalModel):
         """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
         scaled = self.scale.transform(X)
         update = self.settings.rodeo.update
-        return class_log_densities(self.densities, scaled, update, computation, bandwidths=bandwidths)
+        log_density, h = class_log_densities(
+            self.densities, scaled, update, computation, bandwidths=bandwidths
+        )
+        gaps = np.isnan(X)
+        if gaps.any():  # of variables that a class takes as uniform
+            for y, density in enumerate(self.densities):
+                log_widths = np.log(self.bandwidths.widths)
+                log_widths[density.plan.variables] = 0.0
+                log_density[:, y] += gaps @ log_widths
+        return log_density, h
 
 
 def learn_model(
@@ -259,7 +278,8 @@ def learn_model(
     """Learn units, bandwidths, relevant variables and densities of all classes."""
     mixed = settings.scale == "whiten"
     # Relevance is that of the original variables, also where the densities are of mixtures of them.
-    units = variable_units = learn_scale(data.X, data.weights, "range" if mixed else settings.scale)
+    kind: ScaleKind = "range" if mixed and not data.general else settings.scale
+    units = variable_units = learn_scale(data.X, data.weights, kind, levels=data.levels)
     shadows = settings.rule == "shadow"
     rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=shadows)
     differences = learn_contrast(data, settings.min_effect) if settings.rule == "contrast" else None
@@ -293,6 +313,10 @@ def learn_model(
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
     """Compare each class with its background; a row and its copies are one observation."""
+    if data.levels is not None and data.levels.any():
+        return mixed_contrast(
+            data.X, data.codes, data.labels.size, data.levels, weights=data.weights, min_effect=min_effect
+        )
     return contrast(data.X, data.codes, data.labels.size, weights=data.weights, min_effect=min_effect)
 
 
@@ -304,10 +328,11 @@ def _learn_bandwidths(
     computation: Computation,
     *,
     shadows: bool,
-) -> tuple[list[ClassRows], ClassBandwidths]:
+) -> tuple[Sequence[AnyRows], ClassBandwidths]:
     scaled = units.transform(data.X)
     rows = data.arrange(scaled)
-    spread = np.ptp(scaled, axis=0)
+    spread = spreads(scaled)
+    spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
     return rows, ClassBandwidths.learn(rows, spread, settings, random, computation, shadows=shadows)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from corral._core.blocks import Descent, nearest, sweep
 from corral._core.density import ClassDensity
-from corral._core.rows import ClassRows
+from corral._core.general import GeneralDescent, Surroundings, advance
+from corral._core.rows import AnyRows, ClassRows, GeneralRows
 from corral._core.settings import Bools, Floats, Integers, Update
 
 
@@ -60,21 +63,19 @@ class RodeoPath:
         return at_floor
 
 
-def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
+def rodeo_path(rows: AnyRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
     """Run algorithm 1 at one query (n_features,) and record every sweep."""
+    if isinstance(rows, ClassRows) and np.isnan(x).any():
+        rows = GeneralRows.of(rows)
     h = [np.full(x.size, grid[0])]
     ratios: list[Floats] = []
     tested: list[Bools] = []
     if not rows.n_rows:  # one sweep, in which nothing can be told
         return RodeoPath(np.array(h * 2), np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
-    queries = x[np.newaxis]
-    descent = Descent(queries, nearest(rows, queries).row, grid, rows.measure.left(np.zeros(1)), update)
+    descent, make_sweep = _sweeps(rows, grid, x[np.newaxis], update)
     last = x.size  # where the sweep has come to
     while descent.going.size:
-        question = descent.question()
-        sums = sweep(rows, question)
-        ratio, asked = descent.ratios(sums)[0], question.asked[0]
-        descent.answer(sums)
+        asked, ratio = (of_query[0] for of_query in make_sweep())
         if update == "simultaneous" or asked.argmax() <= last or not ratios:
             ratios.append(np.zeros(x.size))
             tested.append(np.zeros(x.size, dtype=np.bool_))
@@ -84,6 +85,26 @@ def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Rode
         tested[-1] |= asked
         h[-1] = grid[descent.steps[0]]
     return RodeoPath(np.array(h), np.array(ratios), np.array(tested))
+
+
+def _sweeps(
+    rows: AnyRows, grid: Floats, queries: Floats, update: Update
+) -> tuple[Descent, Callable[[], tuple[Bools, Floats]]]:
+    """Begin algorithm 1 at a query; what makes a sweep returns the variables asked about and their ratios."""
+    if isinstance(rows, GeneralRows):
+        around = Surroundings.look(rows, queries, None)
+        general = GeneralDescent.begin(rows, around, grid, np.full(1, -1), update)
+        return general, partial(advance, rows, around, general)
+    descent = Descent(queries, nearest(rows, queries).row, grid, rows.measure.left(np.zeros(1)), update)
+
+    def make_sweep() -> tuple[Bools, Floats]:
+        question = descent.question()
+        sums = sweep(rows, question)
+        ratios = descent.ratios(sums)
+        descent.answer(sums)
+        return question.asked, ratios
+
+    return descent, make_sweep
 
 
 def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:

@@ -33,11 +33,21 @@ from corral._core.calibration import Target, fit_log_weights, known, log_posteri
 from corral._core.copies import effective_number
 from corral._core.frames import ClassFrame, Covariance, learn_frames, rank_statistics
 from corral._core.members import Member, Mixture
+from corral._core.mixed import (
+    MixedFrame,
+    MixedMixture,
+    MixedSample,
+    learn_mixed_frames,
+    mixed_log_densities,
+    refine_mixed,
+    refined_frames,
+    without_gaps,
+)
 from corral._core.model import LocalModel, joint_log_probability, learn_contrast, log_probability
 from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import Scale, learn_scale
+from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
 
@@ -89,6 +99,8 @@ _NAMES = {
     "none": "plain kernels",
     None: "bandwidths refined by variable",
 }
+
+AnyFrame = ClassFrame | MixedFrame
 
 
 class Kind(NamedTuple):
@@ -328,25 +340,27 @@ class RowsInUnits:
     scales : by kind.
     scaled : (n_rows, n_features) by kind.
     rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
+    mixed : whether values are missing or levels, also if not in these rows.
     """
 
     data: LabelledRows
     scales: dict[ScaleKind, Scale]
     scaled: dict[ScaleKind, Floats]
     rank: Integers
+    mixed: bool
 
     @classmethod
     def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
         """Learn the units of some kinds of members, and ranks, by which variables are selected."""
         wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
-        scales = {kind: learn_scale(data.X, data.weights, kind) for kind in wanted}
+        scales = {kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted}
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
-        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)))
+        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
 
     def take(self, positions: Integers) -> RowsInUnits:
         """Keep some of the rows, and the units."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
-        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions])
+        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions], self.mixed)
 
     def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
         """Positions of at most so many rows of each class, in order."""
@@ -452,7 +466,7 @@ def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: i
 
 
 def left_out_log_densities(
-    frames: Sequence[ClassFrame],
+    frames: Sequence[AnyFrame],
     data: LabelledRows,
     scaled: Floats,
     points: Integers,
@@ -469,6 +483,18 @@ def left_out_log_densities(
     weights = np.ones(len(scaled)) if data.weights is None else data.weights
     log_density = np.empty((bandwidths.size, points.size, len(frames)))
     for y, (frame, of_class) in enumerate(zip(frames, data.members(), strict=True)):
+        if isinstance(frame, MixedFrame):
+            log_density[:, :, y] = mixed_log_densities(
+                frame,
+                scaled[of_class],
+                weights[of_class],
+                data.units[of_class],
+                scaled[points],
+                data.units[points],
+                bandwidths,
+                pulls,
+            )
+            continue
         c = frame.coordinates(scaled[of_class])
         x = frame.coordinates(scaled[points])
         log_mean = np.empty((bandwidths.size, points.size))
@@ -495,10 +521,21 @@ def left_out_log_densities(
     return log_density
 
 
-def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassFrame]:
+def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
     """Learn what a member of this kind knows of some rows."""
     data, scaled = rows.data, rows.scaled[kind.scale]
     variables = _choose_variables(data, rows.scaled["rank"])
+    if rows.mixed:
+        frames = learn_mixed_frames(
+            kind.covariance or "none",
+            scaled,
+            data.codes,
+            data.weights,
+            prior.size,
+            variables,
+            data.level_counts,
+        )
+        return frames if kind.covariance is not None else _refine_mixed(frames, rows, scaled, prior, seed)
     if kind.covariance is not None:
         return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
     if not variables.size:
@@ -509,25 +546,54 @@ def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> li
     return [frame] * prior.size
 
 
+def _refine_mixed(
+    frames: list[MixedFrame], rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int
+) -> list[MixedFrame]:
+    """Refine the bandwidths of each variable where values may be missing or levels."""
+    if not frames[0].variables.size + frames[0].levels.columns.size:
+        return frames
+    chosen, points = choose_for_refinement(rows, seed)
+    some = rows.take(chosen).data
+    sample = MixedSample(
+        scaled[chosen][points],
+        scaled[chosen],
+        some.units[points],
+        some.units,
+        np.ones(chosen.size) if some.weights is None else some.weights,
+        np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        make_target(some, points, prior),
+        frames,
+        some.level_counts[frames[0].levels.columns],
+    )
+    return refined_frames(sample, refine_mixed(sample, _REFINE_DEVIATION))
+
+
 def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
-    """Columns that vary; of a wide table those in which classes differ most by their ranks."""
-    variables = np.flatnonzero(np.ptp(ranks, axis=0) > 0.0)
+    """Columns of measurements that vary; of a wide table those in which the ranks of classes differ most."""
+    variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.level_counts == 0))
     limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
     if variables.size <= limit:
         return variables
-    statistics = rank_statistics(ranks[:, variables], data.codes, data.weights, data.labels.size).max(axis=0)
+    statistics = rank_statistics(
+        without_gaps(ranks[:, variables]), data.codes, data.weights, data.labels.size
+    ).max(axis=0)
     strongest = np.argsort(-statistics, kind="stable")[:limit]
     return np.sort(variables[strongest])
 
 
-def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
-    """Choose rows and points for refined bandwidths, in proportion to the classes."""
+def choose_for_refinement(rows: RowsInUnits, seed: int) -> tuple[Integers, Integers]:
+    """Choose rows, sorted by class, and points among them, in proportion to the classes."""
     random = np.random.RandomState(seed)
     chosen = rows.choose(rows.shares(_REFINE_ROWS), random)
     chosen = chosen[np.argsort(rows.data.codes[chosen], kind="stable")]
     sorted_rows = rows.take(chosen)
-    points = sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
-    some = sorted_rows.data
+    return chosen, sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
+
+
+def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+    """Put rows and points for refined bandwidths together."""
+    chosen, points = choose_for_refinement(rows, seed)
+    some = rows.take(chosen).data
     weights = np.ones(chosen.size) if some.weights is None else some.weights
     centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
     return RefinedRows(
@@ -547,12 +613,19 @@ def _build(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) ->
     scaled = rows.scaled[kind.scale]
     frames = _learn_frames(kind, rows, prior, seed)
     classes = [
-        Mixture.of_rows(
-            scaled[of_class], data.weights_of(of_class), frame, candidate.bandwidth, candidate.pull
-        )
-        for frame, of_class in zip(frames, data.members(), strict=True)
+        density_of(scaled[at], data.weights_of(at), frame, candidate.bandwidth, candidate.pull)
+        for frame, at in zip(frames, data.members(), strict=True)
     ]
     return Member(kind.name, rows.scales[kind.scale], classes)
+
+
+def density_of(
+    scaled: Floats, weights: Floats | None, frame: AnyFrame, bandwidth: float, pull: float
+) -> Mixture | MixedMixture:
+    """Put a kernel on each row of a class."""
+    if isinstance(frame, MixedFrame):
+        return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
+    return Mixture.of_rows(scaled, weights, frame, bandwidth, pull)
 
 
 # -------------------------------------------------------------------------------------------- weights

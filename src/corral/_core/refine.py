@@ -25,11 +25,11 @@ from corral._core import kernels
 from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.settings import Floats, Integers
 
-_MAX_ITERATIONS = 15
-_TOLERANCE = 1e-5
+# Of the minimisation.
+OPTIONS = {"maxiter": 15, "ftol": 1e-5}
 
 # Common bandwidths to begin with, in units of the mean deviation of the variables.
-_STARTS = 2.0 ** np.arange(-3.0, 1.5)
+STARTS = 2.0 ** np.arange(-3.0, 1.5)
 
 
 class RefinedRows(NamedTuple):
@@ -64,7 +64,7 @@ def refine(sample: RefinedRows, deviation: float) -> Floats:
         args=(sample, deviation),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": _MAX_ITERATIONS, "ftol": _TOLERANCE},
+        options=OPTIONS,
     )
     theta: Floats = found.x[:-1]
     return theta
@@ -123,7 +123,7 @@ def _common_bandwidth(sample: RefinedRows) -> Floats:
     product = sample.points @ sample.rows.T
     half_x = 0.5 * np.vecdot(sample.points, sample.points)
     half_c = 0.5 * np.vecdot(sample.rows, sample.rows)
-    for h in _STARTS * max(spread, 1e-300):
+    for h in STARTS * max(spread, 1e-300):
         precision = h**-2.0
         _, log_mean = _weigh_kernels(precision * product, precision * half_x, precision * half_c, sample)
         log_density = known(log_mean)[np.newaxis]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from corral._core.density import local_density
 from corral._core.parallel import for_each_class
-from corral._core.rodeo import rodeo
-from corral._core.rows import ClassRows
+from corral._core.rows import AnyRows
 from corral._core.settings import Computation, Floats, Integers, RodeoSettings
 
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
@@ -19,7 +19,7 @@ SHADOW_ROUNDS = 5
 
 
 def leave_one_out_bandwidths(
-    classes: Sequence[ClassRows],
+    classes: Sequence[AnyRows],
     points: Sequence[Integers],
     settings: RodeoSettings,
     computation: Computation,
@@ -30,13 +30,13 @@ def leave_one_out_bandwidths(
 
     def estimate(y: int, chunk: slice) -> None:
         own = points[y][chunk]
-        _, steps = rodeo(classes[y], grids[y], classes[y].take(own), settings.update, own)
+        _, steps = local_density(classes[y], grids[y], classes[y].take(own), settings.update, own)
         h[y][chunk] = grids[y][steps]
 
     for_each_class(
         estimate,
         [at.size for at in points],
-        [rows.tiles.size for rows in classes],
+        [rows.size for rows in classes],
         [settings.update] * len(classes),
         "Leave-one-out",
         computation,
@@ -45,7 +45,7 @@ def leave_one_out_bandwidths(
 
 
 def mean_bandwidths(
-    classes: Sequence[ClassRows],
+    classes: Sequence[AnyRows],
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
@@ -62,6 +62,11 @@ def mean_bandwidths(
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
         h0 = settings.initial_bandwidth(rows.measure.n)
         mean[:] = np.average(h, axis=0, weights=rows.weight(at)) if at.size else h0
+        gaps = np.isnan(rows.take(at))
+        if gaps.any():  # nothing was chosen where there is no value
+            w = np.where(gaps, 0.0, rows.weight(at)[:, np.newaxis])
+            sums = w.sum(axis=0)
+            mean[:] = np.where(sums > 0.0, (w * h).sum(axis=0) / np.maximum(sums, 1e-300), h0)
     return means
 
 
@@ -78,7 +83,7 @@ def zscores(means: Floats) -> Floats:
 
 
 def shadow_scores(
-    classes: Sequence[ClassRows],
+    classes: Sequence[AnyRows],
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
@@ -109,10 +114,9 @@ def shadow_scores(
     """
     d = classes[0].n_features
     means = np.empty((rounds, len(classes), 2 * d))
-    untiled = [(rows.all(), rows.weights) for rows in classes]
-    pools = [(X, w) for X, w in untiled if len(X)]
+    pools = [(rows.all(), rows.weights) for rows in classes if rows.n_rows]
     for k in range(rounds):
-        beside = [ClassRows.arrange(np.hstack([X, _shadow(len(X), pools, random)]), w) for X, w in untiled]
+        beside = [rows.beside(_shadow(rows.n_rows, pools, random)) for rows in classes]
         means[k] = mean_bandwidths(beside, settings, random, computation, n_points)
     variable, shadow = means[:, :, :d], means[:, :, d:]
     variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True)

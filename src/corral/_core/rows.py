@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from corral._core import kernels
 from corral._core.copies import effective_number, merge_copies, number_copies, shares_of_largest
@@ -24,20 +26,28 @@ class TrainingRows(NamedTuple):
     X : (n_rows, n_features)
     y : (n_rows,) labels.
     weights : (n_rows,) or None if all rows matter alike.
+    levels : (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column
+        of measurements; None if all are.
+    groups : (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
     """
 
     X: Floats
     y: NDArray[Any]
     weights: Floats | None
+    levels: Integers | None = None
+    groups: Integers | None = None
 
     def extended(self, more: TrainingRows) -> TrainingRows:
         """Put further rows behind these."""
-        weights = None
+        weights = groups = None
         if self.weights is not None or more.weights is not None:
             weights = np.concatenate(
                 [np.ones(len(rows.X)) if rows.weights is None else rows.weights for rows in (self, more)]
             )
-        return TrainingRows(np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y]), weights)
+        if self.groups is not None and more.groups is not None:
+            groups = np.concatenate([self.groups, more.groups + self.groups.max(initial=-1) + 1])
+        X, y = np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y])
+        return TrainingRows(X, y, weights, self.levels, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +62,11 @@ class LabelledRows:
     labels : (n_classes,) classes in order, some perhaps without rows.
     counts : (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`.
     numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
-    units : (n_rows,) numbers that copies with other labels share: they are left out together.
-    copies : the same numbers of all rows that count, before copies were merged; None without copies.
+    units : (n_rows,) numbers that copies with other labels and rows of a group share: they are left out
+        together.
+    copies : numbers that copies share, of all rows that count, before copies were merged; None without any.
+    levels : (n_features,) numbers of levels, 0 for a column of measurements.
+    grouped : whether rows of a class may share a unit.
     """
 
     X: Floats
@@ -64,6 +77,8 @@ class LabelledRows:
     numbers: Integers
     units: Integers
     copies: Integers | None
+    levels: Integers | None = None
+    grouped: bool = False
 
     @classmethod
     def sort(
@@ -77,21 +92,34 @@ class LabelledRows:
 
         `find_copies` numbers the rows that are left so that copies share a number, or returns None.
         """
-        X, y, weights = training
+        X, y, weights, levels, groups = training
         numbers = np.arange(len(X))
         if weights is not None:
             numbers = np.flatnonzero(weights)
             X, y, weights = X[numbers], y[numbers], weights[numbers]
+            groups = None if groups is None else groups[numbers]
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies = find_copies(X)
-        first, units = np.arange(len(X)), np.arange(len(X))
+        copies = find_copies(filled(X))
+        units = np.arange(len(X)) if copies is None else copies
+        if groups is not None:
+            units = _joined(units, groups)
+        first = np.arange(len(X))
         if copies is not None:
             first, weights = merge_copies(copies * labels.size + codes, weights)
-            units = copies[first]
-        shares = shares_of_largest(weights)
-        return cls(X[first], codes[first], shares, labels, counts, numbers[first], units, copies)
+        return cls(
+            X[first],
+            codes[first],
+            shares_of_largest(weights),
+            labels,
+            counts,
+            numbers[first],
+            units[first],
+            copies,
+            levels,
+            groups is not None,
+        )
 
     @property
     def n_copies(self) -> int:
@@ -126,9 +154,50 @@ class LabelledRows:
         """Weights of some of the rows, or None if all rows matter alike."""
         return None if self.weights is None else self.weights[positions]
 
-    def arrange(self, scaled: Floats) -> list[ClassRows]:
-        """Cut the rows of each class, scaled, into tiles."""
-        return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
+    @property
+    def mixed(self) -> bool:
+        """Whether values are missing or levels."""
+        return bool(self.level_counts.any()) or bool(np.isnan(self.X).any())
+
+    @property
+    def general(self) -> bool:
+        """Whether values are missing or levels, or rows are left out together."""
+        return self.grouped or self.mixed
+
+    @property
+    def level_counts(self) -> Integers:
+        """Number of levels of each column, 0 for measurements."""
+        return np.zeros(self.X.shape[1], dtype=np.int64) if self.levels is None else self.levels
+
+    def arrange(self, scaled: Floats) -> Sequence[AnyRows]:
+        """Put the rows of each class, scaled, in the order in which kernels read them."""
+        if not self.general:
+            return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
+        return [
+            GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
+            for at in self.members()
+        ]
+
+
+def filled(X: Floats) -> Floats:
+    """Rows with a value of its own in place of each column's gaps, for comparisons."""
+    gaps = np.isnan(X)
+    if not gaps.any():
+        return X
+    largest = np.where(gaps, -np.inf, X).max(axis=0, initial=-1.0)
+    return np.where(gaps, largest + 1.0 + np.abs(largest), X)
+
+
+def _joined(units: Integers, groups: Integers) -> Integers:
+    """Numbers that rows share if they share a unit or a group, or are linked by others that do."""
+    _, a = np.unique(units, return_inverse=True)
+    _, b = np.unique(groups, return_inverse=True)
+    links = coo_array((np.ones(a.size), (a, b)), shape=(a.max(initial=-1) + 1, b.max(initial=-1) + 1))
+    n = links.shape[0]
+    whole = coo_array((links.data, (links.row, links.col + n)), shape=(n + links.shape[1],) * 2)
+    _, component = connected_components(whole, directed=False)
+    joined: Integers = component[a].astype(np.int64)
+    return joined
 
 
 def squared_factor(n: Floats | np.float64) -> Floats:
@@ -250,6 +319,19 @@ class ClassRows:
         """Number of variables."""
         return int(self.tiles.shape[1])
 
+    @property
+    def size(self) -> int:
+        """Numbers that an estimate reads."""
+        return int(self.tiles.size)
+
+    def left(self, own: Integers) -> Left:
+        """What is left of the class when each query leaves a row out, or none (-1)."""
+        return self.measure.left(self.weight(own))
+
+    def beside(self, columns: Floats) -> ClassRows:
+        """Put further columns (n_rows, n_more) beside the variables."""
+        return ClassRows.arrange(np.hstack([self.all(), columns]), self.weights)
+
     def select(self, variables: Integers) -> ClassRows:
         """Keep some of the variables."""
         return replace(self, tiles=np.ascontiguousarray(self.tiles[:, variables]))
@@ -277,3 +359,94 @@ class ClassRows:
         root = np.zeros(n_tiles * size)
         root[: self.n_rows] = np.sqrt(self.weights)
         return root.reshape(n_tiles, size)
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralRows:
+    """The rows of one class where values are missing or levels, or rows are left out together.
+
+    Attributes
+    ----------
+    X : (n_features, n_rows) scaled rows, NaN for gaps; of a column of levels their numbers.
+    levels : (n_features,) number of levels, 0 for a column of measurements.
+    units : (n_rows,) numbers; rows that share one are left out together.
+    weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
+    measure : of all rows together.
+    """
+
+    X: Floats
+    levels: Integers
+    units: Integers
+    weights: Floats | None
+    measure: Measure
+
+    @classmethod
+    def arrange(cls, X: Floats, weights: Floats | None, levels: Integers, units: Integers) -> GeneralRows:
+        """Lay scaled rows (n_rows, n_features) out variable by variable."""
+        measure = Measure.of(len(X), weights)
+        if weights is not None:
+            weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
+        return cls(np.ascontiguousarray(X.T), levels, units, weights, measure)
+
+    @classmethod
+    def of(cls, rows: ClassRows) -> GeneralRows:
+        """Lay out rows without gaps, of which samples may have some."""
+        levels = np.zeros(rows.n_features, dtype=np.int64)
+        units = np.arange(rows.n_rows)
+        return cls(np.ascontiguousarray(rows.all().T), levels, units, rows.weights, rows.measure)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables."""
+        return int(self.X.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Numbers that an estimate reads."""
+        return max(int(self.X.size), 1)
+
+    def left(self, own: Integers) -> Left:
+        """What is left of the class when each query leaves the unit of a row out, or nothing (-1)."""
+        w = self.weight(np.arange(self.n_rows))
+        _, unit = np.unique(self.units, return_inverse=True)
+        out, squares = np.bincount(unit, w), np.bincount(unit, w * w)
+        if not self.n_rows:
+            return self.measure.left(np.zeros(own.size))
+        heavy = int(out.argmax())  # of which a difference could lose all digits
+        rest = np.where(np.arange(out.size) == heavy, w[unit != heavy].sum(), w.sum() - out)
+        rest_squares = (w * w).sum() - squares
+        rest_squares[heavy] = (w[unit != heavy] ** 2).sum()
+        at = unit[np.maximum(own, 0)]
+        total = np.where(own >= 0, rest[at], self.measure.total)
+        n = total * total / np.maximum(rest_squares[at], TINY)
+        return Left(total, np.where(own >= 0, np.where(total > 0.0, n, 0.0), self.measure.n))
+
+    def select(self, variables: Integers) -> GeneralRows:
+        """Keep some of the variables."""
+        return replace(self, X=np.ascontiguousarray(self.X[variables]), levels=self.levels[variables])
+
+    def beside(self, columns: Floats) -> GeneralRows:
+        """Put further columns (n_rows, n_more) of the same kinds beside the variables."""
+        return replace(self, X=np.vstack([self.X, columns.T]), levels=np.tile(self.levels, 2))
+
+    def take(self, positions: Integers) -> Floats:
+        """Return some of the scaled rows, (n_positions, n_features)."""
+        return self.X[:, positions].T
+
+    def all(self) -> Floats:
+        """Return all scaled rows, (n_rows, n_features)."""
+        return self.X.T
+
+    def weight(self, positions: Integers) -> Floats:
+        """Return the weights of some of the rows; 0 for row -1, which is none."""
+        if self.weights is None or not self.n_rows:
+            return np.where(positions >= 0, 1.0, 0.0)
+        return np.where(positions >= 0, self.weights[positions], 0.0)
+
+
+AnyRows = ClassRows | GeneralRows

@@ -1,7 +1,8 @@
 """Units: how raw columns become comparable before any bandwidth is chosen.
 
 A scale is learnt once on the pooled training rows, so that all classes are measured alike. Bandwidths
-and class densities are in its units.
+and class densities are in its units. A missing value stays missing, and says nothing of its column; numbers
+of levels stay as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from corral._core.settings import Floats, Integers, ScaleKind
 # Squared distances of such numbers over the smallest bandwidth are still finite.
 _LARGEST = 1e100
 
+_MIXED = "scale='whiten' mixes variables, and needs numbers without gaps (NaN)."
+
 
 @dataclass(frozen=True, eq=False)
 class Scale:
@@ -27,20 +30,23 @@ class Scale:
     Attributes
     ----------
     center, half_width : (n_features,) halves, because the width of a column can overflow.
-    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes;
-        None otherwise.
+    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes,
+        or None for a column that stays as it is; None otherwise.
     mixing : (n_features, n_features) symmetric matrix that scaled rows are multiplied by, or None.
     """
 
     center: Floats
     half_width: Floats
-    knots: tuple[tuple[Floats, Floats], ...] | None = None
+    knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
     mixing: Floats | None = None
 
     def transform(self, X: Floats) -> Floats:
         """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
         if self.knots is not None:
-            columns = [_interpolate(x, *knots) for x, knots in zip(X.T, self.knots, strict=True)]
+            columns = [
+                x if knots is None else _interpolate(x, *knots)
+                for x, knots in zip(X.T, self.knots, strict=True)
+            ]
             return np.stack(columns, axis=1)
         scaled = 0.5 * X
         scaled -= 0.5 * self.center
@@ -49,6 +55,8 @@ class Scale:
         np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
         if self.mixing is None:
             return scaled
+        if np.isnan(scaled).any():
+            raise ValueError(_MIXED)
         mixed: Floats = kernels.product_by_rows(scaled, self.mixing)
         return mixed
 
@@ -60,17 +68,35 @@ class Scale:
         return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
 
     @property
+    def log_widths(self) -> Floats:
+        """(n_features,) logarithms of the raw widths of scaled units."""
+        log_widths: Floats = np.log(self.half_width) + np.log(2.0)
+        return log_widths
+
+    @property
     def log_volume(self) -> float:
         """Logarithm of the raw volume of a scaled unit cube."""
-        return float((np.log(self.half_width) + np.log(2.0)).sum())
+        return float(self.log_widths.sum())
 
 
-def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integers | None = None) -> Scale:
+def learn_scale(
+    X: Floats,
+    weights: Floats | None,
+    kind: ScaleKind,
+    codes: Integers | None = None,
+    levels: Integers | None = None,
+) -> Scale:
     """Learn a scale from pooled rows, each counting as often as its weight says.
 
-    A column without spread, or with less than the smallest normal double, keeps its own units. Only
-    "whiten" looks at the class numbers.
+    A column without spread, or with less than the smallest normal double, keeps its own units, and so does
+    one of levels. Only "whiten" looks at the class numbers; it needs measurements without gaps.
     """
+    if (levels is not None and levels.any()) or np.isnan(X).any():
+        return _learn_general(X, weights, kind, np.zeros(X.shape[1]) if levels is None else levels)
+    return _learn_measured(X, weights, kind, codes)
+
+
+def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integers | None) -> Scale:
     if kind == "whiten":
         assert codes is not None
         standard = learn_scale(X, weights, "standard")
@@ -89,6 +115,23 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integ
     mean = np.average(X / largest, axis=0, weights=weights)
     variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
     return standard_units(low, high, mean, variance)
+
+
+def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | Floats) -> Scale:
+    """Learn the scale of each column from the rows that have a value; of levels and empty ones, none."""
+    if kind == "whiten":
+        raise ValueError(_MIXED)
+    d = X.shape[1]
+    center, half_width = np.zeros(d), np.full(d, 0.5)
+    knots: list[tuple[Floats, Floats] | None] = [None] * d
+    for j in range(d):
+        known = ~np.isnan(X[:, j])
+        if levels[j] or not known.any():
+            continue
+        one = learn_scale(X[known, j : j + 1], None if weights is None else weights[known], kind)
+        center[j], half_width[j] = one.center[0], one.half_width[0]
+        knots[j] = None if one.knots is None else one.knots[0]
+    return Scale(center, half_width, tuple(knots) if kind in ("rank", "score") else None)
 
 
 def range_units(low: Floats, high: Floats) -> Scale:
@@ -115,6 +158,14 @@ def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
     return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
 
 
+def spreads(x: Floats) -> Floats:
+    """Ranges of columns (n_features,), of the values that are there."""
+    gaps = np.isnan(x)
+    low, high = np.where(gaps, np.inf, x).min(axis=0), np.where(gaps, -np.inf, x).max(axis=0)
+    spread: Floats = np.where(high > low, high - low, 0.0)
+    return spread
+
+
 def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Floats:
     """The inverse root of the covariance within classes, shrunk as by `sklearn.covariance.oas`.
 
@@ -129,12 +180,16 @@ def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Float
 
 
 def shrunk_covariance(residuals: Floats, weights: Floats, n: float) -> Floats | None:
-    """The covariance of n rows, drawn towards equal variances as by `sklearn.covariance.oas`.
+    """The covariance of n rows, drawn towards equal variances; see `shrunk`."""
+    return shrunk((residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals, n)
+
+
+def shrunk(covariance: Floats, n: float) -> Floats | None:
+    """A covariance of n rows, drawn in place towards equal variances as by `sklearn.covariance.oas`.
 
     None where all rows are alike, and nothing is known of it.
     """
-    d = residuals.shape[1]
-    covariance: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
+    d = len(covariance)
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
     if mean_variance == 0.0:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corral._core.rows import LabelledRows
+from corral._core.rows import LabelledRows, filled
 from corral._core.settings import Floats, Integers
 
 N_FOLDS = 5
@@ -45,10 +45,11 @@ class Trial:
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = np.empty(len(data.X), dtype=np.int64)
+        X = filled(data.X)
         for members in data.members():
             # By value, so that the order of rows does not matter. Rows that agree by chance share a fold
             # where there are enough different ones: a fold should not hide a large part of a class.
-            distinct, value = np.unique(data.X[members], axis=0, return_inverse=True)
+            distinct, value = np.unique(X[members], axis=0, return_inverse=True)
             if len(distinct) < _MANY_VALUES:
                 value = np.argsort(np.argsort(value.reshape(-1), kind="stable"))
             folds[members] = (random.permutation(value.max(initial=0) + 1) % N_FOLDS)[value.reshape(-1)]

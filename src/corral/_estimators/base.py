@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from corral._core.evidence import class_evidence, strongest_rivals
 from corral._core.model import ClassModel, LocalModel, RodeoModel, learn_contrast
@@ -23,6 +23,13 @@ from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
 from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation
+from corral._estimators.tables import (
+    Encoding,
+    UnknownLevelsWarning,
+    check_groups,
+    read_table,
+    unknown_sentence,
+)
 from corral._estimators.validation import (
     check_integer,
     check_sample_weight,
@@ -209,11 +216,19 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted classifier."""
         check_is_fitted(self)
-        samples: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return samples
+        table = read_table(self, X, reset=False)
+        if table.unknown:
+            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+        return table.X
 
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
 
 
 class BandwidthsOfClasses(ModelPredictions):
@@ -268,26 +283,38 @@ class DensityClassifier(ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
 
     model_: LocalModel
+    encoding_: Encoding
+    categorical_features: Any = "from_dtype"
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Store the rows of each class and find the variables that describe it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows. If a pandas frame has an index that names them, `explain` does, too: one that has
-            a name, or does not hold whole numbers.
+            Training rows: numbers, and in frames also text, categories and booleans, all with gaps (NaN,
+            None, pandas' NA, polars' null). If a pandas frame has an index that names rows, `explain` does,
+            too: one that has a name, or does not hold whole numbers.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor; weight 0 equals removal.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
+            group out. The tests of `describe` do not know of groups, and count each row.
 
         Returns
         -------
         self : estimator
         """
         with unchanged_by_errors(self):
-            rows = self._check_rows(X, y, sample_weight, reset=True)
+            rows = self._check_rows(X, y, sample_weight, groups, reset=True)
             self._name_rows(X)
             return self._learn(rows, expected=None)
 
@@ -297,6 +324,7 @@ class DensityClassifier(ModelPredictions):
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
 
@@ -312,6 +340,9 @@ class DensityClassifier(ModelPredictions):
             All classes to expect. A class without rows so far has density zero.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, compared with all rows so far.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together; given for all parts or for none. Groups of different parts are
+            different.
 
         Returns
         -------
@@ -319,7 +350,9 @@ class DensityClassifier(ModelPredictions):
         """
         with unchanged_by_errors(self):
             first = not hasattr(self, "model_")
-            rows = self._check_rows(X, y, sample_weight, reset=first)
+            rows = self._check_rows(X, y, sample_weight, groups, reset=first)
+            if not first and (groups is None) != (self.model_.training.groups is None):
+                raise ValueError("groups must be given for all parts of the rows, or for none.")
             self._name_rows(None)
             expected = None if first else self.classes_
             if classes is not None:
@@ -355,6 +388,7 @@ class DensityClassifier(ModelPredictions):
             self.model_,
             queries,
             partial(self._rivals, against),
+            values=self.encoding_.decode(queries),
             feature_names=feature_names(self),
             row_names=getattr(self, "row_names_in_", None),
             n_listed=check_integer("n_rows", n_rows),
@@ -376,7 +410,15 @@ class DensityClassifier(ModelPredictions):
         check_is_fitted(self)
         model = self.model_
         evidence = class_evidence(model, self._computation())
-        return Description.of(model.labels, feature_names(self), self.relevant_, model.contrast, evidence)
+        return Description.of(
+            model.labels,
+            feature_names(self),
+            self.relevant_,
+            model.contrast,
+            evidence,
+            self.encoding_.names_of_levels(),
+            model.gap_contrast,
+        )
 
     @property
     def feature_importances_(self) -> Floats:
@@ -423,12 +465,20 @@ class DensityClassifier(ModelPredictions):
         """Fit validated rows and set `model_`; classes may be expected that have no rows."""
 
     def _check_rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        *,
+        reset: bool,
     ) -> TrainingRows:
         """Validate training rows."""
-        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
-        check_classification_targets(labels)
-        return TrainingRows(rows, labels, check_sample_weight(sample_weight, len(rows)))
+        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset)
+        check_classification_targets(table.y)
+        n = len(table.X)
+        weights = check_sample_weight(sample_weight, n)
+        return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _name_rows(self, X: Any) -> None:
         """Keep the names of the training rows, if they have any, and forget others."""

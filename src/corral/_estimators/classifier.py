@@ -106,6 +106,10 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
         floor the loop would not end. "auto" is :math:`h_0 / n_y`: the theory requires
         :math:`n_y h \to \infty`, and below that a window holds less than about one row of a variable
         spread over its range. Bandwidths of continuous variables stop well above it.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements: those of frames that are text, categories or
+        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
+        count as measurements.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -247,6 +251,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
         temperature: float = 1.0,
         lapse: float = 0.0,
         min_bandwidth: float | Literal["auto"] = "auto",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -264,6 +269,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
         self.temperature = temperature
         self.lapse = lapse
         self.min_bandwidth = min_bandwidth
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -328,6 +334,11 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
             raise ValueError(f"label must be one of classes_, got {label!r}.")
         density = self.model_.densities[labels.index(label)]
         return density_path(density, x, self.model_.settings.rodeo.update)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.scale != "whiten"
+        return tags
 
     def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the variables that describe each class in some of the rows."""

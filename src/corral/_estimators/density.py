@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from corral._core.copies import merge_copies, number_copies, shares_of_largest
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
+from corral._core.general import draw_kernels
 from corral._core.path import RodeoPath, density_path
 from corral._core.relevance import leave_one_out_bandwidths
-from corral._core.rows import ClassRows
+from corral._core.rows import GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
-from corral._estimators.base import warn_of_copies
+from corral._estimators.base import warn_of_copies, warn_user
+from corral._estimators.tables import Encoding, UnknownLevelsWarning, read_table, unknown_sentence
 from corral._estimators.validation import (
     check_choice,
     check_integer,
@@ -63,6 +64,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         floor the loop would not end. "auto" is :math:`h_0 / n`: the theory requires
         :math:`n h \to \infty`, and below that a window holds less than about one row of a variable
         spread over its range. Bandwidths of continuous variables stop well above it.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements; see `RodeoClassifier`.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -114,6 +117,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
     array([2.7, 0.8])
     """
 
+    encoding_: Encoding
+
     def __init__(
         self,
         *,
@@ -122,6 +127,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         beta: float = 0.9,
         c0: float = 1.0,
         min_bandwidth: float | Literal["auto"] = "auto",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -130,6 +136,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         self.beta = beta
         self.c0 = c0
         self.min_bandwidth = min_bandwidth
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -153,20 +160,14 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         check_n_jobs(self.n_jobs)
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         with unchanged_by_errors(self):
-            rows: Floats = validate_data(self, X, dtype=np.float64)
-            weights = check_sample_weight(sample_weight, len(rows))
-        if weights is not None:
-            rows, weights = rows[weights > 0.0], weights[weights > 0.0]
-        copies = number_copies(rows)
-        self.n_copies_ = 0
-        if copies is not None:
-            first, weights = merge_copies(copies, weights)
-            self.n_copies_ = len(rows) - first.size
-            rows = rows[first]
-        weights = shares_of_largest(weights)
-        warn_of_copies(self.n_copies_, self.n_copies_ + len(rows))
-        self.scale_ = learn_scale(rows, weights, self.scale)
-        arranged = ClassRows.arrange(self.scale_.transform(rows), weights)
+            table = read_table(self, X, categorical=self.categorical_features, reset=True)
+            weights = check_sample_weight(sample_weight, len(table.X))
+        training = TrainingRows(table.X, np.zeros(len(table.X)), weights, self.encoding_.counts)
+        data = LabelledRows.sort(training)
+        self.n_copies_ = data.n_copies
+        warn_of_copies(self.n_copies_, self.n_copies_ + len(data.X))
+        self.scale_ = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
+        (arranged,) = data.arrange(self.scale_.transform(data.X))
         plan = DensityPlan(np.arange(self.n_features_in_))
         self.density_ = ClassDensity(arranged, settings.grid(arranged.measure.n), plan)
         return self
@@ -183,7 +184,10 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         log_density : ndarray of shape (n_samples,)
         """
         log_density, _ = self._estimate(X)
-        return log_density[:, 0] - self.scale_.log_volume
+        known = ~np.isnan(self._check_samples(X))
+        if known.all():
+            return log_density[:, 0] - self.scale_.log_volume
+        return log_density[:, 0] - known @ self.scale_.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Total log-likelihood of the rows of `X`.
@@ -229,13 +233,15 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         path : RodeoPath
         """
         check_is_fitted(self)
-        x = check_one_row(self.scale_.transform(validate_data(self, X, dtype=np.float64, reset=False)))
+        x = check_one_row(self.scale_.transform(self._check_samples(X)))
         return density_path(self.density_, x, self.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
 
-        The bandwidths at a training row are those of the other rows (leave-one-out).
+        The bandwidths at a training row are those of the other rows (leave-one-out). A value that the row
+        lacks comes from a row that has one. Levels are drawn from their kernels, as positions among the
+        levels in `encoding_`.
 
         Parameters
         ----------
@@ -258,6 +264,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
         (h,) = leave_one_out_bandwidths([rows], [drawn], settings, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
+        if isinstance(rows, GeneralRows):
+            return self.scale_.restore(draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random))
         return self.scale_.restore(rows.take(drawn)[which] + noise * h[which])
 
     @property
@@ -267,11 +275,23 @@ class RodeoDensity(DensityMixin, BaseEstimator):
 
     def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         check_is_fitted(self)
-        queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        scaled = self.scale_.transform(queries)
+        scaled = self.scale_.transform(self._check_samples(X))
         return class_log_densities(
             [self.density_], scaled, self.update, self._computation(), bandwidths=bandwidths
         )
 
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples."""
+        table = read_table(self, X, reset=False)
+        if table.unknown:
+            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+        return table.X
+
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags

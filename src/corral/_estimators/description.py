@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -37,17 +38,22 @@ class Description:
     relevant : which variables describe the class, by the rule of the estimator.
     direction : "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or
         further apart; "shape" where they differ otherwise, as by two modes; a value and "more often" where a
-        variable has few values and the middle ones are equal, or two values only; "" where nothing is known.
+        variable has few values and the middle ones are equal, or two values only; a level and "more often" or
+        "less often"; "" where nothing is known.
     effect : from -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background);
         for other directions its counterpart, negative for "narrow".
     pvalue : probability of a difference like this by chance, adjusted for the number of variables.
-    typical, background : medians in the class and in its background; NaN for a class without rows.
+    typical, background : medians in the class and in its background, or numbers of the most frequent levels;
+        NaN for a class without rows.
     evidence : mean leave-one-out evidence for the class at its own rows, over the most probable other class
         (natural logarithms): what the labels rest on. None where there is no model that predicts.
     order : numbers of the variables, relevant ones first, then by the size of the effect.
     typical_range, background_range : (2, n_classes, n_features) lower and upper quartiles.
     value : the value whose share in the class exceeds that in the background by most.
     shares : (2, n_classes, n_features) these two shares.
+    levels : for each variable its levels, or None for measurements.
+    often_missing : whether the class lacks a value more or less often than its background.
+    missing_shares : (2, n_classes, n_features) how often the class lacks one, and how often its background.
     """
 
     classes: NDArray[Any]
@@ -64,6 +70,9 @@ class Description:
     background_range: Floats
     value: Floats
     shares: Floats
+    levels: Sequence[list[Any] | None]
+    often_missing: Bools
+    missing_shares: Floats
 
     @classmethod
     def of(
@@ -73,13 +82,21 @@ class Description:
         relevant: Bools,
         contrast: Contrast,
         evidence: Floats | None,
+        levels: Sequence[list[Any] | None] | None = None,
+        missing: Contrast | None = None,
     ) -> Description:
-        """Put together how classes differ and what their labels rest on."""
+        """Put together how classes differ, also in what is missing, and what their labels rest on."""
+        levels = [None] * len(feature_names) if levels is None else levels
+        missing_shares = np.zeros((2, *relevant.shape))
+        if missing is not None:
+            # The value that is named is 1 for a gap, or 0.
+            for of_rows, share in zip(missing_shares, (missing.share, missing.background_share), strict=True):
+                of_rows[:] = np.where(missing.value == 1.0, share, 1.0 - share)
         return cls(
             classes=classes,
             feature_names=feature_names,
             relevant=relevant,
-            direction=_directions(contrast),
+            direction=_directions(contrast, levels),
             effect=contrast.effect,
             pvalue=contrast.pvalue,
             typical=contrast.typical,
@@ -91,7 +108,25 @@ class Description:
             background_range=contrast.background_quartiles,
             value=contrast.value,
             shares=np.stack([contrast.share, contrast.background_share]),
+            levels=levels,
+            often_missing=np.zeros_like(relevant) if missing is None else missing.relevant,
+            missing_shares=missing_shares,
         )
+
+    def value_text(self, variable: int, value: float) -> str:
+        """Write a value of a variable: a number, or the name of a level.
+
+        Parameters
+        ----------
+        variable : int
+            Position of the variable in `feature_names`.
+        value : float
+            The value, or the number of a level.
+        """
+        levels = self.levels[variable]
+        if levels is None or np.isnan(value):
+            return f"{value:.4g}"
+        return str(levels[int(value)])
 
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
@@ -111,7 +146,7 @@ class Description:
             for low, high in (self.typical_range[:, a, j], self.background_range[:, a, j])
         ]
         shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
-        if direction.endswith("more often"):
+        if direction.endswith(" often"):
             shown = shares
         elif direction in ("high", "low") and middles[0] != middles[1]:
             shown = middles
@@ -144,6 +179,21 @@ class Description:
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
+    def missing_phrases(self, label_number: int) -> list[str]:
+        """Say which variables a class lacks more or less often than its background.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        """
+        phrases = []
+        for j in np.flatnonzero(self.often_missing[label_number]).tolist():
+            own, others = self.missing_shares[:, label_number, j].tolist()
+            often = "more" if own > others else "less"
+            phrases.append(f"{self.feature_names[j]} missing {often} often ({own:.0%}; others {others:.0%})")
+        return phrases
+
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas)."""
         import pandas as pd
@@ -151,6 +201,8 @@ class Description:
         d = len(self.feature_names)
         columns = ("relevant", "direction", "effect", "pvalue", "typical", "background", "evidence")
         named = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
+        for name in ("typical", "background"):
+            named[name] = self._with_names(named[name])
         return pd.DataFrame(
             {
                 "class": np.repeat(self.classes, d),
@@ -158,6 +210,16 @@ class Description:
                 **{name: np.take_along_axis(of, self.order, axis=1).ravel() for name, of in named.items()},
             }
         )
+
+    def _with_names(self, values: Floats) -> NDArray[Any]:
+        """Values with the names of levels in place of their numbers, where there are levels."""
+        if all(levels is None for levels in self.levels):
+            return values
+        named: NDArray[Any] = values.astype(object)
+        for j, levels in enumerate(self.levels):
+            if levels is not None:
+                named[:, j] = [None if np.isnan(k) else levels[int(k)] for k in values[:, j]]
+        return named
 
     def __repr__(self) -> str:
         return "\n".join(f"{label}: {self._line(a)}" for a, label in enumerate(self.classes.tolist()))
@@ -168,8 +230,10 @@ class Description:
         line = ", ".join(self.phrase(a, j) for j in relevant[:_SHOWN]) or "no variable found"
         if len(relevant) > _SHOWN:
             line += f" and {len(relevant) - _SHOWN} more"
+        line = "; ".join([line, *self.missing_phrases(a)])
         others = ", ".join(
-            f"{self.feature_names[j]} ({self.typical[a, j]:.4g})" for j in self.also_rests_on(a)
+            f"{self.feature_names[j]} ({self.value_text(j, self.typical[a, j])})"
+            for j in self.also_rests_on(a)
         )
         return f"{line}; labels also rest on {others}" if others else line
 
@@ -186,8 +250,8 @@ class Description:
                     str(label) if not i else "",
                     self.feature_names[j],
                     self.direction[a, j],
-                    f"{self.typical[a, j]:.4g}",
-                    f"{self.background[a, j]:.4g}",
+                    self.value_text(j, self.typical[a, j]),
+                    self.value_text(j, self.background[a, j]),
                     f"{self.effect[a, j]:+.2f}",
                     f"{self.pvalue[a, j]:.1g}",
                 ]
@@ -198,12 +262,18 @@ class Description:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _directions(contrast: Contrast) -> NDArray[np.object_]:
+def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:
     """Directions in words, or which value is more frequent where there are few values."""
     direction: NDArray[np.object_] = contrast.direction.astype(object)
     same_middle = contrast.typical == contrast.background_typical
     few = contrast.n_values <= _FEW_VALUES
     by_value = (contrast.n_values == 2) | (few & (same_middle | (contrast.direction == "shape")))
+    by_value |= np.array([of_column is not None for of_column in levels])
     for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
-        direction[a, j] = f"{contrast.value[a, j]:.4g} more often"
+        of_column = levels[j]
+        if of_column is None:
+            direction[a, j] = f"{contrast.value[a, j]:.4g} more often"
+        else:
+            often = "more" if contrast.effect[a, j] > 0.0 else "less"
+            direction[a, j] = f"{of_column[int(contrast.value[a, j])]} {often} often"
     return direction

@@ -31,7 +31,7 @@ class Explanation:
     label, rival : (n_samples,) predicted class and the one compared with it.
     probability : (n_samples, 2) of label and rival.
     feature_names : list of str
-    values : (n_samples, n_features) the samples.
+    values : (n_samples, n_features) the samples, with the names of levels.
     bandwidths : (n_samples, 2, n_features) in label and rival, scaled units; None where several models are
         pooled, each with its own.
     evidence : (n_samples, n_features) for the label over the rival.
@@ -45,7 +45,7 @@ class Explanation:
     rival: NDArray[Any]
     probability: Floats
     feature_names: list[str]
-    values: Floats
+    values: NDArray[Any]
     bandwidths: Floats | None
     evidence: Floats
     rows: Integers
@@ -59,6 +59,7 @@ class Explanation:
         X: Floats,
         rivals: Callable[[Floats, Integers], Integers],
         *,
+        values: NDArray[Any],
         feature_names: list[str],
         row_names: NDArray[Any] | None,
         n_listed: int,
@@ -66,7 +67,8 @@ class Explanation:
     ) -> Explanation:
         """Explain samples; `rivals` numbers the classes to compare with, given log scores and labels.
 
-        `row_names` are those of all training rows, if they have names.
+        `values` are the samples as they were given; `row_names` are those of all training rows, if they have
+        names.
         """
         explainer = explainer_of(model, X, computation)
         log_proba = model.posterior(explainer.log_density)
@@ -85,7 +87,7 @@ class Explanation:
             rival=model.labels[rival],
             probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
             feature_names=feature_names,
-            values=X,
+            values=values,
             bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
             evidence=evidence,
             rows=rows,

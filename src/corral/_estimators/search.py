@@ -73,6 +73,10 @@ class RodeoClassifierCV(DensityClassifier):
         of `classes_`. Classes weigh accordingly in the search.
     min_effect : float, default=0.15
         Least difference, in units of Cliff's delta, that makes a variable describe a class.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements: those of frames that are text, categories or
+        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
+        count as measurements.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -162,12 +166,14 @@ class RodeoClassifierCV(DensityClassifier):
         *,
         priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
         min_effect: float = MIN_EFFECT,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.priors = priors
         self.min_effect = min_effect
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -214,7 +220,13 @@ class RodeoClassifierCV(DensityClassifier):
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
         member.model_ = model.alone(m)
-        for name in ("n_features_in_", "feature_names_in_", "row_names_in_", "row_names_column_"):
+        for name in (
+            "n_features_in_",
+            "feature_names_in_",
+            "encoding_",
+            "row_names_in_",
+            "row_names_column_",
+        ):
             if hasattr(self, name):
                 setattr(member, name, getattr(self, name))
         return member

@@ -9,14 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from corral._core.model import learn_contrast
 from corral._core.rows import TrainingRows
-from corral._core.settings import MIN_EFFECT, Floats, ModelSettings
+from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
+from corral._estimators.tables import Encoding, Table, read_table
 from corral._estimators.validation import (
     check_choice,
     check_sample_weight,
@@ -53,6 +54,8 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         Constant of the initial bandwidth.
     min_bandwidth : "auto" or float, default="auto"
         Floor under every bandwidth.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements; see `RodeoClassifier`.
     n_jobs : int, default=None
         Number of threads.
     verbose : int, default=0
@@ -95,6 +98,8 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
     """
 
+    encoding_: Encoding
+
     def __init__(
         self,
         *,
@@ -106,6 +111,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         beta: float = 0.9,
         c0: float = 1.0,
         min_bandwidth: float | Literal["auto"] = "auto",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -118,11 +124,18 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         self.beta = beta
         self.c0 = c0
         self.min_bandwidth = min_bandwidth
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find the variables that describe each class.
 
         Parameters
@@ -133,30 +146,33 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together: bandwidths leave their groups out. ``rule="contrast"`` does not look
+            at them.
 
         Returns
         -------
         self : RodeoSelector
         """
         with unchanged_by_errors(self):
-            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            table = read_table(self, X, y, categorical=self.categorical_features, reset=True)
             check_choice("scale", self.scale, ("range", "standard", "rank", None))
             # With selected features, so that it warns of classes without any.
             classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
             if self.rule == "contrast":
-                self._contrast(classifier.model_settings(), rows, labels, sample_weight)
+                self._contrast(classifier.model_settings(), table, sample_weight)
                 return self
-            model = classifier.fit(rows, labels, sample_weight).model_
+            model = classifier.fit(X, y, sample_weight, groups).model_
         self.classes_, self.relevant_, self.contrast_ = model.labels, model.relevant, model.contrast
         self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
 
-    def _contrast(
-        self, settings: ModelSettings, X: Floats, y: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> None:
+    def _contrast(self, settings: ModelSettings, table: Table, sample_weight: ArrayLike | None) -> None:
         """Compare classes without any bandwidth."""
+        X, y, _ = table
         check_classification_targets(y)
-        data = sort_rows(TrainingRows(X, y, check_sample_weight(sample_weight, len(X))))
+        weights = check_sample_weight(sample_weight, len(X))
+        data = sort_rows(TrainingRows(X, y, weights, self.encoding_.counts))
         found = learn_contrast(data, settings.min_effect)
         self.classes_, self.relevant_, self.contrast_ = data.labels, found.relevant, found
         for name in ("bandwidths_", "zscores_"):  # of an earlier fit by another rule
@@ -180,7 +196,14 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             raise AttributeError(
                 "this selector was fitted by version 0.1.0, which compared no classes; fit it again."
             )
-        return Description.of(self.classes_, feature_names(self), self.relevant_, self.contrast_, None)
+        return Description.of(
+            self.classes_,
+            feature_names(self),
+            self.relevant_,
+            self.contrast_,
+            None,
+            self.encoding_.names_of_levels(),
+        )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
@@ -190,4 +213,6 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
         return tags

@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator
 from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
 from corral._core.members import Member, Mixture
+from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
 from corral._core.pool import Pool, PoolModel, PoolScores
-from corral._core.rows import ClassRows, LabelledRows, TrainingRows
+from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
@@ -25,6 +26,7 @@ from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.selector import RodeoSelector
+from corral._estimators.tables import Encoding
 from corral._estimators.validation import check_choice, check_rodeo
 from corral._persist.values import State
 
@@ -75,6 +77,36 @@ def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
     estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
+def pack_encoding(encoding: Encoding) -> list[dict[str, Any] | None] | None:
+    """Levels of all columns, None if all of them hold numbers."""
+    if all(levels is None for levels in encoding.levels):
+        return None
+    pairs = zip(encoding.levels, encoding.ordered.tolist(), strict=True)
+    return [None if levels is None else {"levels": levels, "ordered": ordered} for levels, ordered in pairs]
+
+
+def set_encoding(estimator: Any, d: int, columns: Any) -> None:
+    """Restore levels; files without any are of numbers."""
+    if columns is None:
+        columns = [None] * d
+    if not isinstance(columns, list) or len(columns) != d:
+        raise ValueError(f"encoding is not a list of {d} columns")
+    levels: list[list[Any] | None] = []
+    ordered = np.zeros(d, dtype=np.bool_)
+    for j, column in enumerate(columns):
+        if column is None:
+            levels.append(None)
+            continue
+        state = State(column, 2)
+        listed = column["levels"]
+        plain = isinstance(listed, list) and all(isinstance(level, str | int | float) for level in listed)
+        if not plain or len(set(listed)) != len(listed):
+            raise ValueError("levels are not different texts or numbers")
+        levels.append(listed)
+        ordered[j] = state.boolean("ordered")
+    estimator.encoding_ = Encoding(levels, ordered)
+
+
 def set_row_names(estimator: Any, column: Any, names: Any) -> None:
     n = len(estimator.model_.training.X)
     if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
@@ -89,7 +121,7 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
 def _pack_scale(scale: Scale) -> dict[str, Any]:
     knots = None
     if scale.knots is not None:
-        values, ranks = zip(*scale.knots, strict=True)
+        values, ranks = zip(*(of_column or (None, None) for of_column in scale.knots), strict=True)
         knots = {"values": list(values), "ranks": list(ranks)}
     return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
 
@@ -99,26 +131,27 @@ def _restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
     knots = None
     if "knots" in state:
         part = state.part("knots")
-        values = [x.floats("values", (None,)) for x in part.arrays("values", d)]
-        sizes = [x.size for x in values]
-        ranks = [
-            x.floats("ranks", (n,), min(0.0, 1.0 - largest_rank), largest_rank)
-            for x, n in zip(part.arrays("ranks", d), sizes, strict=True)
-        ]
-        if min(sizes) < 1 or any((np.diff(x) <= 0.0).any() for x in (*values, *ranks)):
-            raise ValueError("knots do not rise")
-        knots = tuple(zip(values, ranks, strict=True))
+        knots = tuple(
+            _restore_knots(x, ranks, largest_rank) if "values" in x else None
+            for x, ranks in zip(part.arrays("values", d), part.arrays("ranks", d), strict=True)
+        )
     return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), _SMALLEST), knots, mixing)
 
 
-def _restore_rows(
-    scaled: Floats, weights: Floats | None, count: float, state: State
-) -> tuple[ClassRows, Floats]:
-    """Arrange rows; `count` is the sum of the weights as they were given.
+def _restore_knots(values: State, ranks: State, largest_rank: float) -> tuple[Floats, Floats]:
+    """Distinct values of a column, and what each of them becomes."""
+    x = values.floats("values", (None,))
+    r = ranks.floats("ranks", (x.size,), min(0.0, 1.0 - largest_rank), largest_rank)
+    if x.size < 1 or any((np.diff(rising) <= 0.0).any() for rising in (x, r)):
+        raise ValueError("knots do not rise")
+    return x, r
+
+
+def _restore_rows(rows: AnyRows, count: float, state: State) -> tuple[AnyRows, Floats]:
+    """Rows as their class knows them; `count` is the sum of the weights as they were given.
 
     The grid of bandwidths is the one in the file: parameters may have been set since.
     """
-    rows = ClassRows.arrange(scaled, weights)
     if state.format == 1:  # weights were numbers of copies
         rows = replace(rows, measure=replace(rows.measure, n=count))
     grid = state.floats("h", (None,), *_BANDWIDTHS)
@@ -140,11 +173,13 @@ def _restore_copies(state: State, X: Floats) -> Integers | None:
 
 def _pack_rows(model: LocalModel) -> dict[str, Any]:
     """Training rows, their classes, and what marks each class."""
-    X, y, weights = model.training
+    X, y, weights, levels, groups = model.training
     return {
         "X": X,
         "codes": np.searchsorted(model.labels, y),
         "weights": weights,
+        "levels": levels,
+        "groups": groups,
         "copies": model.data.copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
@@ -156,10 +191,14 @@ def _pack_rows(model: LocalModel) -> dict[str, Any]:
 def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]:
     """Restore the same, as arguments of a model."""
     classes = state.labels("classes_")
-    X = state.floats("X", (None, d))
+    X = state.floats_or_nan("X", (None, d))
     weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
     y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
-    training = TrainingRows(X, y, weights)
+    levels = state.integers("levels", (d,), 0, sys.maxsize) if "levels" in state else None
+    groups = state.integers("groups", (len(X),), 0, sys.maxsize) if "groups" in state else None
+    if levels is not None:
+        _check_levels(X, levels)
+    training = TrainingRows(X, y, weights, levels, groups)
     data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
     prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
     if abs(prior.sum() - 1.0) > 1e-8:
@@ -175,6 +214,13 @@ def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]
         "min_effect": min_effect,
         "learnt_contrast": _restore_contrast(state, classes.size, d),
     }
+
+
+def _check_levels(X: Floats, levels: Integers) -> None:
+    """Refuse columns of levels that hold something else than their numbers."""
+    known = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
+    if (known < 0.0).any() or (known >= levels[levels > 0]).any() or (known % 1.0 != 0.0).any():
+        raise ValueError("X holds something else than numbers of levels")
 
 
 def _pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
@@ -261,19 +307,19 @@ def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
 
 
 def _restore_densities(state: State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
-    scaled = scale.transform(data.X)
     return [
-        _restore_density(part, scaled[at], data.weights_of(at), float(n), mixed=scale.mixing is not None)
-        for part, at, n in zip(
-            state.parts("densities", data.labels.size), data.members(), data.counts, strict=True
+        _restore_density(part, rows, float(n), mixed=scale.mixing is not None)
+        for part, rows, n in zip(
+            state.parts("densities", data.labels.size),
+            data.arrange(scale.transform(data.X)),
+            data.counts,
+            strict=True,
         )
     ]
 
 
-def _restore_density(
-    state: State, scaled: Floats, weights: Floats | None, count: float, *, mixed: bool
-) -> ClassDensity:
-    d = scaled.shape[1]
+def _restore_density(state: State, rows: AnyRows, count: float, *, mixed: bool) -> ClassDensity:
+    d = rows.n_features
     variables = state.integers("variables", (None,), 0, d - 1)
     if variables.size < 1 or (np.diff(variables) <= 0).any():
         raise ValueError("variables do not rise")
@@ -281,7 +327,7 @@ def _restore_density(
     separate = state.boolean("separate")
     if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
         raise ValueError("densities contradict each other")
-    rows, grid = _restore_rows(scaled, weights, count, state)
+    rows, grid = _restore_rows(rows, count, state)
     return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
 
 
@@ -325,16 +371,7 @@ def _pack_pool(pool: Pool) -> dict[str, Any]:
         {
             "name": member.name,
             "scale": _pack_scale(member.scale),
-            "classes": [
-                {
-                    "variables": mixture.variables,
-                    "factor": mixture.factor,
-                    "log_volume": mixture.log_volume,
-                    "mean": mixture.mean,
-                    "pull": mixture.pull,
-                }
-                for mixture in member.classes
-            ],
+            "classes": [_pack_mixture(mixture) for mixture in member.classes],
         }
         for member in pool.members
     ]
@@ -345,6 +382,30 @@ def _pack_pool(pool: Pool) -> dict[str, Any]:
         "lapse": pool.lapse,
         "scores": pool.scores._asdict(),
         "table": pool.table,
+    }
+
+
+def _pack_mixture(mixture: Mixture | MixedMixture) -> dict[str, Any]:
+    if isinstance(mixture, Mixture):
+        return {
+            "variables": mixture.variables,
+            "factor": mixture.factor,
+            "log_volume": mixture.log_volume,
+            "mean": mixture.mean,
+            "pull": mixture.pull,
+        }
+    frame = mixture.frame
+    return {
+        "variables": frame.variables,
+        "mean": frame.mean,
+        "factor": frame.factor,
+        "gap_mean": frame.gap_mean,
+        "gap_deviation": frame.gap_deviation,
+        "columns": frame.levels.columns,
+        "log_shares": list(frame.levels.log_shares),
+        "precision": frame.levels.precision,
+        "bandwidth": mixture.bandwidth,
+        "pull": mixture.pull,
     }
 
 
@@ -378,11 +439,43 @@ def _restore_member(state: State, data: LabelledRows) -> Member:
     scale = _restore_scale(state.part("scale"), d, _LARGEST_SCORE)
     scaled = scale.transform(data.X)
     parts = state.parts("classes", data.labels.size)
+    if any(("bandwidth" in part) != data.mixed for part in parts):
+        raise ValueError("members contradict the rows")
     classes = [
-        _restore_mixture(part, scaled[at], data.weights_of(at))
+        _restore_mixed(part, scaled[at], data.weights_of(at), data.level_counts)
+        if "bandwidth" in part
+        else _restore_mixture(part, scaled[at], data.weights_of(at))
         for part, at in zip(parts, data.members(), strict=True)
     ]
     return Member(state.text("name"), scale, classes)
+
+
+def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels: Integers) -> MixedMixture:
+    variables = state.integers("variables", (None,), 0, scaled.shape[1] - 1)
+    columns = state.integers("columns", (None,), 0, scaled.shape[1] - 1)
+    n = variables.size
+    if (np.diff(variables) <= 0).any() or levels[variables].any() or (np.diff(columns) <= 0).any():
+        raise ValueError("variables do not rise")
+    if not levels[columns].all():
+        raise ValueError("columns have no levels")
+    log_shares = [
+        x.floats("log_shares", (size,), -1e3, 0.0)
+        for x, size in zip(state.arrays("log_shares", columns.size), levels[columns].tolist(), strict=True)
+    ]
+    precision = state.floats("precision", (columns.size,), 0.0, 1e30) if "precision" in state else None
+    along_variances = state.n_axes("factor") == 1
+    frame = MixedFrame(
+        variables=variables,
+        mean=state.floats("mean", (n,), -1e100, 1e100),
+        factor=state.floats("factor", (n,), 1e-100, _LARGEST_MIXING)
+        if along_variances
+        else state.floats("factor", (n, n), -_LARGEST_MIXING, _LARGEST_MIXING),
+        gap_mean=state.floats("gap_mean", (n,), -1e100, 1e100),
+        gap_deviation=state.floats("gap_deviation", (n,), 1e-100, 1e100),
+        levels=LevelKernels(columns, log_shares, precision),
+    )
+    bandwidth, pull = state.number("bandwidth", 1e-10, 1e10), state.number("pull", 0.0, 1.0)
+    return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
 
 
 def _restore_mixture(state: State, scaled: Floats, weights: Floats | None) -> Mixture:
@@ -405,6 +498,7 @@ def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
     return {
         "rows": rows.all(),
         "weights": rows.weights,
+        "levels": rows.levels if isinstance(rows, GeneralRows) else None,
         "h": estimator.density_.grid,
         "n_copies_": estimator.n_copies_,
         "scale": _pack_scale(estimator.scale_),
@@ -414,17 +508,27 @@ def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
 def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> None:
     check_choice("scale", estimator.scale, ("range", "standard", None))
     check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
-    rows = state.floats("rows", (None, d), -1e100, 1e100)
+    rows = state.floats_or_nan("rows", (None, d))
     if len(rows) < 1:
         raise ValueError("rows are missing")
+    state.within("rows", -1e100, 1e100)
     weights = state.floats("weights", (len(rows),), _SMALLEST) if "weights" in state else None
+    arranged: AnyRows
+    if "levels" in state:
+        levels = state.integers("levels", (d,), 0, sys.maxsize)
+        _check_levels(rows, levels)
+        arranged = GeneralRows.arrange(rows, weights, levels, np.arange(len(rows)))
+    elif np.isnan(rows).any():
+        raise ValueError("rows have gaps")
+    else:
+        arranged = ClassRows.arrange(rows, weights)
     scale = _restore_scale(state.part("scale"), d)
     if scale.knots is not None or scale.mixing is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
     estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
     count = float(len(rows) if weights is None else weights.sum())
-    estimator.density_ = ClassDensity(*_restore_rows(rows, weights, count, state), DensityPlan(np.arange(d)))
+    estimator.density_ = ClassDensity(*_restore_rows(arranged, count, state), DensityPlan(np.arange(d)))
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:

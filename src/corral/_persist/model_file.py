@@ -20,7 +20,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import KINDS, construct, kept_params, set_features, set_row_names
+from corral._persist.kinds import (
+    KINDS,
+    construct,
+    kept_params,
+    pack_encoding,
+    set_encoding,
+    set_features,
+    set_row_names,
+)
 from corral._persist.values import State, decode, encode, positive
 
 # Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
@@ -82,6 +90,9 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
         "state": encode(kind.pack(estimator), "state", arrays),
     }
+    encoding = pack_encoding(estimator.encoding_) if hasattr(estimator, "encoding_") else None
+    if encoding is not None:
+        header["encoding"] = encoding
     if hasattr(estimator, "row_names_in_"):
         header["row_names"] = {
             "column": estimator.row_names_column_,
@@ -124,6 +135,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         estimator = construct(kind.type, decode(header["params"], arrays))
         d = positive(header["n_features_in_"])
         set_features(estimator, d, header["feature_names_in_"])
+        if header["estimator"] != "LSPClassifier":
+            set_encoding(estimator, d, header.get("encoding"))
         kind.restore(estimator, State(decode(header["state"], arrays), header["format"]), d)
         if "row_names" in header:
             set_row_names(estimator, header["row_names"]["column"], header["row_names"]["names"])
@@ -135,7 +148,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    return {name: value for name, value in header.items() if name not in ("state", "row_names")}
+    return {name: value for name, value in header.items() if name not in ("state", "row_names", "encoding")}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

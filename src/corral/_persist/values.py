@@ -122,6 +122,16 @@ class State:
         found: Floats = self._values[name]
         return found
 
+    def within(self, name: str, low: float, high: float) -> None:
+        """Refuse numbers outside bounds; those that are not known are."""
+        found = self._values[name]
+        if not np.all((found >= low) & (found <= high) | np.isnan(found)):
+            raise ValueError(f"{name} holds a number that is not between {low:g} and {high:g}")
+
+    def n_axes(self, name: str) -> int:
+        """How many axes an array has."""
+        return int(np.ndim(self._values[name]))
+
     def integers(self, name: str, shape: tuple[int | None, ...], low: int, high: int) -> Integers:
         return self._array(name, np.dtype(np.int64), shape, low, high)
 

@@ -158,13 +158,20 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
     points. The grid leaves out what lies far outside.
     """
-    x = model.data.X[:, j]
+    known = ~np.isnan(model.data.X[:, j])
+    x = model.data.X[known, j]
     largest = np.abs(x).max() or 1.0  # so that no square overflows
     low, high = np.quantile(x / largest, [0.005, 0.995])
     margin = 0.05 * (high - low) or 0.5
     grid = np.linspace(low - margin, high + margin, _N_POINTS)
     step = float(grid[1] - grid[0])
-    rows = model.data.arrange(x[:, np.newaxis] / largest)
+    codes, weights = model.data.codes[known], model.data.weights
+    rows = [
+        ClassRows.arrange(
+            x[codes == a, np.newaxis] / largest, None if weights is None else weights[known][codes == a]
+        )
+        for a in range(model.labels.size)
+    ]
     log_density = np.array(
         [
             kernel_density(of_class, grid[:, np.newaxis], np.array([max(_silverman(of_class), step)]))

@@ -1,0 +1,354 @@
+"""Tables as they are: columns of measurements and of levels, with gaps, as numbers that the core takes.
+
+Measurements stay numbers, and NaN stands for a gap. Levels become their positions among those seen in `fit`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from corral._core.settings import Floats, Integers
+
+# A column that has nearly as many levels as rows is as good as an id, but that is for the user to say.
+_SHOWN = 3
+
+
+class UnknownLevelsWarning(UserWarning):
+    """Samples have levels that no training row has; they count as missing."""
+
+
+class Column(NamedTuple):
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : its name, or "x3" if it has none.
+    values : (n_rows,) numbers, or objects with None for gaps.
+    levels : its levels in order, if its type says what they are; None if that depends on the values.
+    kind : "number", "levels" or "ordered".
+    """
+
+    name: str
+    values: NDArray[Any]
+    levels: list[Any] | None
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How the columns of a table become numbers.
+
+    Attributes
+    ----------
+    levels : for each column its levels, or None for a column of numbers.
+    ordered : (n_features,) whether the positions of levels count as measurements.
+    """
+
+    levels: Sequence[list[Any] | None]
+    ordered: NDArray[np.bool_]
+
+    @property
+    def counts(self) -> Integers | None:
+        """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
+        counts = np.array(
+            [
+                0 if levels is None or ordered else max(len(levels), 1)
+                for levels, ordered in zip(self.levels, self.ordered, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        return counts if counts.any() else None
+
+    def names_of_levels(self) -> list[list[Any] | None]:
+        """For each column its levels, or None for measurements and what counts as such."""
+        pairs = zip(self.levels, self.ordered, strict=True)
+        return [None if ordered else levels for levels, ordered in pairs]
+
+    def decode(self, X: Floats) -> NDArray[Any]:
+        """Numbers as values of the table again: the same if no column has levels, else objects."""
+        if all(levels is None for levels in self.levels):
+            return X
+        values: NDArray[Any] = X.astype(object)
+        for j, levels in enumerate(self.levels):
+            if levels is not None:
+                values[:, j] = [None if np.isnan(k) else levels[int(k)] for k in X[:, j]]
+        return values
+
+    @classmethod
+    def learn(cls, columns: Sequence[Column]) -> Encoding:
+        """Learn the levels of the columns that have some."""
+        levels = [None if column.kind == "number" else _levels_of(column) for column in columns]
+        return cls(levels, np.array([column.kind == "ordered" for column in columns], dtype=np.bool_))
+
+    def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[str, int]]:
+        """Numbers (n_rows, n_features), and how many values of each column are levels not known."""
+        n = len(columns[0].values)
+        X = np.empty((n, len(columns)))
+        unknown: dict[str, int] = {}
+        for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
+            if levels is None:
+                X[:, j] = _numbers(column)
+                continue
+            position = {level: float(k) for k, level in enumerate(levels)}
+            values = _as_levels(column)
+            X[:, j] = [np.nan if value is None else position.get(value, np.inf) for value in values]
+            is_unknown = np.isinf(X[:, j])
+            if is_unknown.any():
+                unknown[column.name] = int(is_unknown.sum())
+                X[is_unknown, j] = np.nan
+        return X, unknown
+
+
+class Table(NamedTuple):
+    """A table that has been checked.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features) numbers, NaN for gaps.
+    y : (n_rows,) labels, if they were given.
+    unknown : how many values of some columns are levels that no training row has.
+    """
+
+    X: Floats
+    y: NDArray[Any]
+    unknown: dict[str, int]
+
+
+def read_table(
+    estimator: Any, X: Any, y: Any = "no_validation", *, categorical: Any = "from_dtype", reset: bool
+) -> Table:
+    """Check a table as scikit-learn does, and return it as numbers.
+
+    Parameters
+    ----------
+    estimator : whose names and numbers of columns are kept or compared; in a fit it learns its `encoding_`.
+        Without one, it takes numbers without gaps.
+    X : array-like or frame.
+    y : labels, if any.
+    categorical : "from_dtype", None, or which columns hold levels: their names, positions, or a mask.
+    reset : whether this is a fit.
+    """
+    learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
+    has_levels = learnt is not None and any(levels is not None for levels in learnt.levels)
+    if reset and isinstance(categorical, str | None):
+        _check_choice(categorical)
+    by_column = has_levels or (reset and not isinstance(categorical, str | None)) or not _is_plain(X)
+    has_labels = not (isinstance(y, str) and y == "no_validation")
+    if not by_column:
+        finite = "allow-nan" if reset or learnt is not None else True
+        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=finite)
+        rows, labels = checked if has_labels else (checked, np.empty(0))
+        if reset:
+            d = rows.shape[1]
+            estimator.encoding_ = Encoding([None] * d, np.zeros(d, dtype=np.bool_))
+        return Table(rows, labels, {})
+    if not hasattr(X, "dtypes"):
+        X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+    validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+    if not len(X):
+        raise ValueError("Found array with 0 sample(s), while a minimum of 1 is required.")
+    labels = np.empty(0)
+    if has_labels:
+        _, labels = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
+    columns = _columns_of(X)
+    if learnt is None:
+        estimator.encoding_ = learnt = Encoding.learn(_marked(columns, categorical))
+    rows, unknown = learnt.encode(columns)
+    return Table(rows, labels, unknown)
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether scikit-learn's own checks understand the table: numbers, perhaps with gaps.
+
+    What it refuses, such as lists of text, is left to it; frames and arrays of objects may hold levels.
+    """
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is not None:
+        return all(_kind_of(dtype) == "number" for dtype in dtypes)
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "O" or X.ndim != 2:
+        return True
+    return not any(isinstance(value, str | bool | np.bool_) for value in X.ravel().tolist())
+
+
+def _columns_of(X: Any) -> list[Column]:
+    """The columns of a pandas or polars frame, or of an array of objects."""
+    if not hasattr(X, "dtypes"):
+        names = [f"x{j}" for j in range(X.shape[1])]
+        if X.dtype.kind in "fiu":
+            return [Column(name, X[:, j], None, "number") for j, name in enumerate(names)]
+        return [_of_objects(name, X[:, j]) for j, name in enumerate(names)]
+    is_pandas = hasattr(X, "iloc")
+    columns = []
+    for j, dtype in enumerate(X.dtypes):
+        name = str(X.columns[j])
+        series = X.iloc[:, j] if is_pandas else X[X.columns[j]]
+        kind = _kind_of(dtype)
+        if kind == "objects":
+            columns.append(_of_objects(name, np.array(series.to_list(), dtype=object)))
+        elif kind == "number":
+            columns.append(Column(name, _floats(series), None, "number"))
+        elif kind in ("levels", "ordered"):
+            values = np.empty(len(series), dtype=object)
+            values[:] = series.to_list()
+            columns.append(Column(name, values, _declared(dtype), kind))
+        else:
+            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
+    return columns
+
+
+def _kind_of(dtype: Any) -> str:
+    """The kind of a pandas, numpy or polars column: of the type's name, so that neither is imported."""
+    name = str(dtype).lower()
+    if re.match(r"(sparse\[)?(u?int|float)\d|double|decimal|sparse\[bool", name):
+        return "number"
+    if name.startswith("enum"):
+        return "levels"
+    if name.startswith("categor"):
+        return "ordered" if getattr(dtype, "ordered", False) is True else "levels"
+    if name.startswith(("bool", "str", "utf8", "large_string")):
+        return "levels"
+    return "objects" if name.startswith("object") else "other"
+
+
+def _declared(dtype: Any) -> list[Any] | None:
+    """The levels that the type of a column names."""
+    categories = getattr(dtype, "categories", None)
+    if categories is None or str(dtype).lower().startswith("categorical(") or not len(categories):
+        return None
+    return list(categories.to_list() if hasattr(categories, "to_list") else categories)
+
+
+def _floats(series: Any) -> Floats:
+    values = series.to_numpy()
+    if values.dtype.kind not in "fiu":
+        values = np.array([np.nan if value is None else value for value in series.to_list()], dtype=object)
+        values = np.array([value if value == value else np.nan for value in values], dtype=object)  # noqa: PLR0124
+    numbers: Floats = np.asarray(values, dtype=np.float64)
+    return numbers
+
+
+def _of_objects(name: str, values: NDArray[Any]) -> Column:
+    """A column of any objects: of numbers if all of them are, else of levels."""
+    known = [value for value in values.tolist() if not _is_gap(value)]
+    for value in known:
+        if not isinstance(value, str | int | float | np.number | np.bool_):
+            raise TypeError(
+                f"Column {name!r} holds a {type(value).__name__}; an argument must be a string or a number."
+            )
+    is_number = all(
+        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+        for value in known
+    )
+    return Column(name, values, None, "number" if is_number else "levels")
+
+
+def _is_gap(value: Any) -> bool:
+    """None, NaN, or pandas' NA, which is not even equal to itself."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _as_levels(column: Column) -> list[Any]:
+    """Values as levels, None for gaps; text and numbers in one column are all text."""
+    values = [None if _is_gap(value) else value for value in column.values.tolist()]
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _levels_of(column: Column) -> list[Any]:
+    """The levels of a column, in order."""
+    present = {value for value in _as_levels(column) if value is not None}
+    if column.levels is not None:
+        return [level for level in column.levels if column.kind == "ordered" or level in present]
+    try:
+        return sorted(present)
+    except TypeError:  # text and numbers
+        return sorted(present, key=lambda value: (isinstance(value, str), str(value)))
+
+
+def _numbers(column: Column) -> Floats:
+    """Values of a column that held numbers in `fit`."""
+    if column.values.dtype.kind in "fiu":
+        numbers = column.values.astype(np.float64)
+    else:
+        numbers = np.empty(len(column.values))
+        for i, value in enumerate(column.values.tolist()):
+            try:
+                numbers[i] = np.nan if _is_gap(value) else float(value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
+                ) from None
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"Column {column.name!r} holds an infinite value in row {np.isinf(numbers).argmax()}."
+        )
+    return numbers
+
+
+def _marked(columns: Sequence[Column], categorical: Any) -> list[Column]:
+    """Columns of which the user has said which hold levels."""
+    if isinstance(categorical, str | None):
+        _check_choice(categorical)
+        if categorical == "from_dtype":
+            return list(columns)
+        return [column._replace(kind="number", levels=None) for column in columns]
+    marked = list(columns)
+    names = [column.name for column in columns]
+    for j in _positions(categorical, names):
+        if marked[j].kind == "number":
+            marked[j] = marked[j]._replace(kind="levels")
+    return marked
+
+
+def _check_choice(categorical: Any) -> None:
+    if categorical not in ("from_dtype", None):
+        raise ValueError(f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}.")
+
+
+def _positions(categorical: Any, names: list[str]) -> list[int]:
+    """Positions of columns that are named, numbered or marked by a mask."""
+    given = np.asarray(categorical)
+    if given.dtype.kind == "b":
+        if given.shape != (len(names),):
+            raise ValueError(
+                f"categorical_features must be a mask of {len(names)} columns, got {categorical!r}."
+            )
+        return np.flatnonzero(given).tolist()
+    positions = []
+    for item in given.ravel().tolist():
+        if isinstance(item, str) and item in names:
+            positions.append(names.index(item))
+        elif isinstance(item, int) and 0 <= item < len(names):
+            positions.append(item)
+        else:
+            raise ValueError(f"categorical_features names {item!r}, which is not one of the columns.")
+    return positions
+
+
+def unknown_sentence(unknown: dict[str, int]) -> str:
+    """Say how many values are levels that training did not have."""
+    listed = ", ".join(f"{n} of {name!r}" for name, n in list(unknown.items())[:_SHOWN])
+    more = f" and of {len(unknown) - _SHOWN} more columns" if len(unknown) > _SHOWN else ""
+    return f"Values that no training row has count as missing: {listed}{more}."
+
+
+def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
+    """Number groups (n_rows,) of rows, which are left out together."""
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (n,):
+        raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
+    missing = np.array([_is_gap(value) for value in given.tolist()], dtype=bool)
+    if missing.any():
+        raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
+    _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
