@@ -973,3 +973,91 @@ def _log_choose(n: Fraction, k: Fraction) -> float:
 def _signed_root(square: Fraction) -> float:
     """The root of a square with the sign of what was squared."""
     return math.copysign(math.sqrt(abs(square)), square)
+
+
+def value_density(values: list[tuple[float, float]], x: float, n_levels: int) -> float:
+    """The density of one variable in a class, from pairs of a value and a weight; 1 if there are none."""
+    values = [(value, w) for value, w in values if not math.isnan(value)]
+    total = sum(w for _, w in values)
+    if n_levels:
+        return (sum(w for value, w in values if value == x) + 1 / n_levels) / (total + 1)
+    if not values:
+        return 1.0
+    mean = sum(w * value for value, w in values) / total
+    deviation = math.sqrt(sum(w * (value - mean) ** 2 for value, w in values) / total)
+    n = total**2 / sum(w * w for _, w in values)
+    h = 1.06 * deviation * n**-0.2 if deviation > 1e-12 else 1.0
+    kernels = [w * math.exp(-0.5 * ((x - value) / h) ** 2) for value, w in values]
+    return sum(kernels) / total / (h * math.sqrt(2 * math.pi))
+
+
+def mixed_factor(value: float, x: float, h: float, n_levels: int) -> float:
+    """The kernel of one variable at x: normal, or exp(-1 / (2 h^2)) for another level, over its sum."""
+    if n_levels:
+        other = math.exp(-0.5 / h**2)
+        return (1.0 if value == x else other) / (1 + (n_levels - 1) * other)
+    return math.exp(-0.5 * ((x - value) / h) ** 2) / (h * math.sqrt(2 * math.pi))
+
+
+def mixed_factors(
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+) -> list[list[float]]:
+    """The factors of each row's kernel; 1 where x has a gap, the density of the variable where the row has."""
+    factors = []
+    for row in X:
+        of_row = []
+        for j, n_levels in enumerate(levels):
+            if math.isnan(x[j]):
+                of_row.append(1.0)
+            elif math.isnan(row[j]):
+                column = [(float(other[j]), float(w)) for other, w in zip(X, weights, strict=True)]
+                of_row.append(value_density(column, x[j], n_levels))
+            else:
+                of_row.append(mixed_factor(row[j], x[j], h[j], n_levels))
+        factors.append(of_row)
+    return factors
+
+
+def mixed_log_density(
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+) -> float:
+    """The log density of a class at x, where values are missing or levels."""
+    products = [math.prod(of_row) for of_row in mixed_factors(X, weights, x, h, levels)]
+    total = sum(weights)
+    return math.log(sum(w * product for w, product in zip(weights, products, strict=True)) / total)
+
+
+def mixed_rodeo(
+    X: ArrayLike, x: ArrayLike, levels: list[int], grid: list[float], update: str
+) -> tuple[list[float], float]:
+    """Algorithm 1 where values are missing or levels; Z_ji by a symmetric difference of the kernels."""
+    n, d = len(X), len(levels)
+    ones = [1.0] * n
+    steps = [0] * d
+    lowest = 1 / math.sqrt(2 * math.log(max(n, 2)))
+    active = [j for j in range(d) if not math.isnan(x[j])]
+
+    def derivatives(steps: list[int], j: int) -> list[float]:
+        h = [grid[k] for k in steps]
+        above, below = (h[:j] + [h[j] * (1 + e)] + h[j + 1 :] for e in (1e-6, -1e-6))
+        high, low = (
+            [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, levels)]
+            for near in (above, below)
+        )
+        return [(a - b) / (2e-6 * h[j]) for a, b in zip(high, low, strict=True)]
+
+    while active:
+        kept = []
+        at_start = list(steps)
+        for j in active:
+            Z = derivatives(at_start if update == "simultaneous" else steps, j)
+            mean = sum(Z) / n
+            variance = sum((z - mean) ** 2 for z in Z) / (n - 1)
+            c_n = math.log(max(n, 16))
+            more = steps[j] + 1 < len(grid) and (not levels[j] or grid[steps[j] + 1] >= lowest)
+            if mean**2 > variance / n * 2 * math.log(n * c_n) and more:
+                steps[j] += 1
+                kept.append(j)
+        active = kept
+    h = [grid[k] for k in steps]
+    return h, mixed_log_density(X, ones, x, h, levels)

@@ -16,6 +16,7 @@ from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
 from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
+from ._estimators.tables import UnknownLevelsWarning
 from ._evaluation import HeldOut
 from ._persist.model_file import load_model, save_model
 from ._planning import SampleSizes, estimate_sample_sizes
@@ -40,6 +41,7 @@ __all__ = [
     "RodeoSelector",
     "SampleSizeDisplay",
     "SampleSizes",
+    "UnknownLevelsWarning",
     "estimate_sample_sizes",
     "load_model",
     "save_model",

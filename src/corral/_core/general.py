@@ -137,10 +137,7 @@ def _value_log_densities(
     nearest, total, log_sum = np.empty(x.size), np.empty(x.size), np.empty(x.size)
     if not values.size:
         return x, np.zeros(x.size)
-    mean = weights @ values / weights.sum()
-    deviation = math.sqrt(float(weights @ (values - mean) ** 2 / weights.sum()))
-    n = weights.sum() ** 2 / (weights @ weights)
-    h = 1.06 * deviation * n**-0.2 if deviation > 0.0 else 1.0
+    h = _reference_bandwidths(values, units, weights, unit_of_x)
     kernels.value_sums(
         values,
         units,
@@ -153,9 +150,27 @@ def _value_log_densities(
         total,
         log_sum,
     )
-    log_norm = math.log(h) + 0.5 * math.log(2.0 * math.pi)
+    log_norm = np.log(h) + 0.5 * math.log(2.0 * math.pi)
     found = np.where(total > 0.0, log_sum - np.log(np.maximum(total, TINY)) - log_norm, 0.0)
     return nearest, found
+
+
+def _reference_bandwidths(values: Floats, units: Integers, weights: Floats, unit_of_x: Integers) -> Floats:
+    """Normal reference bandwidths (n_queries,) of the rows of other units than the query's."""
+    centred = values - weights @ values / weights.sum()
+    known, unit = np.unique(units, return_inverse=True)
+    powers = (weights, weights**2, weights * centred, weights * centred**2)
+    at = np.minimum(np.searchsorted(known, unit_of_x), known.size - 1)
+    is_known = known[at] == unit_of_x
+    W, squares, first, second = (
+        of.sum() - np.where(is_known, np.bincount(unit, of)[at], 0.0) for of in powers
+    )
+    W = np.maximum(W, TINY)
+    variance = second / W - (first / W) ** 2
+    n = W**2 / np.maximum(squares, TINY)
+    exists = variance > 1e-12 * (weights @ centred**2) / weights.sum()
+    h: Floats = np.where(exists, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * np.maximum(n, 1.0) ** -0.2, 1.0)
+    return h
 
 
 def _level_log_frequencies(

@@ -848,7 +848,7 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
     ----------
     values, units, weights : (n_rows,) of the rows that have one.
     x, unit_of_x : (n_queries,) numbers; rows that share the query's unit are left out.
-    half_c : 1 / (2 h^2).
+    half_c : (n_queries,) 1 / (2 h^2).
     a : (1, n_rows) work space.
     nearest : (n_queries,) written: the nearest value, or that of the query if no row is left.
     total, log_sum : (n_queries,) written: sum of the weights, and the logarithm of that of the kernels.
@@ -872,8 +872,8 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
         for i in range(n):
             if a[0, i] == low:
                 nearest[q] = values[i]
-            sums += weights[i] * _exp((low - a[0, i]) * half_c)
-        log_sum[q] = math.log(sums) - low * half_c
+            sums += weights[i] * _exp((low - a[0, i]) * half_c[q])
+        log_sum[q] = math.log(sums) - low * half_c[q]
 
 
 @compiled(**_OUTER, fastmath=_FAST)

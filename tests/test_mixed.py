@@ -1,0 +1,587 @@
+"""Gaps, levels and groups: the core against plain loops and integrals, and what estimators make of tables."""
+
+import math
+import warnings
+
+import naive
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import dblquad, quad
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from corral import (
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoDensity,
+    RodeoSelector,
+    UnknownLevelsWarning,
+    load_model,
+    save_model,
+)
+from corral._core.density import kernel_density, local_density
+from corral._core.frames import learn_frames
+from corral._core.members import Mixture
+from corral._core.mixed import MixedMixture, MixedSample, _RefinedState, learn_mixed_frames
+from corral._core.pool import make_target
+from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
+from corral._core.settings import RodeoSettings
+
+LEVELS = [0, 3, 0, 2]
+
+
+def mixed_rows(seed, n=40, gaps=0.3, levels=LEVELS):
+    """Rows of measurements and levels with gaps, none of them empty."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, k, n) if k else rng.normal(size=n) for k in levels]).astype(float)
+    holes = rng.random(X.shape) < gaps
+    holes[holes.all(axis=1), 0] = False
+    X[holes] = np.nan
+    return X
+
+
+def general(X, weights=None, levels=LEVELS, units=None):
+    units = np.arange(len(X)) if units is None else units
+    return GeneralRows.arrange(X, weights, np.array(levels), units)
+
+
+# ------------------------------------------------------------------------------------- the core, exactly
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_densities_are_those_of_plain_loops(seed):
+    X, x = mixed_rows(seed), mixed_rows(seed + 100, n=6)
+    weights = np.random.default_rng(seed).uniform(0.2, 1.0, len(X)) if seed % 2 else np.ones(len(X))
+    h = np.array([0.3, 0.6, 0.5, 0.4])
+    found = kernel_density(general(X, weights), x, h)
+    expected = [naive.mixed_log_density(X, weights / weights.max(), q, h, LEVELS) for q in x]
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rodeo_is_that_of_plain_loops(seed, update):
+    X, x = mixed_rows(seed, n=30), mixed_rows(seed + 50, n=4)
+    X[:20, 0] = np.random.default_rng(seed).normal(0, 0.05, 20)  # so that some bandwidths shrink
+    grid = RodeoSettings(beta=0.8).grid(len(X))
+    log_density, steps = local_density(general(X), grid, x, update)
+    assert steps.max() > 2
+    for q, found, k in zip(x, log_density, steps, strict=True):
+        h, expected = naive.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
+        assert_allclose(grid[k][~np.isnan(q)], np.array(h)[~np.isnan(q)])
+        assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
+def test_a_unit_that_is_left_out_might_not_be_there(update):
+    X = mixed_rows(3, n=40)
+    units = np.arange(40) // 3
+    grid = RodeoSettings().grid(37)
+    own = np.array([0, 7, 20])
+    found, steps = local_density(general(X, units=units), grid, X[own], update, own)
+    for i, log_density, k in zip(own, found, steps, strict=True):
+        rest = general(X[units != units[i]])
+        expected, expected_steps = local_density(rest, grid, X[i : i + 1], update)
+        assert_allclose(log_density, expected[0], rtol=1e-10)
+        assert_array_equal(k, expected_steps[0])
+
+
+def test_complete_rows_take_the_fast_path_and_agree_with_the_general_one():
+    rng = np.random.default_rng(0)
+    X, x = rng.normal(size=(50, 3)), rng.normal(size=(5, 3))
+    rows, grid = ClassRows.arrange(X, None), RodeoSettings().grid(50)
+    as_general = GeneralRows.of(rows)
+    for update in ("simultaneous", "sequential"):
+        fast, slow = local_density(rows, grid, x, update), local_density(as_general, grid, x, update)
+        assert_allclose(fast[0], slow[0], rtol=1e-12)
+        assert_array_equal(fast[1], slow[1])
+    x[1, 0] = np.nan  # one sample with a gap changes no other
+    mixed = local_density(rows, grid, x, "simultaneous")
+    assert_array_equal(mixed[0][[0, 2, 3, 4]], local_density(rows, grid, x[[0, 2, 3, 4]], "simultaneous")[0])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_gap_in_a_sample_is_an_integral(seed):
+    X = mixed_rows(seed, n=25)
+    h = np.array([0.4, 0.5, 0.6, 0.5])
+    rows = general(X)
+
+    def density(*values):
+        return math.exp(kernel_density(rows, np.array([values]), h)[0])
+
+    one = density(np.nan, 1.0, 0.2, 0.0)
+    assert_allclose(
+        one, quad(lambda t: density(t, 1.0, 0.2, 0.0), -9, 9, epsabs=1e-11, limit=200)[0], rtol=1e-8
+    )
+    two = density(np.nan, 1.0, np.nan, 0.0)
+    integral = dblquad(lambda s, t: density(s, 1.0, t, 0.0), -7, 7, -7, 7, epsabs=1e-9)[0]
+    assert_allclose(two, integral, rtol=1e-8)
+    assert_allclose(
+        density(0.1, np.nan, 0.2, 0.0), sum(density(0.1, k, 0.2, 0.0) for k in range(3)), rtol=1e-12
+    )
+    assert_allclose(density(np.nan, np.nan, np.nan, np.nan), 1.0)
+
+
+@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "none"])
+def test_a_gap_in_a_sample_of_a_member_is_an_integral(covariance):
+    X = mixed_rows(1, n=60, gaps=0.2)
+    codes = np.arange(60) % 2
+    frames = learn_mixed_frames(covariance, X, codes, None, 2, np.array([0, 2]), np.array(LEVELS))
+    mixture = MixedMixture.of_rows(X[codes == 0], None, frames[0], 0.6, 0.8 if covariance != "none" else 1.0)
+
+    def density(*values):
+        return math.exp(mixture.log_density(np.array([values]))[0])
+
+    one = density(np.nan, 1.0, 0.2, 0.0)
+    assert_allclose(
+        one, quad(lambda t: density(t, 1.0, 0.2, 0.0), -12, 12, epsabs=1e-11, limit=200)[0], rtol=1e-8
+    )
+    two = density(np.nan, np.nan, np.nan, 1.0)
+    both = sum(
+        dblquad(lambda s, t, k=k: density(s, k, t, 1.0), -9, 9, -9, 9, epsabs=1e-9)[0] for k in range(3)
+    )
+    assert_allclose(two, both, rtol=1e-7)
+    assert_allclose(density(np.nan, np.nan, np.nan, np.nan), 1.0)
+
+
+@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "selected", "none"])
+def test_members_without_gaps_and_levels_are_the_same_by_both_paths(covariance):
+    rng = np.random.default_rng(5)
+    X, codes = rng.normal(size=(80, 3)), np.arange(80) % 2
+    X[codes == 0] += 0.8
+    variables = np.arange(3)
+    plain = learn_frames(covariance, X, codes, None, 2, variables)
+    frames = learn_mixed_frames(covariance, X, codes, None, 2, variables, np.zeros(3, dtype=int))
+    pull = 1.0 if covariance == "none" else 0.7
+    for y in (0, 1):
+        rows = X[codes == y]
+        expected = Mixture.of_rows(rows, None, plain[y], 0.5, pull).log_density(X[:9])
+        found = MixedMixture.of_rows(rows, None, frames[y], 0.5, pull).log_density(X[:9])
+        assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_missing_values_are_expected_given_the_others():
+    # Two variables with a correlation of 0.95: what one lacks is known from the other.
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=4000)
+    X = np.column_stack([first, 0.95 * first + math.sqrt(1 - 0.95**2) * rng.normal(size=4000)])
+    X[rng.random(4000) < 0.5, 1] = np.nan
+    (frame,) = learn_mixed_frames(
+        "shared", X, np.zeros(4000, dtype=int), None, 1, np.arange(2), np.zeros(2, int)
+    )
+    covariance = np.linalg.inv(frame.factor @ frame.factor.T)
+    assert_allclose(covariance, [[1.0, 0.95], [0.95, 1.0]], atol=0.06)
+
+
+def test_the_gradient_of_refined_bandwidths():
+    X = mixed_rows(2, n=40)
+    codes = np.sort(np.arange(40) % 3)
+    frames = learn_mixed_frames("none", X, codes, None, 3, np.array([0, 2]), np.array(LEVELS))
+    training = LabelledRows.sort(TrainingRows(X, codes, None, np.array(LEVELS)))
+    points = np.arange(0, 40, 2)
+    sample = MixedSample(
+        X[points],
+        X,
+        training.units[points],
+        training.units,
+        np.ones(40),
+        np.searchsorted(codes, np.arange(4)),
+        make_target(training, points, np.full(3, 1 / 3)),
+        frames,
+        np.array([3, 2]),
+    )
+    state = _RefinedState.prepare(sample)
+    at = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
+    _, gradient = state.loss(at, 0.4)
+    for j in range(at.size):
+        step = np.zeros(at.size)
+        step[j] = 1e-6
+        slope = (state.loss(at + step, 0.4)[0] - state.loss(at - step, 0.4)[0]) / 2e-6
+        assert_allclose(gradient[j], slope, rtol=1e-5, atol=1e-8)
+
+
+def test_two_levels_are_a_column_of_zeros_and_ones():
+    # With the same bandwidths in all classes only the norms differ, which are the same for all classes.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)])
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=120) > 0.5).astype(int)
+    numbers = RodeoClassifier(bandwidth="initial", scale=None).fit(X, y)
+    X_levels = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] == 1, "yes", "no")})
+    levels = RodeoClassifier(bandwidth="initial", scale=None).fit(X_levels, y)
+    same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
+    n = np.bincount(y)
+    assert same or n[0] != n[1]
+    numbers.model_.densities[1].plan.fixed[:] = numbers.model_.densities[0].plan.fixed
+    levels.model_.densities[1].plan.fixed[:] = levels.model_.densities[0].plan.fixed
+    assert_allclose(levels.predict_proba(X_levels), numbers.predict_proba(X), rtol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------ estimators
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two classes of rows with text, a flag, an ordered column and gaps, and samples."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["frog", "toad"], 60)
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(np.where(y == "frog", 3.0, 5.0), 1.0),
+            "colour": np.where(rng.random(120) < np.where(y == "frog", 0.8, 0.3), "green", "brown"),
+            "wet": rng.random(120) < 0.5,
+            "size": pd.Categorical(
+                rng.choice(["s", "m", "l"], 120), categories=["s", "m", "l"], ordered=True
+            ),
+        }
+    )
+    frame.loc[rng.random(120) < 0.2, "length"] = np.nan
+    frame["colour"] = frame["colour"].astype(object)
+    frame.loc[rng.random(120) < 0.2, "colour"] = None
+    order = rng.permutation(120)
+    return frame.iloc[order[:80]], y[order[:80]], frame.iloc[order[80:]], y[order[80:]]
+
+
+ESTIMATORS = [
+    RodeoClassifier(),
+    RodeoClassifier(update="sequential", scale="rank"),
+    RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
+    RodeoClassifier(bandwidth="class", features="separate", scale="standard"),
+    RodeoClassifierCV(random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
+    X, y, samples, labels = table
+    model = clone(estimator).fit(X, y)
+    P = model.predict_proba(samples)
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert model.score(samples, labels) > 0.7
+    # A sample that has no value gets the priors.
+    nothing = samples.iloc[:1].copy()
+    nothing.loc[:, :] = None
+    assert_allclose(model.predict_proba(nothing), [model.class_prior_], rtol=1e-12)
+    # A gap carries no evidence, and evidence is finite.
+    evidence = model.explain(samples).evidence
+    assert np.isfinite(evidence).all()
+    assert (evidence[samples.isna().to_numpy()] == 0.0).all()
+    assert np.isfinite(model.feature_importances_).all()
+    # Files bring everything back.
+    path = tmp_path / "model.corral"
+    save_model(model, path)
+    restored = load_model(path)
+    assert_array_equal(restored.predict_proba(samples), P)
+    assert_array_equal(restored.explain(samples).evidence, evidence)
+    assert str(restored.describe()) == str(model.describe())
+    # Threads and the order of rows change nothing but rounding.
+    assert_array_equal(clone(estimator).set_params(n_jobs=2).fit(X, y).predict_proba(samples), P)
+    turned = clone(estimator).fit(X.iloc[::-1], y[::-1]).predict_proba(samples)
+    assert_allclose(turned, P, rtol=1e-6, atol=1e-9)
+    # A sample's bits do not depend on others.
+    assert_array_equal(model.predict_proba(samples.iloc[3:5]), P[3:5])
+
+
+def test_the_kinds_of_gaps_and_frames_are_alike(table):
+    X, y, samples, _ = table
+    expected = RodeoClassifierCV(random_state=0).fit(X, y).predict_proba(samples)
+    as_polars = [
+        pl.DataFrame(
+            {
+                "length": pl.Series([None if v != v else v for v in frame["length"]], dtype=pl.Float64),
+                "colour": pl.Series(frame["colour"].tolist(), dtype=pl.String),
+                "wet": frame["wet"].to_numpy(),
+                "size": [("s", "m", "l").index(v) for v in frame["size"]],
+            }
+        )
+        for frame in (X, samples)
+    ]
+    found = RodeoClassifierCV(random_state=0).fit(as_polars[0], y).predict_proba(as_polars[1])
+    assert_allclose(found, expected, rtol=1e-9)
+    missing = [
+        frame.assign(length=frame["length"].astype("Float64"), colour=frame["colour"].astype("string"))
+        for frame in (X, samples)
+    ]
+    found = RodeoClassifierCV(random_state=0).fit(missing[0], y).predict_proba(missing[1])
+    assert_array_equal(found, expected)
+    enum = pl.Enum(["green", "brown", "blue"])
+    enums = [frame.with_columns(pl.col("colour").cast(enum)) for frame in as_polars]
+    found = RodeoClassifierCV(random_state=0).fit(enums[0], y).predict_proba(enums[1])
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_columns_can_be_said_to_hold_levels():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=90), rng.integers(0, 3, 90)])
+    y = (X[:, 1] == 1).astype(int)
+    by_position = RodeoClassifier(categorical_features=[1]).fit(X, y)
+    by_mask = RodeoClassifier(categorical_features=[False, True]).fit(X, y)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    by_name = RodeoClassifier(categorical_features=["b"]).fit(frame, y)
+    as_text = RodeoClassifier().fit(frame.assign(b=frame["b"].astype(str)), y)
+    expected = as_text.predict_proba(frame.assign(b=frame["b"].astype(str)))
+    for model, rows in ((by_position, X), (by_mask, X), (by_name, frame)):
+        assert_array_equal(model.predict_proba(rows), expected)
+    plain = RodeoClassifier(categorical_features=None).fit(frame, y)
+    assert_array_equal(plain.predict_proba(frame), RodeoClassifier().fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("all", "categorical_features must be 'from_dtype', None or columns, got 'all'."),
+        (["c"], "categorical_features names 'c', which is not one of the columns."),
+        ([7], "categorical_features names 7, which is not one of the columns."),
+        ([True], "categorical_features must be a mask of 2 columns, got \\[True\\]."),
+    ],
+)
+def test_columns_that_are_not_there(given, said):
+    with pytest.raises(ValueError, match=said):
+        RodeoClassifier(categorical_features=given).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+
+
+def test_a_level_that_training_did_not_have_counts_as_missing(table):
+    X, y, samples, _ = table
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    strange, missing = samples.copy(), samples.copy()
+    strange.iloc[:3, 1] = "purple"
+    missing.iloc[:3, 1] = None
+    with pytest.warns(
+        UnknownLevelsWarning, match=r"Values that no training row has count as missing: 3 of 'colour'\."
+    ):
+        found = model.predict_proba(strange)
+    assert_array_equal(found, model.predict_proba(missing))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (
+            {"length": ["long"] * 4},
+            ValueError,
+            "Column 'length' held numbers in fit, but has 'long' in row 0.",
+        ),
+        (
+            {"length": pd.date_range("2020-01-01", periods=4)},
+            ValueError,
+            "Column 'length' holds values of type datetime",
+        ),
+        ({"length": [[1], 2, 3, 4]}, TypeError, "Column 'length' holds a list"),
+        (
+            {"length": [1.0, math.inf, 2.0, 3.0]},
+            ValueError,
+            "Column 'length' holds an infinite value in row 1.",
+        ),
+    ],
+)
+def test_a_column_that_cannot_be_read_is_named(change, error, said):
+    frame = pd.DataFrame({"length": [1.0, 2.0, 3.0, 4.0], "colour": ["a", "b", "a", "b"]})
+    model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
+    with pytest.raises(error, match=said):
+        model.predict(frame.assign(**change))
+
+
+def test_text_and_numbers_in_one_column_are_levels():
+    frame = pd.DataFrame({"a": np.array(["x", 1, "x", 1, None, "x"], dtype=object), "b": np.arange(6.0)})
+    model = RodeoClassifier().fit(frame, [0, 1, 0, 1, 0, 1])
+    assert model.encoding_.levels[0] == [1, "x"]
+    assert np.isfinite(model.predict_proba(frame)).all()
+
+
+def test_describe_names_levels_and_what_is_missing():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 100)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=300),
+            "island": np.where(
+                (y == "b") & (rng.random(300) < 0.9), "Dream", rng.choice(["Biscoe", "Torgersen"], 300)
+            ),
+        }
+    )
+    frame.loc[(y == "c") & (rng.random(300) < 0.4), "x"] = np.nan
+    description = RodeoClassifierCV(random_state=0).fit(frame, y).describe()
+    lines = str(description).splitlines()
+    assert "island Dream more often" in lines[1]
+    assert "x missing more often" in lines[2]
+    assert "missing" not in lines[0] + lines[1]
+    shown = description.to_frame()
+    assert shown.query("`class` == 'b' and variable == 'island'")["typical"].item() == "Dream"
+
+
+def test_a_selector_keeps_columns_of_text(table):
+    X, y, samples, _ = table
+    selector = RodeoSelector().set_output(transform="pandas").fit(X, y)
+    kept = selector.transform(samples)
+    assert {"length", "colour"} <= set(kept.columns)
+    assert "colour" in str(selector.describe())
+
+
+def test_the_density_of_a_table_as_it_is(table, tmp_path):
+    X, _, samples, _ = table
+    density = RodeoDensity().fit(X)
+    found = density.score_samples(samples)
+    assert np.isfinite(found).all()
+    save_model(density, tmp_path / "density.corral")
+    assert_array_equal(load_model(tmp_path / "density.corral").score_samples(samples), found)
+    drawn = density.sample(500, random_state=0)
+    assert not np.isnan(drawn).any()
+    shares = np.bincount(drawn[:, 1].astype(int)) / 500
+    assert_allclose(shares[1], (X["colour"] == "green").sum() / X["colour"].notna().sum(), atol=0.15)
+    # In one dimension it integrates to 1, gaps or not.
+    one = RodeoDensity().fit(X[["length"]])
+    total, _ = quad(
+        lambda t: math.exp(one.score_samples(pd.DataFrame({"length": [t]}))[0]), -5, 15, limit=200
+    )
+    assert_allclose(total, 1.0, rtol=1e-3)  # the bandwidths change with the sample
+
+
+def test_pipelines_and_column_transformers(table):
+    X, y, samples, labels = table
+    scaled = make_column_transformer((StandardScaler(), ["length"]), remainder="passthrough").set_output(
+        transform="pandas"
+    )
+    pipeline = make_pipeline(scaled, RodeoClassifierCV(random_state=0)).fit(X, y)
+    assert pipeline.score(samples, labels) > 0.7
+
+
+def test_tags_say_what_is_taken():
+    for estimator in (RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), RodeoSelector()):
+        tags = estimator.__sklearn_tags__().input_tags
+        assert tags.allow_nan
+        assert tags.categorical
+    assert not RodeoClassifier(scale="whiten").__sklearn_tags__().input_tags.allow_nan
+
+
+# --------------------------------------------------------------------------------------------- groups
+
+
+def grouped(seed, n_groups=30, size=6, d=5):
+    """Rows that resemble others of their group much more than others of their class; labels random by group."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X = rng.normal(size=(n_groups, d))[groups] + 0.05 * rng.normal(size=(groups.size, d))
+    return X, (rng.random(n_groups) < 0.5).astype(int)[groups], groups
+
+
+def test_labels_that_are_random_by_group_are_not_predictable():
+    scores = []
+    for seed in range(8):
+        X, y, groups = grouped(seed)
+        told = RodeoClassifierCV(random_state=0).fit(X, y, groups=groups)
+        assert RodeoClassifierCV(random_state=0).fit(X, y).best_score_ > 0.95
+        scores.append(told.best_score_)
+    assert abs(np.mean(scores) - 0.5) < 0.1
+
+
+def test_groups_are_left_out_by_the_rodeo():
+    X, y, groups = grouped(0, n_groups=20, size=4, d=2)
+    alone = RodeoClassifier().fit(X, y)
+    together = RodeoClassifier().fit(X, y, groups=groups)
+    # Without the others of its group a row has no close neighbour for which a bandwidth would shrink.
+    assert (together.bandwidths_ > alone.bandwidths_).all()
+    by_name = RodeoClassifier().fit(X, y, groups=np.char.add("patient ", groups.astype(str)))
+    assert_array_equal(by_name.bandwidths_, together.bandwidths_)
+    assert_allclose(
+        together.predict_proba(X), alone.predict_proba(X), rtol=1e-9
+    )  # samples belong to no group
+
+
+def test_groups_in_parts_and_files(tmp_path):
+    X, y, groups = grouped(1, n_groups=12, size=4, d=2)
+    whole = RodeoClassifier().fit(X, y, groups=groups)
+    parts = RodeoClassifier().partial_fit(X[:24], y[:24], classes=[0, 1], groups=groups[:24])
+    parts.partial_fit(X[24:], y[24:], groups=groups[24:])
+    assert_array_equal(parts.bandwidths_, whole.bandwidths_)
+    with pytest.raises(ValueError, match=r"groups must be given for all parts of the rows, or for none\."):
+        parts.partial_fit(X[:2], y[:2])
+    save_model(whole, tmp_path / "model.corral")
+    restored = load_model(tmp_path / "model.corral")
+    assert_array_equal(restored.model_.training.groups, groups)
+    assert_array_equal(restored.partial_fit(X[:2], y[:2], groups=[0, 0]).classes_, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."), ([1, None, 2, 2], "but row 1 has none")],
+)
+def test_bad_groups(groups, said):
+    with pytest.raises(ValueError, match=said):
+        RodeoClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+
+
+def test_groups_are_routed():
+    X, y, groups = grouped(2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = RodeoClassifierCV(random_state=0).set_fit_request(groups=True)
+        found = cross_validate(
+            model, X, y, params={"groups": groups}, cv=GroupKFold(3), return_estimator=True
+        )
+    assert all(fitted.model_.training.groups is not None for fitted in found["estimator"])
+
+
+# ------------------------------------------------------------------------------------- hostile tables
+
+
+def hostile(seed):
+    """A table that somebody might have: empty rows, columns, classes; one level, very many; mixed types."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(4, 60)), int(rng.integers(1, 6))
+    columns = {}
+    for j in range(d):
+        kind = rng.integers(0, 9)
+        x = rng.normal(size=n) * 10.0 ** rng.integers(-200, 200) if kind == 0 else rng.normal(size=n)
+        values = {
+            0: x,
+            1: np.full(n, np.nan),
+            2: np.array(["same"] * n, dtype=object),
+            3: np.array([f"level {i}" for i in range(n)], dtype=object),
+            4: rng.integers(0, 2, n).astype(bool),
+            5: np.array([None, "a", 1.5, True][: max(1, n)] * n, dtype=object)[:n],
+            6: np.where(rng.random(n) < 0.9, np.nan, x),
+            7: rng.choice(["a", "b", None], n),
+            8: np.round(x),
+        }[int(kind)]
+        columns[f"c{j}"] = values
+    frame = pd.DataFrame(columns)
+    y = rng.integers(0, int(rng.integers(2, 4)), n)
+    if rng.random() < 0.3:  # gaps in one class only, or all of it
+        frame.loc[y == 0, "c0"] = None
+    if rng.random() < 0.3:
+        frame.iloc[:2] = None
+    return frame, y
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning")
+@pytest.mark.parametrize("seed", range(100))
+def test_hostile_tables_get_a_fit_or_one_sentence(seed):
+    frame, y = hostile(seed)
+    kinds = [RodeoClassifierCV(random_state=0), ESTIMATORS[seed % 4]]
+    for estimator in kinds:
+        try:
+            model = clone(estimator).fit(frame, y)
+        except ValueError as error:
+            assert "\n" not in str(error)
+            continue
+        P = model.predict_proba(frame)
+        assert np.isfinite(P).all()
+        assert_allclose(P.sum(axis=1), 1.0)
+        assert np.isfinite(model.explain(frame.iloc[:3]).evidence).all()
+        assert "nan" not in str(model.describe()).replace("missing", "")
+
+
+def test_five_thousand_levels():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"p{i}" for i in range(5000)], "x": rng.normal(size=5000)})
+    y = (frame["x"] + rng.normal(size=5000) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RodeoClassifierCV(random_state=0).fit(frame.iloc[::5], y[::5])
+    assert abs(model.best_score_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
