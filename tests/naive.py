@@ -1002,7 +1002,7 @@ def mixed_factor(value: float, x: float, h: float, n_levels: int) -> float:
 def mixed_factors(
     X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
 ) -> list[list[float]]:
-    """The factors of each row's kernel; 1 where x has a gap, the density of the variable where the row has."""
+    """The factors of each row's kernel: 1 for gaps of x, the density of the variable for gaps of the row."""
     factors = []
     for row in X:
         of_row = []
@@ -1039,7 +1039,7 @@ def mixed_rodeo(
 
     def derivatives(steps: list[int], j: int) -> list[float]:
         h = [grid[k] for k in steps]
-        above, below = (h[:j] + [h[j] * (1 + e)] + h[j + 1 :] for e in (1e-6, -1e-6))
+        above, below = ([*h[:j], h[j] * (1 + e), *h[j + 1 :]] for e in (1e-6, -1e-6))
         high, low = (
             [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, levels)]
             for near in (above, below)

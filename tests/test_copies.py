@@ -210,3 +210,20 @@ def test_one_row_of_another_weight(weight):
     if weight < 1.0:
         without = RodeoClassifier(bandwidth="class", scale=None).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
         assert_allclose(model.log_density(X[:2] + 0.01), without.log_density(X[:2] + 0.01), rtol=1e-6)
+
+
+def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[3, 1] = X[8] = np.nan
+    assert number_copies(X) is None
+    twice = np.vstack([X, X, X[8:9]])
+    numbers = number_copies(twice)
+    empty = np.isnan(twice).all(axis=1)
+    assert empty.sum() == 3
+    assert np.unique(numbers[empty]).size == 3
+    first, second = numbers[:30][~empty[:30]], numbers[30:60][~empty[30:60]]
+    assert_array_equal(first, second)
+    assert np.unique(first).size == 29
+    assert not set(first) & set(numbers[empty])
+    gaps_alone = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
+    assert number_copies(gaps_alone) is None

@@ -89,7 +89,35 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
 
 
 def number_copies(X: Floats) -> Integers | None:
-    """Number the rows of a table so that copies, and only they, share a number; None if there are none."""
+    """Number the rows of a table so that copies, and only they, share a number; None if there are none.
+
+    A gap (NaN) counts as a value like others, but a row without any value is no copy of another.
+    """
+    gaps = np.isnan(X)
+    if not gaps.any():
+        return _number_complete(X)
+    empty = gaps.all(axis=1)
+    numbers = np.arange(len(X))
+    rest = numbers[~empty]
+    copies = _number_complete(filled(X[rest]))
+    if copies is None:
+        return None
+    # Numbers rise with the first row of each, which has the position by which all rows are numbered here.
+    first = np.unique(copies, return_index=True)[1]
+    numbers[rest] = rest[first][copies]
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def filled(X: Floats) -> Floats:
+    """Fill each column's gaps by a value that no row has."""
+    gaps = np.isnan(X)
+    known = np.where(gaps, -np.inf, X).max(axis=0)
+    largest = np.where(np.isfinite(known), known, 0.0)
+    return np.where(gaps, largest + 1.0 + np.abs(largest), X)
+
+
+def _number_complete(X: Floats) -> Integers | None:
+    """Number the rows of a table without gaps."""
     keys = _row_keys(X, np.arange(X.shape[1]))
     in_order = np.sort(keys)
     if (in_order[1:] != in_order[:-1]).all():  # which is nearly always so, and found in a moment

@@ -216,10 +216,11 @@ def _mixed_conditionals(mixture: MixedMixture, x: Floats, left_out: Integers) ->
     """The same by leaving each variable out in turn, which is exact whatever is missing."""
     whole = mixture.log_density(x, left_out)
     conditional = np.zeros(x.shape)
+    has_rows = whole > -np.inf  # a class may leave as a whole
     for j in np.flatnonzero(~np.isnan(x).all(axis=0)).tolist():
         without = x.copy()
         without[:, j] = np.nan
-        known = ~np.isnan(x[:, j])
+        known = ~np.isnan(x[:, j]) & has_rows
         conditional[known, j] = whole[known] - mixture.log_density(without[known], left_out[known])
     return conditional, mixture.shares(x, left_out)
 

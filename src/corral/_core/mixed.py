@@ -48,7 +48,7 @@ _BLOCK = 400_000
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 # How often missing values are expected given a covariance, before it is taken.
-_N_ITERATIONS = 4
+_N_ITERATIONS = 12
 
 
 class LevelKernels(NamedTuple):

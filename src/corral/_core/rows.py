@@ -101,7 +101,7 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies = find_copies(filled(X))
+        copies = find_copies(X)
         units = np.arange(len(X)) if copies is None else copies
         if groups is not None:
             units = _joined(units, groups)
@@ -177,15 +177,6 @@ class LabelledRows:
             GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
             for at in self.members()
         ]
-
-
-def filled(X: Floats) -> Floats:
-    """Rows with a value of its own in place of each column's gaps, for comparisons."""
-    gaps = np.isnan(X)
-    if not gaps.any():
-        return X
-    largest = np.where(gaps, -np.inf, X).max(axis=0, initial=-1.0)
-    return np.where(gaps, largest + 1.0 + np.abs(largest), X)
 
 
 def _joined(units: Integers, groups: Integers) -> Integers:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corral._core.rows import LabelledRows, filled
+from corral._core.copies import filled
+from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 
 N_FOLDS = 5

@@ -140,6 +140,8 @@ class Description:
         """
         a, j = label_number, variable
         direction = self.direction[a, j]
+        if not direction:  # relevant by another rule, and too few values or no difference of its own
+            return f"{self.feature_names[j]} (direction unknown)"
         middles = [f"{middle[a, j]:.4g}" for middle in (self.typical, self.background)]
         ranges = [
             f"{low:.4g} to {high:.4g}"
