@@ -391,6 +391,13 @@ def test_a_column_that_cannot_be_read_is_named(change, error, said):
         model.predict(frame.assign(**change))
 
 
+@pytest.mark.parametrize("values", [[{"a": 1}, {"a": 2}], [[1], [2]]])
+def test_polars_columns_of_structures_are_named(values):
+    frame = pl.DataFrame({"x": [1.0, 2.0], "held": values})
+    with pytest.raises(ValueError, match="Column 'held' holds values of type"):
+        RodeoClassifier().fit(frame, [0, 1])
+
+
 def test_text_and_numbers_in_one_column_are_levels():
     frame = pd.DataFrame({"a": np.array(["x", 1, "x", 1, None, "x"], dtype=object), "b": np.arange(6.0)})
     model = RodeoClassifier().fit(frame, [0, 1, 0, 1, 0, 1])

@@ -212,7 +212,7 @@ def _kind_of(dtype: Any) -> str:
         return "levels"
     if name.startswith("categor"):
         return "ordered" if getattr(dtype, "ordered", False) is True else "levels"
-    if name.startswith(("bool", "str", "utf8", "large_string")):
+    if re.match(r"(bool|boolean|str|string|utf8|large_string)(\[|$)", name):
         return "levels"
     return "objects" if name.startswith("object") else "other"
 
