@@ -268,7 +268,7 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
     assert_allclose(P.sum(axis=1), 1.0)
     assert model.score(samples, labels) > 0.7
     # A sample that has no value gets the priors.
-    nothing = samples.iloc[:1].reindex([-1]).astype(samples.dtypes.replace(np.dtype(bool), np.dtype(object)))
+    nothing = samples.iloc[:1].astype({"wet": object}).reindex([-1])
     assert_allclose(model.predict_proba(nothing), [model.class_prior_], rtol=1e-12)
     # A gap carries no evidence, and evidence is finite.
     evidence = model.explain(samples).evidence
@@ -466,7 +466,9 @@ def test_tags_say_what_is_taken():
         tags = estimator.__sklearn_tags__().input_tags
         assert tags.allow_nan
         assert tags.categorical
-    assert not RodeoClassifier(scale="whiten").__sklearn_tags__().input_tags.allow_nan
+    of_mixed_units = RodeoClassifier(scale="whiten").__sklearn_tags__().input_tags
+    assert not of_mixed_units.allow_nan
+    assert not of_mixed_units.categorical
 
 
 # --------------------------------------------------------------------------------------------- groups

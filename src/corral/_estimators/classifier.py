@@ -337,7 +337,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.scale != "whiten"
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self.scale != "whiten"
         return tags
 
     def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
