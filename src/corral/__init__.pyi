@@ -14,6 +14,7 @@ from ._estimators.density import RodeoDensity
 from ._estimators.description import Description
 from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
+from ._estimators.pipelines import describe, explain
 from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
@@ -42,7 +43,9 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "UnknownLevelsWarning",
+    "describe",
     "estimate_sample_sizes",
+    "explain",
     "load_model",
     "save_model",
     "write_report",

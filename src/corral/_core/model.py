@@ -228,11 +228,7 @@ class LocalModel(ClassModel):
     @cached_property
     def gap_contrast(self) -> Contrast | None:
         """How each class differs from its background in what is missing; None if nothing is."""
-        gaps = np.isnan(self.data.X)
-        if not gaps.any():
-            return None
-        flags = replace(self.data, X=gaps.astype(np.float64), levels=None)
-        return learn_contrast(flags, self.min_effect)
+        return learn_gap_contrast(self.data, self.min_effect)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -318,6 +314,14 @@ def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
             data.X, data.codes, data.labels.size, data.levels, weights=data.weights, min_effect=min_effect
         )
     return contrast(data.X, data.codes, data.labels.size, weights=data.weights, min_effect=min_effect)
+
+
+def learn_gap_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:
+    """Compare what each class and its background lack; None if nothing is missing."""
+    gaps = np.isnan(data.X)
+    if not gaps.any():
+        return None
+    return learn_contrast(replace(data, X=gaps.astype(np.float64), levels=None), min_effect)
 
 
 def _learn_bandwidths(

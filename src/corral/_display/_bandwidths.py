@@ -24,6 +24,7 @@ from corral._display._drawing import (
     require,
     short_name,
 )
+from corral._estimators.pipelines import rows_of_last_step
 from corral._estimators.validation import feature_names
 
 
@@ -96,9 +97,9 @@ class BandwidthDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier, RodeoClassifierCV or RodeoDensity
+        estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
             A fitted estimator. That of a density has one panel. Where bandwidths do not depend on the
-            row (``bandwidth="class"``, and whatever RodeoClassifierCV chooses), boxes are lines.
+            row (``bandwidth="class"``), boxes are lines.
         X : array-like of shape (n_samples, n_features)
             Rows that were not used in `fit`: a row that was sees itself, and bandwidths at it are smaller.
         y : array-like of shape (n_samples,), default=None
@@ -110,7 +111,8 @@ class BandwidthDisplay:
         -------
         display : BandwidthDisplay
         """
-        require(cls, estimator, "local_bandwidths")
+        X = rows_of_last_step(estimator, X)
+        estimator = require(cls, estimator, "local_bandwidths")
         h = estimator.local_bandwidths(X)
         if h.ndim == 2:  # of a density
             parts, titles = [h], [count(h)]

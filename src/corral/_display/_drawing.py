@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._estimators.pipelines import last_step
 from corral._estimators.validation import check_position
 
 Floats = NDArray[np.float64]
@@ -58,10 +59,12 @@ def check_axes(axes: Any, n: int) -> NDArray[Any]:
     return given
 
 
-def require(display: type, estimator: Any, name: str) -> None:
-    """Refuse an estimator that lacks what a display draws."""
-    if not hasattr(estimator, name):
-        raise TypeError(f"{display.__name__} cannot draw a {type(estimator).__name__}: it has no {name}.")
+def require(display: type, estimator: Any, name: str) -> Any:
+    """Return an estimator, or the last step of a pipeline; refuse one that lacks what a display draws."""
+    last = last_step(estimator)
+    if not hasattr(last, name):
+        raise TypeError(f"{display.__name__} cannot draw a {type(last).__name__}: it has no {name}.")
+    return last
 
 
 def one_row(X: Any, sample: Any) -> Any:

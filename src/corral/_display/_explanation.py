@@ -20,7 +20,8 @@ from corral._display._drawing import (
     require,
     short_name,
 )
-from corral._estimators.explanation import Explanation
+from corral._estimators.explanation import Explanation, value_text
+from corral._estimators.pipelines import explain
 from corral._estimators.validation import check_integer, check_position
 
 
@@ -38,7 +39,7 @@ class ExplanationDisplay:
     feature_names : sequence of str
         Names of the variables.
     values : ndarray of shape (n_features,)
-        The sample.
+        The sample: numbers, or objects where variables have levels.
     evidence : ndarray of shape (n_features,)
         For the label over the rival, in natural logarithms; see `Explanation`.
     rows : ndarray of shape (n_listed,)
@@ -75,7 +76,7 @@ class ExplanationDisplay:
         rival: Any,
         probability: Floats,
         feature_names: Sequence[str],
-        values: Floats,
+        values: NDArray[Any],
         evidence: Floats,
         rows: NDArray[np.int64],
         shares: Floats,
@@ -140,7 +141,7 @@ class ExplanationDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier or RodeoClassifierCV
+        estimator : RodeoClassifier, RodeoClassifierCV, or Pipeline that ends in one
             A fitted classifier.
         X : array-like of shape (n_samples, n_features)
             Samples.
@@ -161,7 +162,7 @@ class ExplanationDisplay:
         display : ExplanationDisplay
         """
         require(cls, estimator, "explain")
-        explanation = estimator.explain(one_row(X, sample), against=against, n_rows=n_rows)
+        explanation = explain(estimator, one_row(X, sample), against=against, n_rows=n_rows)
         return cls.from_explanation(explanation, max_variables=max_variables, axes=axes)
 
     def plot(self, axes: Any = None, *, max_variables: int = 12) -> Self:
@@ -197,7 +198,7 @@ class ExplanationDisplay:
         colours = np.where(evidence >= 0.0, BLUE, VERMILION)
         of_evidence.barh(np.arange(shown.size), evidence, color=colours, height=0.7)
         of_evidence.axvline(0.0, color="black", linewidth=0.8)
-        names = [f"{short_name(self.feature_names[j])} = {self.values[j]:.4g}" for j in shown]
+        names = [f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}" for j in shown]
         of_evidence.set_yticks(np.arange(shown.size), names, parse_math=False)
         pair = f"{short_name(self.label)} over {short_name(self.rival)}"
         of_evidence.set_xlabel(f"evidence for {pair}, natural logarithms{counted}", parse_math=False)

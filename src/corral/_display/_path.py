@@ -21,6 +21,7 @@ from corral._display._drawing import (
     short_name,
 )
 from corral._estimators.density import RodeoDensity
+from corral._estimators.pipelines import rows_of_last_step
 from corral._estimators.validation import check_integer, feature_names
 
 
@@ -94,7 +95,7 @@ class RodeoPathDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier, RodeoClassifierCV or RodeoDensity
+        estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
             A fitted estimator.
         X : array-like of shape (n_samples, n_features)
             Samples.
@@ -111,8 +112,8 @@ class RodeoPathDisplay:
         -------
         display : RodeoPathDisplay
         """
-        require(cls, estimator, "bandwidth_path")
-        x = one_row(X, sample)
+        x = rows_of_last_step(estimator, one_row(X, sample))
+        estimator = require(cls, estimator, "bandwidth_path")
         if isinstance(estimator, RodeoDensity):
             if label is not None:
                 raise ValueError(f"label must be None for a RodeoDensity, got {label!r}.")

@@ -103,7 +103,7 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier, RodeoClassifierCV or RodeoSelector
+        estimator : RodeoClassifier, RodeoClassifierCV or RodeoSelector, or Pipeline that ends in one
             A fitted estimator.
         quantity : {"effect", "zscore"}, default="effect"
             What colours stand for: the effects of `describe`, or the paper's z-scores of mean bandwidths,
@@ -117,14 +117,13 @@ class RelevanceDisplay:
         """
         check_choice("quantity", quantity, tuple(_COLOURS))
         check_is_fitted(estimator)
+        estimator = require(cls, estimator, "zscores_" if quantity == "zscore" else "describe")
         shared = {"classes": estimator.classes_, "feature_names": feature_names(estimator)}
         if quantity == "zscore":
-            require(cls, estimator, "zscores_")
             display = cls(
                 values=estimator.zscores_, relevant=estimator.relevant_, quantity=quantity, **shared
             )
         else:
-            require(cls, estimator, "describe")
             found = estimator.describe()
             display = cls(values=found.effect, relevant=found.relevant, direction=found.direction, **shared)
         return display.plot(ax)

@@ -52,7 +52,8 @@ class Description:
     value : the value whose share in the class exceeds that in the background by most.
     shares : (2, n_classes, n_features) these two shares.
     levels : for each variable its levels, or None for measurements.
-    often_missing : whether the class lacks a value more or less often than its background.
+    often_missing : whether the class lacks a value more or less often than its background, by the same test and
+        at the same level as `relevant` of ``rule="contrast"``.
     missing_shares : (2, n_classes, n_features) how often the class lacks one, and how often its background.
     """
 
@@ -124,7 +125,9 @@ class Description:
             The value, or the number of a level.
         """
         levels = self.levels[variable]
-        if levels is None or np.isnan(value):
+        if np.isnan(value):
+            return "missing"
+        if levels is None:
             return f"{value:.4g}"
         return str(levels[int(value)])
 
@@ -197,7 +200,11 @@ class Description:
         return phrases
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per class and variable, strongest first within a class (needs pandas)."""
+        """One line per class and variable, strongest first within a class (needs pandas).
+
+        Where some values are missing, `missing` and `background_missing` are the shares of rows that lack one,
+        and `often_missing` tells whether they differ by more than chance and not negligibly.
+        """
         import pandas as pd
 
         d = len(self.feature_names)
@@ -205,6 +212,9 @@ class Description:
         named = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
         for name in ("typical", "background"):
             named[name] = self._with_names(named[name])
+        if self.missing_shares.any():
+            named["missing"], named["background_missing"] = self.missing_shares
+            named["often_missing"] = self.often_missing
         return pd.DataFrame(
             {
                 "class": np.repeat(self.classes, d),

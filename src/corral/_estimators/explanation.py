@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral._core.evidence import explain_samples, explainer_of
 from corral._core.model import LocalModel
 from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.tables import is_gap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,3 +154,10 @@ class Explanation:
             f"  evidence: {evidence}\n"
             f"  closest:  {support}"
         )
+
+
+def value_text(value: Any) -> str:
+    """Write a value of a sample: a number with four digits, the name of a level, or "missing"."""
+    if is_gap(value):
+        return "missing"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral._core.model import learn_contrast
+from corral._core.model import learn_contrast, learn_gap_contrast
 from corral._core.rows import TrainingRows
 from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
@@ -71,6 +71,8 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         Which variables describe each class.
     contrast_ : Contrast
         How each class differs from its background; `describe` puts it in order.
+    gap_contrast_ : Contrast or None
+        How it differs in what is missing; None if nothing is.
     bandwidths_ : ndarray of shape (n_classes, n_features)
         Mean bandwidth at the class's own rows; not with ``rule="contrast"``, which needs none.
     zscores_ : ndarray of shape (n_classes, n_features)
@@ -164,6 +166,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
                 return self
             model = classifier.fit(X, y, sample_weight, groups).model_
         self.classes_, self.relevant_, self.contrast_ = model.labels, model.relevant, model.contrast
+        self.gap_contrast_ = model.gap_contrast
         self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
 
@@ -175,6 +178,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         data = sort_rows(TrainingRows(X, y, weights, self.encoding_.counts))
         found = learn_contrast(data, settings.min_effect)
         self.classes_, self.relevant_, self.contrast_ = data.labels, found.relevant, found
+        self.gap_contrast_ = learn_gap_contrast(data, settings.min_effect)
         for name in ("bandwidths_", "zscores_"):  # of an earlier fit by another rule
             if hasattr(self, name):
                 delattr(self, name)
@@ -203,6 +207,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             self.contrast_,
             None,
             self.encoding_.names_of_levels(),
+            self.gap_contrast_,
         )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

@@ -82,6 +82,11 @@ class Encoding:
         return values
 
     @classmethod
+    def of_numbers(cls, d: int) -> Encoding:
+        """That of a table without levels."""
+        return cls([None] * d, np.zeros(d, dtype=np.bool_))
+
+    @classmethod
     def learn(cls, columns: Sequence[Column]) -> Encoding:
         """Learn the levels of the columns that have some."""
         levels = [None if column.kind == "number" else _levels_of(column) for column in columns]
@@ -146,8 +151,7 @@ def read_table(
         checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=finite)
         rows, labels = checked if has_labels else (checked, np.empty(0))
         if reset:
-            d = rows.shape[1]
-            estimator.encoding_ = Encoding([None] * d, np.zeros(d, dtype=np.bool_))
+            estimator.encoding_ = Encoding.of_numbers(rows.shape[1])
         return Table(rows, labels, {})
     if not hasattr(X, "dtypes"):
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
@@ -236,7 +240,7 @@ def _floats(series: Any) -> Floats:
 
 def _of_objects(name: str, values: NDArray[Any]) -> Column:
     """A column of any objects: of numbers if all of them are, else of levels."""
-    known = [value for value in values.tolist() if not _is_gap(value)]
+    known = [value for value in values.tolist() if not is_gap(value)]
     for value in known:
         if not isinstance(value, str | int | float | np.number | np.bool_):
             raise TypeError(
@@ -249,7 +253,7 @@ def _of_objects(name: str, values: NDArray[Any]) -> Column:
     return Column(name, values, None, "number" if is_number else "levels")
 
 
-def _is_gap(value: Any) -> bool:
+def is_gap(value: Any) -> bool:
     """None, NaN, or pandas' NA, which is not even equal to itself."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -258,7 +262,7 @@ def _is_gap(value: Any) -> bool:
 
 def _as_levels(column: Column) -> list[Any]:
     """Values as levels, None for gaps; text and numbers in one column are all text."""
-    values = [None if _is_gap(value) else value for value in column.values.tolist()]
+    values = [None if is_gap(value) else value for value in column.values.tolist()]
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
@@ -281,7 +285,7 @@ def _numbers(column: Column) -> Floats:
         numbers = np.empty(len(column.values))
         for i, value in enumerate(column.values.tolist()):
             try:
-                numbers[i] = np.nan if _is_gap(value) else float(value)
+                numbers[i] = np.nan if is_gap(value) else float(value)
             except (TypeError, ValueError):
                 raise ValueError(
                     f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
@@ -347,7 +351,7 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     given = np.asarray(groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
-    missing = np.array([_is_gap(value) for value in given.tolist()], dtype=bool)
+    missing = np.array([is_gap(value) for value in given.tolist()], dtype=bool)
     if missing.any():
         raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
     _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)

@@ -91,9 +91,14 @@ def _is_integer(value: Any) -> bool:
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none."""
-    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
-    return [str(name) for name in names]
+    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
+
+    The last step of a pipeline has `variable_names_`, those of the steps before it.
+    """
+    for attribute in ("variable_names_", "feature_names_in_"):
+        if hasattr(estimator, attribute):
+            return [str(name) for name in getattr(estimator, attribute)]
+    return [f"x{j}" for j in range(estimator.n_features_in_)]
 
 
 def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSettings:

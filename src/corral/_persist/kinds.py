@@ -88,7 +88,8 @@ def pack_encoding(encoding: Encoding) -> list[dict[str, Any] | None] | None:
 def set_encoding(estimator: Any, d: int, columns: Any) -> None:
     """Restore levels; files without any are of numbers."""
     if columns is None:
-        columns = [None] * d
+        estimator.encoding_ = Encoding.of_numbers(d)
+        return
     if not isinstance(columns, list) or len(columns) != d:
         raise ValueError(f"encoding is not a list of {d} columns")
     levels: list[list[Any] | None] = []
@@ -272,11 +273,11 @@ def _pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
     return kept | {"direction": np.searchsorted(_DIRECTIONS, contrast.direction)}
 
 
-def _restore_contrast(state: State, k: int, d: int) -> Contrast | None:
+def _restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Contrast | None:
     """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
-    if "contrast" not in state:
+    if name not in state:
         return None
-    part = state.part("contrast")
+    part = state.part(name)
     arrays: dict[str, Any] = {
         "relevant": part.bools("relevant", (k, d)),
         "background": part.bools("background", (k, d)),
@@ -535,7 +536,10 @@ def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
     learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
     found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
     # Unknown if the selector comes from a file of format 1.
-    return found | {"contrast": _pack_contrast(getattr(model, "contrast_", None))}
+    return found | {
+        "contrast": _pack_contrast(getattr(model, "contrast_", None)),
+        "gap_contrast": _pack_contrast(getattr(model, "gap_contrast_", None)),
+    }
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
@@ -548,6 +552,7 @@ def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     contrast = _restore_contrast(state, k, d)
     if contrast is not None:
         model.contrast_ = contrast
+        model.gap_contrast_ = _restore_contrast(state, k, d, "gap_contrast")
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from corral._core.relevance import MAX_POINTS
 from corral._core.settings import ModelSettings
 from corral._estimators.base import BandwidthsOfClasses, advice_on_units, warn_of_empty_selections
 from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.tables import Encoding
 from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
 from corral.dask._model import ClusterModel
 from corral.dask._reductions import compute, current_client
@@ -191,6 +192,7 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
         check_is_fitted(self)
         local = self._local()
         local.model_ = self.model_.to_local()
+        local.encoding_ = Encoding.of_numbers(self.n_features_in_)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from corral._core.settings import Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.lspc import LSPClassifier
+from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.validation import check_integer
 from corral._evaluation import HeldOut
@@ -33,7 +35,7 @@ _MOST_BYTES = 1_000_000
 
 def write_report(
     path: str | os.PathLike[str],
-    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier,
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -54,8 +56,9 @@ def write_report(
     ----------
     path : str or path
         The file; one that is there is replaced when the new one is complete.
-    estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier
-        A fitted one. The last explains nothing, so its page has labels, probabilities and errors only.
+    estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier, or Pipeline that ends in one
+        A fitted one. An LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
+        The page of a pipeline shows values as its last step sees them.
     X : array-like of shape (n_samples, n_features)
         Rows to browse.
     y : array-like of shape (n_samples,), default=None
@@ -105,13 +108,15 @@ def write_report(
     True
     """
     template = _template()
+    whole, estimator = estimator, last_step(estimator)
     if not isinstance(estimator, _KINDS):
         kinds = " or ".join(kind.__name__ for kind in _KINDS)
         local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
         raise TypeError(f"a report is of a {kinds}, not of a {type(estimator).__name__}{local}.")
-    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
+    check_is_fitted(whole, msg="%(name)s is not fitted: call fit before writing its report.")
     max_rows = check_integer("max_samples", max_samples)
-    rows = X if hasattr(X, "shape") else np.asarray(X)
+    given = X if hasattr(X, "shape") else np.asarray(X)
+    rows = rows_of_last_step(whole, given)
     truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
     if held_out is not None and not np.array_equal(held_out.classes, estimator.classes_):
         raise ValueError(
@@ -123,8 +128,10 @@ def write_report(
         judged, proba = _judge(estimator, rows, truth, held_out)
         shown = _take(rows, order)
         of_shown = estimator.predict_proba(shown) if proba is None else proba[order]
-        of_rows = Shown(shown, of_shown, order, truth, len(rows))
-        contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source)
+        names = given.index[order].tolist() if hasattr(given, "index") else order.tolist()
+        of_rows = Shown(shown, of_shown, order, names, truth, len(rows))
+        steps = steps_in_words(whole)
+        contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
         heading = title or (f"Classes of {source}" if source else "Classification report")
         n_browsed = len(order)
         page = _render(template, contents, n_browsed, heading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,12 @@ from corral.report.numbers import (
     Shown,
     browsed,
     class_pages,
-    digits,
     errors,
+    has_levels,
     relevance,
     shown_variables,
     steps,
+    training_values,
 )
 from corral.report.words import classes_at_a_glance, facts, in_words, parameters, summary, versions
 
@@ -50,8 +52,9 @@ class Contents:
         judged: Judged | None,
         sample_sizes: SampleSizes | None,
         source: str | None,
+        steps_before: Sequence[str] = (),
     ) -> Contents:
-        """Compute everything."""
+        """Compute everything; `steps_before` are kinds of steps of a pipeline whose last one is on the page."""
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = shown_variables(description, len(names))
@@ -59,6 +62,7 @@ class Contents:
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
+            "levels": has_levels(estimator, variables),
             "explains": description is not None,
             "errors": None if judged is None else errors(judged),
             "sampleSizes": None if sample_sizes is None else steps(sample_sizes),
@@ -66,13 +70,12 @@ class Contents:
         training: dict[int, list[Any]] = {}
         if description is not None:
             numbers |= relevance(description, variables)
-            numbers |= class_pages(estimator.model_, description, variables)
-            X_train = estimator.model_.training.X
+            numbers |= class_pages(estimator, description, variables)
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
-            training = {i: digits(X_train[i, variables]) for i in {*supporting, *typical}}
+            training = training_values(estimator, sorted({*supporting, *typical}), variables)
         words = {
-            "summary": summary(estimator, description, judged, source),
+            "summary": summary(estimator, description, judged, source, steps_before),
             "classes": classes_at_a_glance(estimator, description, judged),
             "explains": description is not None,
             "judged": judged,
@@ -81,7 +84,7 @@ class Contents:
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,
             "known": shown.truth is not None,
-            "facts": facts(estimator, source, shown.n_rows),
+            "facts": facts(estimator, source, shown.n_rows, steps_before),
             "parameters": parameters(estimator),
             "versions": versions(),
         }

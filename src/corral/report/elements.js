@@ -13,7 +13,7 @@ const by = (key) => (a, b) => key(a) - key(b);
 const hundredths = (x) => x.toFixed(2);
 const thousandths = (x) => x.toFixed(3);
 const signed = (x) => (x > 0 ? "+" : "") + x.toFixed(2);
-const plain = (x) => String(x);
+const plain = (x) => (x === null ? "missing" : String(x));
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 // Elements
@@ -132,7 +132,9 @@ function sortable(node, box, limit = Infinity) {
 function compare(a, b) {
   const [x, y] = [a, b].map((each) => each.dataset.sort ?? each.textContent);
   const numbers = a.matches(".number, .chart");
-  return numbers ? Number(x) - Number(y) : x.localeCompare(y, undefined, { numeric: true });
+  if (!numbers) return x.localeCompare(y, undefined, { numeric: true });
+  const [known, other] = [x, y].map((each) => (Number.isNaN(Number(each)) ? Infinity : Number(each)));
+  return known === other ? 0 : known - other; // what is missing comes after all numbers
 }
 
 // A table of one cell for each pair of names, made by `cellOf(a, b)`.

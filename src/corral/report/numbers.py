@@ -14,6 +14,7 @@ from corral._core.model import LocalModel
 from corral._core.rows import ClassRows
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.description import Description
+from corral._estimators.tables import is_gap
 from corral._evaluation import HeldOut, confidence_bins, wilson_interval
 from corral._planning import SampleSizes
 
@@ -28,6 +29,7 @@ _MOST_CANDIDATES = 1000
 
 _N_POINTS = 49  # of a curve
 _N_TYPICAL = 5
+_MOST_LEVELS = 12  # of a variable, as bars
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class Shown(NamedTuple):
     X : the rows, in the order in which they were drawn.
     proba : (n_shown, n_classes) their probabilities.
     order : (n_shown,) their positions among all rows.
+    names : (n_shown,) what they are called.
     truth : (n_rows,) labels of all rows, or None if they are not known.
     n_rows : how many rows there are in all.
     """
@@ -60,6 +63,7 @@ class Shown(NamedTuple):
     X: Any
     proba: Floats
     order: Integers
+    names: list[Any]
     truth: NDArray[Any] | None
     n_rows: int
 
@@ -82,6 +86,27 @@ def digits(values: Any, n: int = 4) -> Any:
     if not value.is_integer():
         value = float(f"{value:.{n}g}") if abs(value) < 10.0**n else float(round(value))
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def cells(values: Any) -> list[Any]:
+    """Values of a row of a table: numbers, names of levels, None for gaps."""
+    return [
+        None if is_gap(value) else str(value) if isinstance(value, str | bool) else digits(value)
+        for value in values.tolist()
+    ]
+
+
+def has_levels(estimator: Any, variables: Integers) -> list[int]:
+    """Which of the variables hold levels and not numbers: 1 or 0 for each."""
+    if not hasattr(estimator, "encoding_"):
+        return [0] * variables.size
+    return [int(estimator.encoding_.levels[j] is not None) for j in variables]
+
+
+def training_values(estimator: Any, numbers: list[int], variables: Integers) -> dict[int, list[Any]]:
+    """Values of some training rows, by their position."""
+    values = estimator.encoding_.decode(estimator.model_.training.X[numbers])
+    return {i: cells(row) for i, row in zip(numbers, values[:, variables], strict=True)}
 
 
 # Relevance and classes
@@ -117,6 +142,7 @@ def relevance(description: Description, variables: Integers) -> dict[str, Any]:
         "restOn": [
             [description.feature_names[j] for j in description.also_rests_on(a)] for a in range(n_classes)
         ],
+        "missing": [description.missing_phrases(a) for a in range(n_classes)],
     }
 
 
@@ -127,27 +153,32 @@ def _difference(description: Description, a: int, j: int) -> str:
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
 
 
-def class_pages(model: LocalModel, description: Description, variables: Integers) -> dict[str, Any]:
-    """Densities of single variables and typical rows of each class."""
+def class_pages(estimator: Any, description: Description, variables: Integers) -> dict[str, Any]:
+    """Densities of single variables, or shares of levels, and typical rows of each class."""
+    model, levels = estimator.model_, estimator.encoding_.levels
     n_classes = model.labels.size
     max_drawn = max(_MOST_CURVE_POINTS // (n_classes * _N_POINTS), _FEWEST_CURVES)
     strongest = _strongest_first(description)
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
     return {
         "typical": [_typical(model, a) for a in range(n_classes)],
-        "curves": {int(np.searchsorted(variables, j)): _curves(model, j) for j in drawn.tolist()},
+        "curves": {
+            int(np.searchsorted(variables, j)): _bars(model, j, levels[j]) if levels[j] else _curves(model, j)
+            for j in drawn.tolist()
+        },
     }
 
 
 def _typical(model: LocalModel, a: int) -> list[int]:
-    """Positions of the training rows of a class at which its own density is highest."""
+    """Positions of the training rows of a class at which its own density is highest, complete ones first."""
     members = model.data.members()[a]
     if members.size > _MOST_CANDIDATES:  # evenly spaced, so the same in every report
         members = members[np.linspace(0, members.size - 1, _MOST_CANDIDATES).astype(np.int64)]
     if not members.size:
         return []
     log_density = model.log_densities(model.data.X[members], Computation())[:, a]
-    highest = np.argsort(-log_density, kind="stable")[:_N_TYPICAL]
+    # Densities of rows with different gaps do not compare.
+    highest = np.lexsort((-log_density, np.isnan(model.data.X[members]).sum(axis=1)))[:_N_TYPICAL]
     positions: list[int] = model.data.numbers[members[highest]].tolist()
     return positions
 
@@ -160,6 +191,8 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     """
     known = ~np.isnan(model.data.X[:, j])
     x = model.data.X[known, j]
+    if not x.size:
+        return {"x": [], "y": [[]] * model.labels.size}
     largest = np.abs(x).max() or 1.0  # so that no square overflows
     low, high = np.quantile(x / largest, [0.005, 0.995])
     margin = 0.05 * (high - low) or 0.5
@@ -182,6 +215,22 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     return {"x": digits(grid * largest), "y": np.rint(1000.0 * relative).astype(int).tolist()}
 
 
+def _bars(model: LocalModel, j: int, levels: list[Any]) -> dict[str, Any]:
+    """Shares of the levels of variable j in all classes, in thousandths; of many levels the most frequent."""
+    known = ~np.isnan(model.data.X[:, j])
+    weights = model.data.weights
+    counts = np.zeros((model.labels.size, len(levels)))
+    at = model.data.codes[known], model.data.X[known, j].astype(np.int64)
+    np.add.at(counts, at, 1.0 if weights is None else weights[known])
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    shown = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_LEVELS])
+    return {
+        "levels": [str(levels[k]) for k in shown],
+        "y": np.rint(1000.0 * shares[:, shown]).astype(int).tolist(),
+        "others": len(levels) - shown.size,
+    }
+
+
 def _silverman(rows: ClassRows) -> float:
     """Silverman's bandwidth of one variable."""
     if rows.n_rows < 2:
@@ -197,8 +246,7 @@ def _silverman(rows: ClassRows) -> float:
 
 def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
     """Label, probabilities and explanation of each row that is shown."""
-    part, proba, order, truth, _ = shown
-    names = part.index.tolist() if hasattr(part, "index") else order.tolist()
+    part, proba, order, names, truth, _ = shown
     ranked = np.argsort(-proba, axis=1, kind="stable")
     rows: list[dict[str, Any]] = [
         {
@@ -228,7 +276,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
         row |= {
             "label": int(labels[i]),
             "rival": int(rivals[i]),
-            "values": digits(explanation.values[i, variables]),
+            "values": cells(explanation.values[i, variables]),
             "evidence": _decimals(explanation.evidence[i, variables], 2),
             "support": explanation.rows[i][listed].tolist(),
             "shares": _decimals(explanation.shares[i][listed], 3),

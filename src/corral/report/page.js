@@ -18,7 +18,8 @@ const OTHER_MARK = "◆";
 
 function markOf(a, j) {
   if (!data.relevant[a][j]) return "";
-  return MARKS[data.differences[a][j].split(" ")[0]] ?? OTHER_MARK;
+  const [, direction] = /^(\w+) \(/.exec(data.differences[a][j]) ?? []; // and not a level of that name
+  return MARKS[direction] ?? OTHER_MARK;
 }
 
 function phrase(a, j) {
@@ -186,6 +187,7 @@ function makeClassPage(a) {
 function basisOfLabels(a) {
   const said = [];
   if (!data.relevant[a].includes(1)) said.push("No variable was found to describe this class.");
+  if (data.missing[a].length) said.push(`Missing values: ${data.missing[a].join(", ")}.`);
   if (data.restOn[a].length) said.push(`Labels also rest on ${data.restOn[a].join(", ")}.`);
   return said.map((text) => make("p", {}, text));
 }
@@ -201,11 +203,12 @@ function densities(a, b, order, picked) {
   const drawn = wanted.filter((j) => data.curves[j]);
   const parts = [
     legend("Curves", keys, mark),
-    make("div", { class: "multiples" }, ...drawn.map((j) => densityFigure(a, b, j, j === picked))),
+    make("div", { class: "multiples" }, ...drawn.map((j) => variableFigure(a, b, j, j === picked))),
     make(
       "p",
       { class: "small" },
       "Densities of single variables, each class by itself; the highest point is 1.",
+      drawn.some((j) => data.levels[j]) ? " Bars are shares of the rows of a class that have a value." : "",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
@@ -217,7 +220,44 @@ function densities(a, b, order, picked) {
   return parts;
 }
 
-function densityFigure(a, b, j, large) {
+function variableFigure(a, b, j, large) {
+  const { levels, x } = data.curves[j];
+  const caption = make("figcaption", {}, `${markOf(a, j)} ${phrase(a, j)}`.trim());
+  const chart = levels ? levelBars(a, b, j, large) : x.length ? densityCurves(a, b, j, large) : "No values.";
+  return make("figure", { class: large && "large" }, caption, chart);
+}
+
+// Two bars for each level, and a stroke for each other class.
+function levelBars(a, b, j, large) {
+  const { levels, y, others } = data.curves[j];
+  const [width, left, step] = [large ? 560 : 280, large ? 160 : 100, 24];
+  const x = (share) => left + (share / 1000) * (width - left - 12);
+  const node = draw("svg", {
+    viewBox: `0 0 ${width} ${step * (levels.length + (others > 0)) + 4}`,
+    role: "img",
+    "aria-label": `Shares of levels of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
+  });
+  const letters = large ? 24 : 15;
+  for (const [i, name] of levels.entries()) {
+    const top = i * step + 4;
+    const short = name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
+    const strokes = positions(classes).filter((c) => c !== a && c !== b);
+    node.append(
+      draw("text", { x: left - 6, y: top + 13, "text-anchor": "end" }, short, draw("title", {}, name)),
+      draw("rect", { class: "for", x: left, y: top, width: x(y[a][i]) - left, height: 8 }),
+      draw("rect", { class: "against", x: left, y: top + 9, width: x(y[b][i]) - left, height: 8 }),
+      ...strokes.map((c) => draw("line", { class: "other", x1: x(y[c][i]), x2: x(y[c][i]), y1: top, y2: top + 17 })),
+    );
+  }
+  node.append(draw("line", { class: "axis", x1: left, x2: left, y1: 2, y2: step * levels.length + 2 }));
+  if (others) {
+    const said = `and ${plural(others, "rarer level")}`;
+    node.append(draw("text", { x: left - 6, y: step * levels.length + 17, "text-anchor": "end" }, said));
+  }
+  return node;
+}
+
+function densityCurves(a, b, j, large) {
   const { x, y } = data.curves[j];
   const last = x.length - 1;
   const chart = frame(`Densities of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`, {
@@ -240,18 +280,19 @@ function densityFigure(a, b, j, large) {
     draw("path", { class: "rival", d: curve(b) }),
     draw("path", { class: "own", d: curve(a) }),
   );
-  const caption = make("figcaption", {}, `${markOf(a, j)} ${phrase(a, j)}`.trim());
-  return make("figure", { class: large && "large" }, caption, chart.node);
+  return chart.node;
 }
+
+const valuesDrawn = (j) => data.curves[j].levels ?? data.curves[j].x;
 
 function densityTable(drawn) {
   const columns = [
     { name: "variable", kind: "text", show: ([j]) => variables[j] },
-    { name: "value", show: ([j, i]) => plain(data.curves[j].x[i]) },
+    { name: "value", show: ([j, i]) => plain(valuesDrawn(j)[i]) },
     ...classes.map((name, c) => ({ name, show: ([j, i]) => thousandths(data.curves[j].y[c][i] / 1000) })),
   ];
-  const points = drawn.flatMap((j) => data.curves[j].x.map((_, i) => [j, i]));
-  return table("Densities, the highest point of a variable being 1", columns, points);
+  const points = drawn.flatMap((j) => positions(valuesDrawn(j)).map((i) => [j, i]));
+  return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
 }
 
 function typicalRows(a, order) {
@@ -265,7 +306,8 @@ function typicalRows(a, order) {
 }
 
 function valueColumns(order, valuesOf) {
-  return order.map((j) => ({ name: variables[j], show: (line) => plain(valuesOf(line)[j]) }));
+  const kind = (j) => (data.levels[j] ? "text" : "number");
+  return order.map((j) => ({ name: variables[j], kind: kind(j), show: (line) => plain(valuesOf(line)[j]) }));
 }
 
 function complete(a) {

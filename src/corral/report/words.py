@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -18,13 +19,19 @@ _MOST_NAMED = 3
 
 
 def summary(
-    estimator: Any, description: Description | None, judged: Judged | None, source: str | None
+    estimator: Any,
+    description: Description | None,
+    judged: Judged | None,
+    source: str | None,
+    steps_before: Sequence[str] = (),
 ) -> list[str]:
     """Paragraphs that say what was fitted, how good it is and what it found."""
     n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
     paragraphs = [
         f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')} with {_count(d, 'variable')}."
     ]
+    if steps_before:
+        paragraphs[0] += f" It is the last step of a pipeline; values are those after {', '.join(steps_before)}."
     if source:
         paragraphs[0] += f" The rows on this page are of {source}."
     if judged is not None:
@@ -137,11 +144,14 @@ def _marks(description: Description, a: int) -> list[str]:
     said = [description.phrase(a, j) for j in relevant[:_MOST_NAMED]] or ["no variable found"]
     if len(relevant) > _MOST_NAMED:
         said.append(f"and {len(relevant) - _MOST_NAMED} more")
+    said += description.missing_phrases(a)
     others = [description.feature_names[j] for j in description.also_rests_on(a)]
     return [*said, f"labels also rest on {', '.join(others)}"] if others else said
 
 
-def facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, str]]:
+def facts(
+    estimator: Any, source: str | None, n_rows: int, steps_before: Sequence[str] = ()
+) -> list[tuple[str, str]]:
     """Tell what the page is about."""
     facts = [
         ("data", source or "not named"),
@@ -150,6 +160,8 @@ def facts(estimator: Any, source: str | None, n_rows: int) -> list[tuple[str, st
         ("classes", str(estimator.classes_.size)),
         ("rows given to browse", str(n_rows)),
     ]
+    if steps_before:
+        facts.append(("steps before", ", ".join(steps_before)))
     if hasattr(estimator, "best_log_loss_"):
         facts.append(("leave-one-out accuracy", f"{estimator.best_score_:.3f}"))
         facts.append(("leave-one-out log loss", f"{estimator.best_log_loss_:.3f}"))
