@@ -198,7 +198,9 @@ class ExplanationDisplay:
         colours = np.where(evidence >= 0.0, BLUE, VERMILION)
         of_evidence.barh(np.arange(shown.size), evidence, color=colours, height=0.7)
         of_evidence.axvline(0.0, color="black", linewidth=0.8)
-        names = [f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}" for j in shown]
+        names = [
+            f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}" for j in shown
+        ]
         of_evidence.set_yticks(np.arange(shown.size), names, parse_math=False)
         pair = f"{short_name(self.label)} over {short_name(self.rival)}"
         of_evidence.set_xlabel(f"evidence for {pair}, natural logarithms{counted}", parse_math=False)

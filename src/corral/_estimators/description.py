@@ -52,8 +52,8 @@ class Description:
     value : the value whose share in the class exceeds that in the background by most.
     shares : (2, n_classes, n_features) these two shares.
     levels : for each variable its levels, or None for measurements.
-    often_missing : whether the class lacks a value more or less often than its background, by the same test and
-        at the same level as `relevant` of ``rule="contrast"``.
+    often_missing : whether the class lacks a value more or less often than its background, by the same test
+        and at the same level as ``rule="contrast"`` finds variables.
     missing_shares : (2, n_classes, n_features) how often the class lacks one, and how often its background.
     """
 
@@ -202,8 +202,8 @@ class Description:
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas).
 
-        Where some values are missing, `missing` and `background_missing` are the shares of rows that lack one,
-        and `often_missing` tells whether they differ by more than chance and not negligibly.
+        Where values are missing, `missing` and `background_missing` are the shares of rows that lack one, and
+        `often_missing` tells whether they differ by more than chance and not negligibly.
         """
         import pandas as pd
 

@@ -1,7 +1,7 @@
 """Pipelines of scikit-learn whose last step is one of our estimators: the only place that takes one apart.
 
-The last step sees what the steps before it return. Reports, displays and explanations are about that step, with
-the rows that it sees, and with the names of the columns that the pipeline sees, as far as steps keep them.
+The last step sees what the steps before it return. Reports, displays and explanations are about that step,
+with the rows that it sees, and with the names of the columns of the table, as far as steps keep them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ def last_step(estimator: Any) -> Any:
 
     Any other estimator is returned as it is.
     """
-    if not isinstance(estimator, Pipeline):
-        return estimator
-    before, last = steps_before(estimator), estimator.steps[-1][1]
-    last = last_step(last)
-    names = _names_between(estimator, before, last) if isinstance(last, BaseEstimator) else None
+    last = last_of(estimator)
+    if last is estimator or not isinstance(last, BaseEstimator):
+        return last
+    names = _names_at_the_end(estimator, last)
     if names is None:
         return last
-    named = copy(last)  # of a pipeline that another one may hold as well
+    named = copy(last)  # the step of the pipeline stays as it is
     named.variable_names_ = names
     return named
+
+
+def last_of(estimator: Any) -> Any:
+    """Return the last step of a pipeline itself; any other estimator is its own."""
+    return last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def rows_of_last_step(estimator: Any, X: Any) -> Any:
@@ -55,24 +59,33 @@ def steps_in_words(estimator: Any) -> list[str]:
     return kinds + steps_in_words(estimator.steps[-1][1])
 
 
-def _names_between(pipeline: Pipeline, before: Pipeline | None, last: Any) -> list[str] | None:
-    """Names of what the last step sees, None if steps do not tell, or it knows them itself."""
-    given = getattr(last, "variable_names_", getattr(last, "feature_names_in_", None))
-    if before is None:
+def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
+    """Names of the columns that the last step sees, or None if steps do not tell."""
+    try:
+        given = getattr(last, "feature_names_in_", None)
+        names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
+        columns = getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+    except (AttributeError, ValueError):  # as of a FunctionTransformer, or a pipeline that is not fitted
         return None
-    original = set(getattr(pipeline, "feature_names_in_", ()))
-    if given is None:
-        try:
-            given = before.get_feature_names_out()
-        except (AttributeError, ValueError):  # as of a FunctionTransformer that does not say
-            return None
-    names = [str(name) for name in given]
-    # A ColumnTransformer puts the name of a step before that of the column.
-    short = [name.partition("__")[2] if name.partition("__")[2] in original else name for name in names]
+    # A ColumnTransformer puts the name of a transformer before that of the column.
+    known = set(columns)
+    short = [name.partition("__")[2] if name.partition("__")[2] in known else name for name in names]
     return short if len(set(short)) == len(short) else names
 
 
-def explain(estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
+def _names_out(pipeline: Any) -> Any:
+    """Names of the columns that the last step of a pipeline sees, as the steps before it tell."""
+    names = None
+    while isinstance(pipeline, Pipeline):
+        before, pipeline = steps_before(pipeline), pipeline.steps[-1][1]
+        if before is not None:
+            names = before.get_feature_names_out(names)
+    return [f"x{j}" for j in range(pipeline.n_features_in_)] if names is None else names
+
+
+def explain(
+    estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5
+) -> Explanation:
     """Why each row of `X` gets its label and not another one, also where a pipeline gives it.
 
     Parameters
@@ -90,8 +103,8 @@ def explain(estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n
     Returns
     -------
     explanation : Explanation
-        Its values are those that the last step sees, such as scaled ones; its names are those of the columns of
-        `X`, as far as the steps keep them.
+        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
+        of `X`, as far as the steps keep them.
 
     See Also
     --------
@@ -113,9 +126,7 @@ def explain(estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n
       closest:  row ...
     """
     last = _require(estimator, "explain")
-    explanation: Explanation = last.explain(
-        rows_of_last_step(estimator, X), against=against, n_rows=n_rows
-    )
+    explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
     return explanation
 
 
@@ -130,8 +141,8 @@ def describe(estimator: Any) -> Description:
     Returns
     -------
     description : Description
-        Its values are those that the last step sees, such as scaled ones; its names are those of the columns of
-        the table, as far as the steps keep them.
+        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
+        of the table, as far as the steps keep them.
 
     See Also
     --------

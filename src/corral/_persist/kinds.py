@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
@@ -28,7 +29,7 @@ from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.tables import Encoding
 from corral._estimators.validation import check_choice, check_rodeo
-from corral._persist.values import State
+from corral._persist.values import State, positive
 
 # Parameters that earlier versions had; they mattered to fitting alone.
 _FORMER = {
@@ -68,13 +69,17 @@ def construct(kind: type[BaseEstimator], params: Any) -> Any:
     return kind(**params)
 
 
-def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
-    estimator.n_features_in_ = d
-    if names is None:
-        return
+def check_names(names: Any, d: int) -> None:
+    """Refuse what is not a name for each of d variables."""
     if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
         raise ValueError(f"feature_names_in_ is not a list of {d} names")
-    estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
+    estimator.n_features_in_ = d
+    if names is not None:
+        check_names(names, d)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def pack_encoding(encoding: Encoding) -> list[dict[str, Any] | None] | None:
@@ -615,3 +620,42 @@ KINDS = {
         Kind(LSPClassifier, _pack_lspc, _restore_lspc),
     )
 }
+
+
+def pack_estimator(estimator: Any) -> dict[str, Any]:
+    """All that is kept of one of our estimators, which must be fitted; another one is refused."""
+    kind = KINDS.get(type(estimator).__name__)
+    if kind is None or type(estimator) is not kind.type:
+        local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
+        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {type(estimator).__name__}{local}.")
+    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
+    packed = {
+        "estimator": type(estimator).__name__,
+        "params": kept_params(estimator),
+        "n_features_in_": estimator.n_features_in_,
+        "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
+        "state": kind.pack(estimator),
+    }
+    encoding = pack_encoding(estimator.encoding_) if hasattr(estimator, "encoding_") else None
+    if encoding is not None:
+        packed["encoding"] = encoding
+    if hasattr(estimator, "row_names_in_"):
+        packed["row_names"] = {
+            "column": estimator.row_names_column_,
+            "names": estimator.row_names_in_.tolist(),
+        }
+    return packed
+
+
+def restore_estimator(packed: dict[str, Any], format_: int) -> Any:
+    """Restore what `pack_estimator` has packed, in a file of some format, from values that it checks."""
+    kind = KINDS[packed["estimator"]]
+    estimator = construct(kind.type, packed["params"])
+    d = positive(packed["n_features_in_"])
+    set_features(estimator, d, packed["feature_names_in_"])
+    if kind.type is not LSPClassifier:
+        set_encoding(estimator, d, packed.get("encoding"))
+    kind.restore(estimator, State(packed["state"], format_), d)
+    if "row_names" in packed:
+        set_row_names(estimator, packed["row_names"]["column"], packed["row_names"]["names"])
+    return estimator

@@ -17,19 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
 
+from corral._estimators.pipelines import last_of
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import (
-    KINDS,
-    construct,
-    kept_params,
-    pack_encoding,
-    set_encoding,
-    set_features,
-    set_row_names,
-)
-from corral._persist.values import State, decode, encode, positive
+from corral._persist.kinds import KINDS, pack_estimator, restore_estimator
+from corral._persist.steps import pack_steps, restore_pipeline
+from corral._persist.values import decode, encode, positive
 
 # Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
 # of copies, so that n is their sum, and equal rows are not merged.
@@ -41,9 +35,12 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
+    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept. Of a `DaskRodeoClassifier` save what
-        its `to_local` returns.
+        its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
+        MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
+        "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
+        step that is more than numbers and text.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
@@ -75,29 +72,15 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     True
     """
     safetensors = _import_safetensors()
-    kind = KINDS.get(type(estimator).__name__)
-    if kind is None or type(estimator) is not kind.type:
-        local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
-        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {type(estimator).__name__}{local}.")
-    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
+    packed = pack_estimator(last_of(estimator))
+    if isinstance(estimator, Pipeline):
+        packed["steps"] = pack_steps(estimator)
     arrays: dict[str, NDArray[Any]] = {}
     header = {
         "format": FORMAT,
-        "estimator": type(estimator).__name__,
         "versions": {name: version(name) for name in ("corral", "numpy", "scikit-learn")},
-        "params": encode(kept_params(estimator), "params", arrays),
-        "n_features_in_": estimator.n_features_in_,
-        "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
-        "state": encode(kind.pack(estimator), "state", arrays),
+        **{name: encode(value, name, arrays) for name, value in packed.items()},
     }
-    encoding = pack_encoding(estimator.encoding_) if hasattr(estimator, "encoding_") else None
-    if encoding is not None:
-        header["encoding"] = encoding
-    if hasattr(estimator, "row_names_in_"):
-        header["row_names"] = {
-            "column": estimator.row_names_column_,
-            "names": estimator.row_names_in_.tolist(),
-        }
     text = json.dumps(header, allow_nan=False)
     with replacing(path) as part:
         # Not by save_file, whose files no one else may read.
@@ -131,15 +114,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = _read(path)
     try:
-        kind = KINDS[header["estimator"]]
-        estimator = construct(kind.type, decode(header["params"], arrays))
-        d = positive(header["n_features_in_"])
-        set_features(estimator, d, header["feature_names_in_"])
-        if header["estimator"] != "LSPClassifier":
-            set_encoding(estimator, d, header.get("encoding"))
-        kind.restore(estimator, State(decode(header["state"], arrays), header["format"]), d)
-        if "row_names" in header:
-            set_row_names(estimator, header["row_names"]["column"], header["row_names"]["names"])
+        packed = decode(header, arrays)
+        estimator = restore_estimator(packed, packed["format"])
+        if "steps" in packed:
+            estimator = restore_pipeline(packed["steps"], estimator, packed["format"])
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     return estimator
@@ -148,7 +126,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    return {name: value for name, value in header.items() if name not in ("state", "row_names", "encoding")}
+    hidden = ("state", "row_names", "encoding", "steps")
+    return {name: value for name, value in header.items() if name not in hidden}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

@@ -57,7 +57,7 @@ def write_report(
     path : str or path
         The file; one that is there is replaced when the new one is complete.
     estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier, or Pipeline that ends in one
-        A fitted one. An LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
+        A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
     X : array-like of shape (n_samples, n_features)
         Rows to browse.

@@ -54,7 +54,7 @@ class Contents:
         source: str | None,
         steps_before: Sequence[str] = (),
     ) -> Contents:
-        """Compute everything; `steps_before` are kinds of steps of a pipeline whose last one is on the page."""
+        """Compute everything; `steps_before` are those of a pipeline whose last step is on the page."""
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = shown_variables(description, len(names))

@@ -31,7 +31,9 @@ def summary(
         f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')} with {_count(d, 'variable')}."
     ]
     if steps_before:
-        paragraphs[0] += f" It is the last step of a pipeline; values are those after {', '.join(steps_before)}."
+        paragraphs[0] += (
+            f" It is the last step of a pipeline; values are those after {', '.join(steps_before)}."
+        )
     if source:
         paragraphs[0] += f" The rows on this page are of {source}."
     if judged is not None:
