@@ -17,6 +17,7 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster, SchedulerPlugin, Status, get_worker
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model, save_model
 from corral.dask import DaskRodeoClassifier
@@ -191,7 +192,7 @@ def test_refuses_bad_rows():
     bad[77, 3] = np.nan
     model = DaskRodeoClassifier()
     for x, y, w, complaint in (
-        (da.from_array(bad, chunks=(50, -1)), labels, None, "Input X contains NaN"),
+        (da.from_array(bad, chunks=(50, -1)), labels, None, "Column 'x3' has gaps .*DaskRodeoClassifier"),
         (rows, da.zeros(120, chunks=50), None, "y must hold at least two classes, got one class: 0.0"),
         (rows, da.from_array(Y + 0.5, chunks=50), None, "Unknown label type"),
         (rows, labels[:100], None, "X has 120 rows, but y has 100"),
@@ -208,6 +209,28 @@ def test_refuses_bad_rows():
     short = dd.from_pandas(FRAME.iloc[:-1], npartitions=1)
     with pytest.raises(ValueError, match="a partition of X has 119 rows, but 120 labels or weights"):
         model.fit(short, dd.from_pandas(pd.Series(Y), npartitions=1))
+
+
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_refuses_gaps_and_levels_by_name(at_hand):
+    gaps = FRAME.copy()
+    gaps.iloc[7, 2] = np.nan
+    for frame, complaint in (
+        (gaps, f"^Column '{FRAME.columns[2]}' has gaps .*: DaskRodeoClassifier takes none"),
+        (FRAME.assign(colour="red"), "^Column 'colour' holds values of type .*takes numbers only"),
+        (FRAME.assign(colour=pd.Categorical(Y)), "^Column 'colour' holds values of type category"),
+    ):
+        x = frame if at_hand else dd.from_pandas(frame, npartitions=3)
+        y = Y if at_hand else dd.from_pandas(pd.Series(Y), npartitions=3)
+        with pytest.raises(ValueError, match=complaint):
+            DaskRodeoClassifier().fit(x, y)
+    found = DaskRodeoClassifier(**BLOCKS).fit(FRAME, Y)
+    with pytest.raises(ValueError, match=r"has gaps .*: DaskRodeoClassifier takes none"):
+        found.predict(gaps)
+    assert found.to_local().predict(gaps).shape == Y.shape
+    tags = get_tags(found).input_tags
+    assert not tags.allow_nan
+    assert not tags.categorical
 
 
 def test_a_class_without_variables_is_told():

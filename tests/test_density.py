@@ -398,7 +398,7 @@ def test_parameters_out_of_range_name_the_value(parameters, message):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ([[0.0, math.inf]], ValueError, "Input X contains infinity"),
+        ([[0.0, math.inf]], ValueError, "holds an infinite value in row"),
         ([["a", "b"]], ValueError, "could not convert string to float: 'a'"),
         (np.array([[0.0, 1.0 + 2.0j]]), ValueError, "Complex data not supported"),
         ([0.0, 1.0], ValueError, "Expected 2D array, got 1D array instead"),

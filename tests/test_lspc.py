@@ -347,8 +347,14 @@ def test_bad_rows(data):
         LSPClassifier().fit(X, np.ones(len(y), dtype=int))
     with pytest.raises(ValueError, match="Unknown label type"):
         LSPClassifier().fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(
+        ValueError, match=r"^Column 'x0' has gaps \(NaN\): LSPClassifier takes none; fill them, .*\.$"
+    ):
         LSPClassifier().fit(X * np.nan, y)
+    with pytest.raises(
+        ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier takes numbers only"
+    ):
+        LSPClassifier().fit(pd.DataFrame(X).add_prefix("c").assign(a="b"), y)
     with pytest.raises(NotFittedError):
         LSPClassifier().predict_proba(X)
 

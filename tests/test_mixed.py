@@ -386,9 +386,16 @@ def test_a_level_that_training_did_not_have_counts_as_missing(table):
 )
 def test_a_column_that_cannot_be_read_is_named(change, error, said):
     frame = pd.DataFrame({"length": [1.0, 2.0, 3.0, 4.0], "colour": ["a", "b", "a", "b"]})
-    model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
-    with pytest.raises(error, match=said):
-        model.predict(frame.assign(**change))
+    y = [0, 0, 1, 1]
+    for use in (
+        RodeoClassifier().fit(frame, y).predict,
+        RodeoClassifier().fit(frame[["length"]], y).predict,
+        RodeoDensity().fit(frame).score_samples,
+        RodeoSelector(rule="zscore", cutpoint=math.inf).fit(frame, y).transform,
+    ):
+        columns = ["length"] if use.__self__.n_features_in_ == 1 else list(frame)
+        with pytest.raises(error, match=said):
+            use(frame.assign(**change)[columns])
 
 
 @pytest.mark.parametrize("values", [[{"a": 1}, {"a": 2}], [[1], [2]]])
@@ -422,8 +429,39 @@ def test_describe_names_levels_and_what_is_missing():
     assert "island Dream more often" in lines[1]
     assert "x missing more often" in lines[2]
     assert "missing" not in lines[0] + lines[1]
-    shown = description.to_frame()
-    assert shown.query("`class` == 'b' and variable == 'island'")["typical"].item() == "Dream"
+    shown = description.to_frame().set_index(["class", "variable"])
+    assert shown.loc[("b", "island"), "typical"] == "Dream"
+    missing = frame["x"].isna()
+    assert shown.loc[("c", "x"), "missing"] == pytest.approx(missing[y == "c"].mean())
+    assert shown.loc[("c", "x"), "background_missing"] == 0.0
+    assert shown["often_missing"].sum() == shown.loc[("c", "x"), "often_missing"] == 1
+    whole = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
+    assert "missing" not in RodeoSelector().fit(whole, y).describe().to_frame()
+
+
+def test_chance_is_not_said_to_be_missing_more_often():
+    """At a level of 0.01 for all variables of a class; of 300 classes about 3 at most, where gaps are random."""
+    n_said = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        y = np.repeat(["a", "b", "c"], 40)
+        X = rng.normal(size=(120, 8))
+        X[:, 0] += 3.0 * np.repeat([0, 1, 2], 40)
+        X[rng.random(X.shape) < 0.3] = np.nan
+        n_said += int(RodeoSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
+    assert n_said <= 6
+
+
+def test_a_selector_says_what_is_missing_and_a_file_keeps_it(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 60)
+    X = rng.normal(size=(120, 3))
+    X[:, 0] += 3.0 * (y == "a")
+    X[(y == "b") & (rng.random(120) < 0.7), 1] = np.nan
+    selector = RodeoSelector().fit(X, y)
+    assert "x1 missing more often" in str(selector.describe())
+    save_model(selector, tmp_path / "selector.corral")
+    assert str(load_model(tmp_path / "selector.corral").describe()) == str(selector.describe())
 
 
 def test_a_selector_keeps_columns_of_text(table):

@@ -569,7 +569,7 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     assert refused(ValueError, page, classifier, X, held_out=other).startswith(
         "held_out has the classes ['a'"
     )
-    assert "NaN" in refused(ValueError, page, classifier, X.assign(c=np.nan))
+    assert "infinite" in refused(ValueError, page, classifier, X.assign(c=np.inf))
     assert "feature names" in refused(ValueError, page, classifier, X.drop(columns="c"))
     assert "there is no folder" in refused(FileNotFoundError, tmp_path / "none" / "page.html", classifier, X)
 

@@ -452,7 +452,7 @@ def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatc
 def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
     X, y = data
     for rows, labels, message in [
-        (np.full((36, 4), math.inf), y, "Input X contains infinity"),
+        (np.full((36, 4), math.inf), y, "holds an infinite value in row"),
         (X[:5], y, "inconsistent numbers of samples"),
         (X, np.full(36, 7), r"y must hold at least two classes, got one class: 7\."),
         (X, X[:, 0], "Unknown label type: continuous"),

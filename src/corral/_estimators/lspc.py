@@ -16,13 +16,14 @@ from sklearn.metrics import pairwise_distances_chunked
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from corral._core.kernels import product_by_rows
 from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
 from corral._core.settings import Floats, Integers
+from corral._estimators.tables import read_numbers
 from corral._estimators.validation import (
     check_choice,
     check_integer,
@@ -186,7 +187,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             return self._learn(X, y)
 
     def _learn(self, X: ArrayLike, y: ArrayLike) -> Self:
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        rows, labels = read_numbers(self, X, y, reset=True)
         check_classification_targets(labels)
         sigmas, alphas, max_centers = self.check_parameters()
         classes, codes = np.unique(labels, return_inverse=True)
@@ -276,7 +277,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     def _outputs(self, X: ArrayLike) -> Floats:
         """Outputs of all classes, times a positive factor that the classes of a row share."""
         check_is_fitted(self)
-        queries: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        queries, _ = read_numbers(self, X, reset=False)
         sigma = self.best_params_["sigma"]
 
         def outputs(squares: Floats, _: int) -> Floats:

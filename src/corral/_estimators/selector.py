@@ -210,6 +210,23 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             self.gap_contrast_,
         )
 
+    def transform(self, X: ArrayLike) -> Any:
+        """Keep the columns of variables that describe some class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with the columns of `fit`, of the same kinds.
+
+        Returns
+        -------
+        X_selected : array or frame of shape (n_samples, n_selected)
+            As they are: levels stay levels, and gaps stay gaps.
+        """
+        check_is_fitted(self)
+        read_table(self, X, reset=False)  # so that a column of another kind is named
+        return super().transform(X)
+
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         mask: NDArray[np.bool_] = np.logical_or.reduce(self.relevant_)

@@ -141,15 +141,16 @@ def read_table(
     reset : whether this is a fit.
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
+    if learnt is None and not reset:
+        rows, labels = read_numbers(estimator, X, y, reset=False)
+        return Table(rows, labels, {})
     has_levels = learnt is not None and any(levels is not None for levels in learnt.levels)
     if reset and isinstance(categorical, str | None):
         _check_choice(categorical)
     by_column = has_levels or (reset and not isinstance(categorical, str | None)) or not _is_plain(X)
     has_labels = not (isinstance(y, str) and y == "no_validation")
     if not by_column:
-        finite = "allow-nan" if reset or learnt is not None else True
-        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=finite)
-        rows, labels = checked if has_labels else (checked, np.empty(0))
+        rows, labels = _validate(estimator, X, y, reset=reset)
         if reset:
             estimator.encoding_ = Encoding.of_numbers(rows.shape[1])
         return Table(rows, labels, {})
@@ -166,6 +167,69 @@ def read_table(
         estimator.encoding_ = learnt = Encoding.learn(_marked(columns, categorical))
     rows, unknown = learnt.encode(columns)
     return Table(rows, labels, unknown)
+
+
+def read_numbers(
+    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool
+) -> tuple[Floats, NDArray[Any]]:
+    """Check a table of an estimator that takes numbers only, without gaps; return it and the labels, if any.
+
+    Parameters
+    ----------
+    estimator : whose names and numbers of columns are kept or compared.
+    X : array-like or frame.
+    y : labels, if any.
+    reset : whether this is a fit.
+    """
+    who = type(estimator).__name__
+    if not _is_plain(X):
+        refuse_levels(X, who)
+    rows, labels = _validate(estimator, X, y, reset=reset)
+    refuse_gaps(rows, _names_of(X, rows.shape[1]), who)
+    return rows, labels
+
+
+def refuse_levels(X: Any, who: str) -> None:
+    """Refuse columns that hold something else than numbers or booleans, for an estimator of some name."""
+    for column in _columns_of(X):
+        for value in column.values.tolist():
+            if isinstance(value, str):
+                raise ValueError(
+                    f"Column {column.name!r} holds text, such as {value!r}: {who} takes numbers only; encode "
+                    "it as numbers, or use RodeoClassifierCV, which takes text."
+                )
+
+
+def refuse_gaps(X: Floats, names: Sequence[str], who: str) -> None:
+    """Refuse gaps, for an estimator of some name."""
+    gaps = np.isnan(X).any(axis=0)
+    if gaps.any():
+        raise ValueError(
+            f"Column {names[int(gaps.argmax())]!r} has gaps (NaN): {who} takes none; fill them, or use "
+            "RodeoClassifierCV, which takes them."
+        )
+
+
+def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
+    """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
+    checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(rows.sum()):  # a fast way to find nothing
+            for name, column in zip(_names_of(X, rows.shape[1]), rows.T, strict=True):
+                _refuse_infinite(name, column)
+    return rows, labels
+
+
+def _refuse_infinite(name: str, numbers: Floats) -> None:
+    is_infinite = np.isinf(numbers)
+    if is_infinite.any():
+        raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
+
+
+def _names_of(X: Any, d: int) -> list[str]:
+    """Names of the columns of a frame, or x0, x1, ..."""
+    return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
 
 
 def _is_plain(X: Any) -> bool:
@@ -290,10 +354,7 @@ def _numbers(column: Column) -> Floats:
                 raise ValueError(
                     f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
                 ) from None
-    if np.isinf(numbers).any():
-        raise ValueError(
-            f"Column {column.name!r} holds an infinite value in row {np.isinf(numbers).argmax()}."
-        )
+    _refuse_infinite(column.name, numbers)
     return numbers
 
 

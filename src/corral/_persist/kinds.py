@@ -28,7 +28,7 @@ from corral._estimators.lspc import LSPClassifier
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.tables import Encoding
-from corral._estimators.validation import check_choice, check_rodeo
+from corral._estimators.validation import check_choice, check_rodeo, feature_names
 from corral._persist.values import State, positive
 
 # Parameters that earlier versions had; they mattered to fitting alone.
@@ -82,10 +82,17 @@ def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
-def pack_encoding(encoding: Encoding) -> list[dict[str, Any] | None] | None:
+def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | None] | None:
     """Levels of all columns, None if all of them hold numbers."""
     if all(levels is None for levels in encoding.levels):
         return None
+    for name, levels in zip(names, encoding.levels, strict=True):
+        for level in levels or ():
+            if not isinstance(level, str | int | float):
+                raise ValueError(
+                    f"a model file cannot hold levels of type {type(level).__name__}, which the column "
+                    f"{name!r} has: make them text before the fit."
+                )
     pairs = zip(encoding.levels, encoding.ordered.tolist(), strict=True)
     return [None if levels is None else {"levels": levels, "ordered": ordered} for levels, ordered in pairs]
 
@@ -636,9 +643,10 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
         "state": kind.pack(estimator),
     }
-    encoding = pack_encoding(estimator.encoding_) if hasattr(estimator, "encoding_") else None
-    if encoding is not None:
-        packed["encoding"] = encoding
+    if hasattr(estimator, "encoding_"):
+        encoding = pack_encoding(estimator.encoding_, feature_names(estimator))
+        if encoding is not None:
+            packed["encoding"] = encoding
     if hasattr(estimator, "row_names_in_"):
         packed["row_names"] = {
             "column": estimator.row_names_column_,

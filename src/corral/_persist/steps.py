@@ -1,7 +1,7 @@
 """Steps of pipelines in model files: transformers of scikit-learn that numbers and text describe.
 
-A file holds their parameters and what they have learnt. A step is restored by a fit to a table of few rows that
-is made for it, by which scikit-learn checks the parameters and sets what is its own; then it gets what it had
+A file holds their parameters and what they have learnt. A step is restored by a fit to a small table that is
+made for it, by which scikit-learn checks the parameters and sets what is its own; then it gets what it had
 learnt, by public names. What cannot be restored so is refused when it is saved.
 """
 
@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.utils.validation import check_is_fitted
 
 from corral._estimators.selector import RodeoSelector
 from corral._persist.kinds import check_names, pack_estimator, restore_estimator
@@ -101,6 +102,7 @@ def _pack(step: Any, name: str) -> Any:
             f"a model file cannot hold the step {name!r}, a {kind}: it holds {known}, and pipelines and "
             "ColumnTransformers of these; save the last step alone and prepare the rows yourself."
         )
+    check_is_fitted(step, msg=f"the step {name!r} is not fitted: call fit before saving its pipeline.")
     for parameter, value in _PLAIN.items():
         given = getattr(step, parameter, value)
         if given is not value:

@@ -77,10 +77,11 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
     Notes
     -----
     `X` and `y` are dask arrays or dataframes with the same partitions, which may be empty or of unknown size;
-    arrays and frames at hand will do as well. Predictions of collections are lazy and keep chunks and index,
-    those of arrays are computed at once. `partial_fit`, `bandwidth_path`, `explain` and `selection_frequency`
-    need the rows in one place: `to_local` brings them there. With `persist` the model lives as long as the
-    cluster.
+    arrays and frames at hand will do as well. They hold numbers without gaps, and there are no groups:
+    `RodeoClassifier` takes gaps, levels and groups. Predictions of collections are lazy and keep chunks and
+    index, those of arrays are computed at once. `partial_fit`, `bandwidth_path`, `explain` and
+    `selection_frequency` need the rows in one place: `to_local` brings them there. With `persist` the model
+    lives as long as the cluster.
 
     Examples
     --------
@@ -227,6 +228,12 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
             for name, value in self.get_params(deep=False).items()
         }
         return type(self)(**parameters)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        tags.input_tags.categorical = False
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy on a worker has the client of this worker, and no use for the source of the rows.

@@ -23,6 +23,7 @@ from corral._core.rows import ClassRows, Measure
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.collections import is_collection
+from corral._estimators.tables import refuse_gaps
 from corral._estimators.validation import check_two_classes, check_weights
 
 Pieces = list[Delayed]
@@ -47,6 +48,7 @@ class Source(NamedTuple):
     """
 
     columns: tuple[Delayed, ...]
+    names: list[str]
     joined: bool
     weighted: bool
 
@@ -83,28 +85,42 @@ def as_collection(X: Any, chunk: int) -> Any:
     """X as a dask array of two dimensions or a dataframe; what is at hand is cut into chunks."""
     if not is_collection(X):
         if hasattr(X, "iloc"):
-            return dd.from_pandas(X, chunksize=chunk, sort=False)
-        X = da.from_array(check_array(X, dtype=np.float64), chunks=(chunk, -1))
+            X = dd.from_pandas(X, chunksize=chunk, sort=False)
+        else:
+            numbers = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            X = da.from_array(numbers, chunks=(chunk, -1))
     if isinstance(X, da.Array) and X.ndim == 2:
         return X.rechunk({1: -1})
     if isinstance(X, dd.DataFrame):
+        _refuse_other_columns(X)
         return X
     raise ValueError(f"X must be a table, that is an array or frame of two dimensions, got {X!r}.")
+
+
+def _refuse_other_columns(X: dd.DataFrame) -> None:
+    """Refuse columns that are neither numbers nor booleans, before any of them is read."""
+    for name, dtype in X.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_object_dtype(dtype):
+            raise ValueError(
+                f"Column {str(name)!r} holds values of type {dtype}: DaskRodeoClassifier takes numbers only; "
+                "encode it as numbers, or use RodeoClassifierCV, which takes text and categories."
+            )
 
 
 def partitions(X: Any, y: Any, weights: Any) -> list[Source]:
     """The partitions of collections or columns at hand; X is what `as_collection` returns."""
     columns = [X, y] if weights is None else [X, y, weights]
+    names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(X.shape[1])])]
     if all(isinstance(column, dd.DataFrame | dd.Series) for column in columns):
         # Together, because dask may merge small partitions, and not the same ones of each.
         joined = dd.map_partitions(_join, *columns, align_dataframes=False)
-        return [Source((part,), True, weights is not None) for part in joined.to_delayed()]
+        return [Source((part,), names, True, weights is not None) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
         X = X.to_dask_array(lengths=not all(map(is_collection, columns)) or None)
     parts = [X.to_delayed().ravel()]
     for name, column in zip(("y", "sample_weight"), columns[1:], strict=False):
         parts.append(_alike(name, column, X).to_delayed().ravel())
-    return [Source(of_part, False, weights is not None) for of_part in zip(*parts, strict=True)]
+    return [Source(of_part, names, False, weights is not None) for of_part in zip(*parts, strict=True)]
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
@@ -150,7 +166,10 @@ def _read(source: Source) -> Part:
         d = frame.shape[1] - 1 - source.weighted
         columns = frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1]))
     X, y, *weights = columns
-    values: Floats = check_array(X, dtype=np.float64, ensure_min_samples=0, input_name="X")
+    values: Floats = check_array(
+        X, dtype=np.float64, ensure_min_samples=0, input_name="X", ensure_all_finite="allow-nan"
+    )
+    refuse_gaps(values, source.names, "DaskRodeoClassifier")
     labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
     if len(labels) != len(values):
         raise ValueError(f"a partition of X has {len(values)} rows, but {len(labels)} labels.")

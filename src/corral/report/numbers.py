@@ -91,7 +91,7 @@ def digits(values: Any, n: int = 4) -> Any:
 def cells(values: Any) -> list[Any]:
     """Values of a row of a table: numbers, names of levels, None for gaps."""
     return [
-        None if is_gap(value) else str(value) if isinstance(value, str | bool) else digits(value)
+        None if is_gap(value) else digits(value) if type(value) in (int, float) else str(value)
         for value in values.tolist()
     ]
 
