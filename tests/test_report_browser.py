@@ -79,7 +79,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def pages(model, tmp_path_factory):
-    """Addresses of a usual page, one with hostile names, and one of a classifier that explains nothing."""
+    """Addresses of pages: a usual one, and others with hostile names, levels and gaps, or no explanations."""
     folder = tmp_path_factory.mktemp("pages")
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
@@ -92,8 +92,27 @@ def pages(model, tmp_path_factory):
     hostile.index = [HOSTILE] * len(hostile)
     of_names = RodeoClassifier(bandwidth="class").fit(hostile, labels)
     write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
+    mixed, kinds = table_of_levels()
+    of_levels = RodeoClassifier(rule="contrast", bandwidth="class").fit(mixed, kinds)
+    write_report(folder / "mixed.html", of_levels, mixed, kinds)
     write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
+
+
+def table_of_levels():
+    """Levels with long and hostile names, more of them than are drawn, and gaps."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 30)
+    X = pd.DataFrame(
+        {
+            "low": np.where(rng.uniform(size=90) < 0.8, np.where(y == "a", "high", "low"), HOSTILE),
+            "size": rng.normal(np.repeat([0.0, 3.0, 6.0], 30)),
+            "town": [f"{LONG[:40]}{i}" for i in rng.integers(0, 20, 90)],
+            "unknown": np.nan,
+        }
+    )
+    X.loc[(y == "b") & (rng.uniform(size=90) < 0.7), "size"] = np.nan
+    return X, y
 
 
 @pytest.fixture
@@ -185,7 +204,7 @@ def row_table(browser, caption):
 # It asks nobody
 
 
-@pytest.mark.parametrize("name", ["usual", "hostile", "lspc"])
+@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc"])
 def test_opens_from_a_file_without_network_or_complaint(browser, pages, name):
     opened(browser, pages[name])
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -408,6 +427,44 @@ def test_class_pages_and_what_they_compare(usual):
     assert len(cells(usual, f"{page} .curves .behind")) == 6 * 49
 
 
+def test_levels_are_bars_and_gaps_are_missing(browser, pages):
+    X, y = table_of_levels()
+    page = opened(browser, pages["mixed"] + "#class-0-variable-0")
+    drawn = one(page, ".class-page:not([hidden]) figure.large")
+    assert drawn.find_element(By.CSS_SELECTOR, "figcaption").text.startswith("◆ low high more often")
+    names = [node.text for node in drawn.find_elements(By.CSS_SELECTOR, "svg > text")]
+    assert names[1:] == ["high", "low"]
+    assert names[0].startswith("<img src=x")
+    widths = [float(node.get_attribute("width")) for node in drawn.find_elements(By.CSS_SELECTOR, "rect.for")]
+    shares = [np.mean(X["low"][y == "a"] == level) for level in (HOSTILE, "high", "low")]
+    np.testing.assert_allclose(np.array(widths) / max(widths), np.array(shares) / max(shares), atol=0.01)
+    page.get(pages["mixed"] + "#class-1")
+    words = one(page, ".class-page:not([hidden])").text
+    assert "size missing more often" in words
+    assert "and 8 rarer levels" in words
+    assert "NaN" not in one(page, "body").text
+    gap = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(gap))
+    assert ["size", "missing", "0.00", ""] in [
+        line[:4] for line in cells(page, "#row .sides > :nth-child(2)")
+    ]
+    assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_what_is_missing_sorts_after_numbers(browser, pages):
+    page = opened(browser, pages["mixed"])
+    X, _ = table_of_levels()
+    gap = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(gap))
+    heads = page.find_elements(By.CSS_SELECTOR, "#row .values thead th")
+    at = [head.text for head in heads].index("size")
+    heads[at].find_element(By.CSS_SELECTOR, "button").click()
+    shown = [line[at] for line in cells(page, "#row .values")]
+    numbers = [float(value) for value in shown if value != "missing"]
+    assert numbers == sorted(numbers)
+    assert shown[: len(numbers)] == [value for value in shown if value != "missing"]
+
+
 def test_tables_sort(usual):
     table = ".class-page:not([hidden]) > .table"
     head = f"{table} th:nth-child(3) button"
@@ -514,7 +571,7 @@ def test_everything_has_a_name(usual):
 # It looks well everywhere
 
 
-@pytest.mark.parametrize("name", ["usual", "hostile", "lspc"])
+@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_nothing_sticks_out(browser, pages, name, width):
     opened(browser, pages[name], width=width)
