@@ -285,7 +285,13 @@ PIPELINES = {
     "frames": (lambda: make_pipeline(MinMaxScaler((-1, 1)), quick()).set_output(transform="pandas"), NUMBERS),
     "an array": (lambda: make_pipeline(RobustScaler(), "passthrough", MaxAbsScaler(), quick()), None),
     "encoded": (lambda: make_pipeline(encoded(), LSPClassifier(sigmas=[1.0], alphas=[0.1])), list),
-    "sparse or not": (lambda: make_pipeline(encoded(sparse_threshold=0.1), quick()), list),
+    "dense, but for few rows": (
+        lambda: make_pipeline(
+            ColumnTransformer([("text", OneHotEncoder(drop="first"), ["colour"])], sparse_threshold=0.1),
+            RodeoClassifierCV(random_state=0),
+        ),
+        list,
+    ),
     "levels as objects": (
         lambda: make_pipeline(scales_and_passes(), RodeoClassifierCV(random_state=0)),
         list,
@@ -329,11 +335,9 @@ PIPELINES = {
         lambda: make_pipeline(
             ColumnTransformer(
                 [
-                    (
-                        "text",
-                        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-                        ["colour", "shape"],
-                    )
+                    ("text", OrdinalEncoder(encoded_missing_value=-1), ["colour", "shape"]),
+                    ("colour", OneHotEncoder(sparse_output=False), ["colour"]),
+                    ("none", "drop", ["colour"]),
                 ],
                 remainder=SimpleImputer(keep_empty_features=True),
             ),

@@ -148,7 +148,7 @@ def _pack_columns(step: ColumnTransformer) -> dict[str, Any]:
     given = {name: transformer for name, transformer, _ in step.transformers} | {"remainder": step.remainder}
     parts = []
     for name, fitted, columns in step.transformers_:
-        listed = _listed(columns, step)
+        listed = None if name == "remainder" else _listed(columns, step)  # it is found again
         word = given[name] if isinstance(given[name], str) else None
         if listed == []:
             word = "drop"  # without columns it has not been fitted, and does nothing
@@ -266,10 +266,13 @@ def _restore_columns(state: State, d: int, names: list[str] | None) -> ColumnTra
     steps = [(part.text("name"), _restore(part.anything("step"), state.format)) for part in parts]
     columns = [part.anything("columns") for part in parts]
     example: list[Any] = [0.0] * d
+    taken: set[int] = set()
     for (_, step), listed in zip(steps, columns, strict=True):
-        at = _positions(listed, names, d)
+        at = sorted(set(range(d)) - taken) if listed is None else _positions(listed, names, d)
+        taken.update(at)
         for j, value in zip(at, _example_row(step, len(at)), strict=True):
-            example[j] = value
+            if isinstance(value, str) or value != 0.0:  # others may take the column as well
+                example[j] = value
 
     def transformers(of_step: Any) -> dict[str, Any]:
         """Name the transformers, what remains apart from the others."""
