@@ -440,7 +440,7 @@ def test_describe_names_levels_and_what_is_missing():
 
 
 def test_chance_is_not_said_to_be_missing_more_often():
-    """At a level of 0.01 for all variables of a class; of 300 classes about 3 at most, where gaps are random."""
+    """At a level of 0.01 for all variables of a class: of 300 classes with random gaps about 3 at most."""
     n_said = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
