@@ -25,7 +25,7 @@ help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [VENV=folder] [ARGS="options of the command"]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.has-cli ## fit, predict, explain and report on the paper's ten groups; files go to corral-demo
+demo: $(VENV)/.has-cli ## fit, predict, explain and report on two tables; files go to corral-demo
 	$(VENV)/bin/corral demo $(ARGS)
 
 test: $(VENV)/.has-test ## run the tests and the docstrings' examples

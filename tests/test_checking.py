@@ -198,15 +198,17 @@ FAULTS = {
         "column 'x2' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for a "
         "missing value.",
     ),
-    "text": (
-        lambda X, y: add(X, y, sex=np.resize(["m", "f", "f"], len(X)), site=np.resize(["a", "b"], len(X))),
-        "text",
-        "2 columns of text are no variables: 'sex', 'site': leave them out, or write them as numbers.",
+    "levels alike": (
+        lambda X, y: add(X, y, sex=np.resize(["m", "f", "F", "m "], len(X))),
+        "levels alike",
+        "levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
+        "written are levels of their own: ('F', 'f'), ('m', 'm '): write each level in one way.",
     ),
-    "gaps": (
-        lambda X, y: (with_numbers(with_numbers(X, "x1", np.nan, range(5)), "x2", np.nan, [3, 9]), y),
-        "gaps",
-        "6 of 300 rows lack a value, in 'x1' (5), 'x2' (2): fill them in, or leave such rows out.",
+    "remarks": (
+        lambda X, y: add(X, y, remark=[None if i % 3 else f"seen at {i % 201}" for i in range(len(X))]),
+        "many levels",
+        "column 'remark' holds 67 different texts in 100 rows, so that most of a new table's will be "
+        "unknown: leave it out, or make a few levels of them.",
     ),
     "an empty column": (
         lambda X, y: add(X, y, comment=np.nan),
@@ -228,9 +230,7 @@ def test_a_planted_fault_is_found_and_nothing_else(fault, planted):
     limits = {"least": planted[0]["x1"].drop([4, 40]).min(), "most": planted[0]["x1"].drop(4).max()}
     found = {finding.kind: str(finding) for finding in check_table(X, y)}
     assert found[kind] == sentence.format(**limits)
-    companions = {"copies of two classes": {"copies"}}.get(kind, set())
-    if fault in ("the label in other words", "constant text"):
-        companions = {"text"}  # it is that as well
+    companions = {"copies of two classes": {"copies"}, "many levels": {"mostly empty"}}.get(kind, set())
     assert found.keys() - companions == {kind}
 
 
@@ -292,10 +292,13 @@ def test_check_names_options(table):
         "out (--id id).",
         "- column 'site' holds 3 in every row, which tells nothing: leave it out (--drop site).",
         shown[3],
+        "levels: id (300)",
     ]
     assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
     result = run("check", table, "-t", "group", "--id", "id", "--na-values", "-999", "--json")
-    assert [each["kind"] for each in json.loads(result.stdout)["findings"]] == ["gaps", "constant"]
+    found = json.loads(result.stdout)
+    assert [each["kind"] for each in found["findings"]] == ["constant"]
+    assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
 
 

@@ -25,6 +25,7 @@ from corral import datasets
 from corral.datasets import (
     load_anuran,
     load_optdigits,
+    load_penguins,
     load_waveform,
     make_shifted_groups,
     make_ten_groups,
@@ -553,3 +554,50 @@ def test_compress_is_what_gzip_reads(tables, originals):
         pytest.skip("no gzip program")
     run = subprocess.run(["gzip", "-dc"], input=originals[WAVEFORM], capture_output=True, check=True)
     assert run.stdout == tables["waveform_noise.csv"].split(b"\n", 1)[1]
+
+
+# Penguins
+
+
+def test_penguins_are_those_of_the_package():
+    penguins = load_penguins()
+    table = penguins.data
+    assert table.columns.tolist() == penguins.feature_names
+    assert table.isna().sum().to_dict() == {
+        "island": 0,
+        "bill_length_mm": 2,
+        "bill_depth_mm": 2,
+        "flipper_length_mm": 2,
+        "body_mass_g": 2,
+        "sex": 11,
+        "year": 0,
+    }
+    names, counts = np.unique(penguins.target, return_counts=True)
+    assert dict(zip(names.tolist(), counts.tolist(), strict=True)) == {
+        "Adelie": 152,
+        "Chinstrap": 68,
+        "Gentoo": 124,
+    }
+    assert table.iloc[0].tolist() == ["Torgersen", 39.1, 18.7, 181.0, 3750.0, "male", 2007]
+    assert table["body_mass_g"].mean() == pytest.approx(4201.754386)  # as published
+    assert "CC0" in penguins.DESCR
+    X, y = load_penguins(return_X_y=True)
+    assert X.equals(table)
+    assert_array_equal(y, penguins.target)
+    assert "palmerpenguins" not in sys.modules
+
+
+def test_other_penguins_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "palmerpenguins" / "data").mkdir(parents=True)
+    (tmp_path / "palmerpenguins" / "__init__.py").write_text("raise RuntimeError")
+    path = tmp_path / "palmerpenguins" / "data" / "penguins.csv"
+    content = Path(load_penguins().filename).read_bytes()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    path.write_bytes(content.replace(b"\n", b"\r\n"))  # as one release has it
+    assert load_penguins().filename == str(path)
+    path.write_bytes(content.replace(b"39.1", b"93.1"))
+    with pytest.raises(ValueError, match="is not the table of penguins with the SHA-256"):
+        load_penguins()
+    path.parent.parent.rename(tmp_path / "gone")
+    with pytest.raises(ImportError, match=r'needs palmerpenguins: pip install "corral\[data\]"'):
+        load_penguins()

@@ -550,9 +550,7 @@ def test_files_of_version_0_1_0_are_known(folder):
 
 def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
     # The search takes its time.
-    monkeypatch.setattr(
-        "corral._estimators.search.RodeoClassifierCV", lambda **options: RodeoClassifier(bandwidth="class")
-    )
+    monkeypatch.setattr("corral.cli.fit._estimator", lambda *options: RodeoClassifier(bandwidth="class"))
     monkeypatch.chdir(tmp_path)
     run("demo")
     files = sorted(path.name for path in Path("corral-demo").iterdir())

@@ -236,7 +236,7 @@ def test_faults_of_standard_streams(model):
     predict = ("predict", model, "-", "--out", "-")
     assert said(b"", *predict) == "the standard input is empty."
     assert said(b"a,b\n1,2\n", *predict).startswith("the standard input has no column 'L")
-    assert said(b"a,y\n1,u\nx,v\n", "fit", "-", "-t", "y").startswith(
+    assert said(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
         "the standard input: column 'a' is not num"
     )
     no_file = "the standard output takes the tables of predict and the pages of report: name a file."

@@ -37,6 +37,7 @@ from corral import (
     save_model,
 )
 from corral.cli import app
+from corral.cli.tables import MISSING
 from corral.datasets import make_shifted_groups
 from forgery import put_together, take_apart
 
@@ -339,10 +340,15 @@ def damaged_text(text, rng, separator):
 
 
 def numbers_of(path, separator):
-    """The variables by Python's own reader."""
+    """The variables by Python's own reader; a cell that is empty or missing is a gap."""
+
+    def number(row, name):
+        cell = dict(zip(names, row, strict=False)).get(name, "")
+        return np.nan if cell in MISSING else float(cell)
+
     rows = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""), delimiter=separator)
     names, *values = [row for row in rows if row]
-    return np.array([[float(row[names.index(name)]) for name in NAMES] for row in values])
+    return np.array([[number(row, name) for name in NAMES] for row in values])
 
 
 @settings(max_examples=N_TABLES)

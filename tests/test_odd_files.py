@@ -50,7 +50,10 @@ SUFFIXES = (
     "packed: "
     ".csv.gz, .csv.bz2, .csv.xz, .csv.zst."
 )
-LEAVE_OUT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
+LEAVE_OUT = (
+    "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only, or say "
+    "--categorical 'a' if its values are levels"
+)
 
 # Name of the file, what is in it, and the sentence; '...' stands for words of other packages.
 REFUSED = {
@@ -144,7 +147,7 @@ REFUSED = {
         with_cells("y", {3: "", 5: ""}),
         "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such "
         "rows out by "
-        "--missing drop-rows.",
+        "--missing drop-unlabelled.",
     ),
     "one class": (
         "t.csv",
@@ -162,23 +165,10 @@ REFUSED = {
         "the target has {n} different values in 40 rows: these are no classes.",
     ),
     "the target alone": ("t.csv", text(rows()[["y"]]), "{} has no variables beside the target."),
-    "words": (
+    "empty variables": (
         "t.csv",
-        text(rows().assign(sex=["m", "f"] * (N // 2))),
-        "{}: column 'sex' is not numeric: row 0 holds 'm'; " + LEAVE_OUT + ".",
-    ),
-    "dates": (
-        "t.csv",
-        text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
-        "{}: column 'day' is not numeric: row 0 holds '2020-01-01'; " + LEAVE_OUT + ".",
-    ),
-    "per cent": (
-        "t.csv",
-        with_cells("a", dict.fromkeys(range(N), "5%")),
-        "{}: column 'a' is not numeric: row 0 holds '5%'; "
-        + LEAVE_OUT
-        + "; if '5%' stands for a missing value, "
-        "say so by --na-values.",
+        text(rows().assign(a="", b="NA")),
+        "{} has no variables beside the target.",
     ),
     "one bad cell": (
         "t.csv",
@@ -206,17 +196,6 @@ REFUSED = {
         "{}: column 'a' is not numeric: row 0 holds '1,234'; if the comma is a decimal one, say "
         "--decimal ','; if "
         "it marks thousands, take it out.",
-    ),
-    "gaps": (
-        "t.csv",
-        with_cells("b", {2: "", 7: "NA"}),
-        "{}: column 'b' has 2 missing values, the first in row 2: fill them in, or leave such rows out by "
-        "--missing drop-rows.",
-    ),
-    "an empty column": (
-        "t.csv",
-        text(rows().assign(c="")),
-        "{}: column 'c' is empty in all rows from 0 to 39: leave it out by --drop.",
     ),
     "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' is infinite in row 2."),
 }
@@ -336,6 +315,124 @@ def test_read_as_it_is_meant(case, tmp_path):
     assert notes == ([] if note is None else note.replace("{}", str(path)).split("|"))
 
 
+def sexes(*odd):
+    return text(rows().assign(sex=[*odd, *["m", "f"] * N][:N]))
+
+
+# What is in the table, options, how many levels and gaps there are by column, and the notes.
+TAKEN = {
+    "words": (sexes(), (), {"sex": 2}, {}, ""),
+    "words and gaps": (sexes("", "NA", "null", "?"), ("--na-values", "?"), {"sex": 2}, {"sex": 4}, ""),
+    "gaps": (with_cells("b", {2: "", 7: "NA"}), (), {}, {"b": 2}, ""),
+    "yes and no": (text(rows().assign(c=[True, False] * (N // 2))), (), {"c": 2}, {}, ""),
+    "yes, no and gaps": (
+        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))),
+        (),
+        {"c": 2},
+        {"c": 10},
+        "",
+    ),
+    "codes": (
+        text(rows().assign(c=["01", "1"] * (N // 2))),
+        ("--categorical", "c"),
+        {"c": 2},
+        {},
+        "levels of column 'c' that differ only by case, by spaces around them or in how a number is written "
+        "are levels of their own: ('01', '1'): write each level in one way.",
+    ),
+    "codes in one class": (
+        text(rows().assign(c=[3] * 10 + [4] * 30)),
+        ("--categorical", "c"),
+        {"c": 2},
+        {},
+        "",
+    ),
+    "a slip that is meant": (
+        with_cells("a", {17: "1.2.3"}),
+        ("--categorical", "a"),
+        {"a": 38},
+        {},
+        "column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be unknown: "
+        "leave it out, or make a few levels of them (--drop a).",
+    ),
+    "a slip that stands for nothing": (
+        with_cells("a", {17: "1.2.3"}),
+        ("--na-values", "1.2.3"),
+        {},
+        {"a": 1},
+        "",
+    ),
+    "text in a third of the rows": (
+        text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
+        (),
+        {"c": 4},
+        {},
+        "column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them count as "
+        "levels.",
+    ),
+    "dates": (
+        text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
+        (),
+        {"day": N},
+        {},
+        "column 'day' seems to name rows, and is used as a variable; if it does, say --id 'day'.",
+    ),
+    "per cent": (
+        text(rows().assign(c="5%")),
+        (),
+        {"c": 1},
+        {},
+        "column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
+    ),
+    "levels in two cases": (
+        sexes("M"),
+        (),
+        {"sex": 3},
+        {},
+        "levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
+        "written are levels of their own: ('M', 'm'): write each level in one way.",
+    ),
+    "an empty column": (
+        text(rows().assign(c="", d="NA")),
+        (),
+        {},
+        {},
+        "left out, because empty in all rows: 'c', 'd'",
+    ),
+    "one level": (
+        text(rows().assign(c="x")),
+        (),
+        {"c": 1},
+        {},
+        "column 'c' holds 'x' in every row, which tells nothing: leave it out (--drop c).",
+    ),
+    "a row of gaps": (
+        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))),
+        (),
+        {},
+        {"a": 1, "b": 1},
+        "",
+    ),
+    "rows without a class": (
+        with_cells("y", {3: "", 5: ""}),
+        ("--missing", "drop-unlabelled"),
+        {},
+        {},
+        "left out 2 of 40 rows, which have no class; training rows are counted without them.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_taken_as_it_is(case, tmp_path):
+    content, options, levels, gaps, note = TAKEN[case]
+    _, result = answer(tmp_path, "t.csv", content, *options, code=0)
+    found = json.loads(result.stdout)
+    assert (found["levels"], found["gaps"]) == (levels, gaps)
+    notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
+    assert notes == ([note] if note else [])
+
+
 # Option, and what it leads to.
 OPTIONS = {
     "a wrong separator": (desk, ("--sep", ","), "{} has no column 'y'; it has 'Größe;b;y'."),
@@ -352,9 +449,53 @@ OPTIONS = {
         "{} has no variables beside the target.",
     ),
     "no row without a gap": (
-        text(rows().assign(c="")),
+        text(rows().assign(c=["", 1.0] * (N // 2), d=[2.0, ""] * (N // 2))),
         ("--missing", "drop-rows"),
-        "{} has no row without missing values: 'c' is empty; leave it out by --drop.",
+        "{} has no row without missing values.",
+    ),
+    "levels that are no column": (
+        text(),
+        ("--categorical", "B"),
+        "{} has no column 'B'; did you mean 'b'?",
+    ),
+    "a group that is no column": (
+        text(),
+        ("--group", "patient"),
+        "{} has no column 'patient'; it has 'a', 'b', 'y'.",
+    ),
+    "a group that is the target": (text(), ("--group", "y"), "the target, 'y', cannot be left out."),
+    "one group": (
+        text(rows().assign(p="x")),
+        ("--group", "p"),
+        "{}: all rows are of one group 'p', 'x': two are needed.",
+    ),
+    "gaps in the group": (
+        text(rows().assign(p=["x", "", "z", "w"] * (N // 4))),
+        ("--group", "p"),
+        "{}: the group 'p' is missing in 10 rows, the first of them row 1: fill it in, or leave such rows "
+        "out by --missing drop-rows.",
+    ),
+    "a class of one group": (
+        text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
+        ("--group", "p"),
+        "class 'u' has 1 group, fewer than the 2 needed to hold some out.",
+    ),
+    "words for a classifier of numbers": (
+        sexes(),
+        ("--estimator", "lspc"),
+        "{}: column 'sex' is not numeric: row 0 holds 'm'; leave it out by --id if it names rows, by --drop, "
+        "or all such columns by --numeric-only.",
+    ),
+    "gaps for a classifier of numbers": (
+        with_cells("b", {2: "", 7: "NA"}),
+        ("--estimator", "lspc"),
+        "{}: column 'b' has 2 missing values, the first in row 2: fill them in, or leave such rows out by "
+        "--missing drop-rows.",
+    ),
+    "groups for a classifier of rows": (
+        text(rows().assign(p=["x", "y"] * (N // 2))),
+        ("--group", "p", "--estimator", "lspc"),
+        "--group is not for --estimator lspc, which chooses its parameters by single rows.",
     ),
     "classes too small": (
         text(),
@@ -388,10 +529,10 @@ def test_options_that_do_not_fit_the_file(case, tmp_path):
         (text(), "none/o.csv", "there is no folder {folder} to write o.csv to."),
         (with_cells("a", {17: "x"}), "o.csv", "{t}: column 'a' is not numeric: row 17 holds 'x'."),
         (
-            with_cells("a", {17: ""}),
+            with_cells("a", {17: "?"}),
             "o.csv",
-            "{t}: column 'a' has 1 missing value, the first in row 17: fill it in, or leave such rows out by "
-            "--missing drop-rows.",
+            "{t}: column 'a' is not numeric: row 17 holds '?'; if '?' stands for a missing value, say so by "
+            "--na-values.",
         ),
         (
             text().encode("utf-16")[:-1],
@@ -414,4 +555,4 @@ def test_tables_that_cannot_be_predicted(content, out, sentence, tmp_path):
 
 
 def test_how_many():
-    assert len(REFUSED) + len(READ) + len(OPTIONS) >= 40
+    assert len(REFUSED) + len(READ) + len(TAKEN) + len(OPTIONS) >= 70

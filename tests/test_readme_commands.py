@@ -4,8 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from sklearn.datasets import load_iris
-
+from corral.cli.demo import write_penguins
 from test_cli import run
 
 README = Path(__file__).parents[1] / "README.md"
@@ -21,14 +20,20 @@ def commands():
 
 def test_commands_run_as_they_are_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    flowers, species = load_iris(as_frame=True, return_X_y=True)
-    flowers = flowers.assign(species=species, flower=[f"f{i:03}" for i in range(150)])
-    flowers.to_csv("iris.csv", index=False)
-    flowers[::7].to_csv("new.csv", index=False)
     found = commands()
-    assert found[0] == ["corral", "demo"]  # which has a test of its own
-    for program, *arguments in found[1:]:
+    # The demo has a test of its own; of the files that it writes, these are read here.
+    assert found[:2] == [["corral", "demo"], ["cd", "corral-demo"]]
+    tables = ["penguins.csv", "new_penguins.csv"]
+    write_penguins(*map(Path, tables))
+    for program, *arguments in found[2:]:
         assert program == "corral"
         run(*arguments)
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"iris.csv", "new.csv", "iris.corral", "iris.html", "labels.csv", "why.png", "new.html"}
+    assert written == {
+        *tables,
+        "penguins.corral",
+        "penguins.html",
+        "labels.csv",
+        "why.png",
+        "new_penguins.html",
+    }

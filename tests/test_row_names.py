@@ -162,9 +162,9 @@ def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
     assert note == (
         "note: the id 'patient' names 20 different things in 60 rows, so that rows of one may be learnt "
         "from and "
-        "held out at once, which makes scores too good: keep one row of each, or trust them for known "
-        "ones only."
+        "held out at once, which makes scores too good: say --group 'patient' to leave them out together."
     )
+    assert run(*fit, "--group", "patient").stderr == ""
 
 
 def test_reports_name_rows(folder, frame, tmp_path):

@@ -245,22 +245,21 @@ def test_a_label_that_the_model_does_not_know(tmp_path):
 # Empty columns
 
 
-def test_a_column_without_values_is_to_be_dropped(tmp_path):
+def test_a_column_without_values_is_left_out(tmp_path):
     table, model = tmp_path / "t.csv", tmp_path / "m.corral"
     fitted_to(["u", "v"] * 30, tmp_path)
     whole = pd.read_csv(table)
     whole.assign(c=np.nan).to_csv(table, index=False)
     fit = ("fit", table, "-t", "y", "--estimator", "rodeo", "--json")
-    advice = "leave it out by --drop."
-    assert refused(*fit) == f"{table}: column 'c' is empty in all rows from 0 to 59: {advice}"
-    said = refused(*fit, "--missing", "drop-rows")
-    assert said == f"{table} has no row without missing values: 'c' is empty; {advice}"
-    assert json.loads(run(*fit, "--drop", "c").stdout)["rows"] == 60
+    for options in ((), ("--missing", "drop-rows")):
+        result = run(*fit, *options)
+        assert json.loads(result.stderr)["note"] == "left out, because empty in all rows: 'c'"
+        assert json.loads(result.stdout)["rows"] == 60
 
-    # A model needs its variables, and there is no dropping the target.
+    # A model does without a variable, but says so; and there is no dropping the target.
     whole.assign(b=np.nan).to_csv(table, index=False)
-    said = refused("predict", model, table, "--out", tmp_path / "o.csv")
-    assert said == f"{table}: column 'b' is empty in all rows from 0 to 59: fill it in."
+    said = run("predict", model, table, "--out", tmp_path / "o.csv").stderr
+    assert said == "note: column 'b' is empty in all rows: labels do without it.\n"
     said = refused("report", model, table, "--missing", "drop-rows")
     assert said == f"{table} has no row without missing values: 'b' is empty."
     whole.assign(y="").to_csv(table, index=False)

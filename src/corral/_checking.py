@@ -78,6 +78,7 @@ def check_table(
     *,
     ids: Sequence[str] = (),
     group: str | None = None,
+    categorical: Sequence[str] = (),
 ) -> list[Finding]:
     """Look for mistakes in a table.
 
@@ -91,6 +92,8 @@ def check_table(
         Columns that name rows.
     group : str, default=None
         Column that names what rows belong to, such as a patient with several measurements.
+    categorical : sequence of str
+        Columns whose values are levels, whatever they look like.
 
     Returns
     -------
@@ -110,19 +113,28 @@ def check_table(
     """
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     numeric = {name: numbers_in(variables[name]) for name in variables.columns}
-    numeric = {name: x for name, x in numeric.items() if _is_numeric(variables[name], x)}
+    numeric = {
+        name: x
+        for name, x in numeric.items()
+        if name not in categorical
+        and not hasattr(variables[name].dtype, "categories")
+        and _is_numeric(variables[name], x)
+    }
     known = None if y is None else ~_is_missing(y)
     findings = [*_labels(y)] if y is not None else []
-    findings += _gaps(variables)
+    findings += _mostly_empty(variables)
     named = [*_identifiers(variables, numeric)]
     findings += named
     skipped = {name for finding in named for name in finding.columns}
-    findings += _text(variables, numeric, skipped)
+    levels = [name for name in variables.columns if name not in (*numeric, *skipped)]
+    findings += _text_among_numbers(variables[[name for name in levels if name not in categorical]])
+    findings += _odd_levels(variables[levels])
     findings += _constants(variables, numeric, y)
     findings += _sentinels(variables, numeric)
     if y is not None and known is not None:
         findings += _giveaways(variables, numeric, y, known, skipped)
-    findings += _copies(table, {name: x for name, x in numeric.items() if name not in skipped}, y)
+    numbers = {name: x for name, x in numeric.items() if name not in skipped}
+    findings += _copies(numbers, variables[levels], y)
     findings += _repeated_ids(table, ids, group)
     if group is not None:
         findings += _groups(table[group], group, y)
@@ -230,9 +242,8 @@ def _essence(label: str) -> Hashable:
 # Columns
 
 
-def _gaps(variables: pd.DataFrame) -> Iterator[Finding]:
-    lacking = variables.isna()
-    counts = {name: int(n) for name, n in lacking.sum().items() if n}
+def _mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
+    counts = {name: int(n) for name, n in variables.isna().sum().items() if n}
     n = len(variables)
     mostly = [name for name, missing in counts.items() if 2 * missing > n]
     if mostly:
@@ -244,18 +255,6 @@ def _gaps(variables: pd.DataFrame) -> Iterator[Finding]:
             f"more than half of {_counted(n, 'value')} are missing in {_counted(len(mostly), 'column')}: "
             f"{shown}",
             "leave them out" if len(mostly) > 1 else "leave it out",
-        )
-    some = [name for name in counts if name not in mostly]
-    if some:
-        shown = ", ".join(f"{name!r} ({counts[name]})" for name in some[:_MOST_NAMED])
-        rows = lacking[some].any(axis=1).to_numpy()
-        more = f" and {len(some) - _MOST_NAMED} more columns" if len(some) > _MOST_NAMED else ""
-        yield Finding(
-            "gaps",
-            tuple(some),
-            tuple(variables.index[rows][:_MOST_NAMED]),
-            f"{rows.sum()} of {_counted(n, 'row')} lack a value, in {shown}{more}",
-            "fill them in, or leave such rows out",
         )
 
 
@@ -272,7 +271,7 @@ def _identifiers(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterato
                     + (", in order" if _is_in_order(numeric[name]) else ""),
                     "if it names rows, say so, or leave it out",
                 )
-        elif _are_names(column):
+        elif texts_name_rows(column):
             yield Finding(
                 "identifier",
                 (name,),
@@ -282,9 +281,10 @@ def _identifiers(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterato
             )
 
 
-def _are_names(column: pd.Series[Any]) -> bool:
+def texts_name_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column of text seems to name rows: another text in each of them."""
     different = len(column) >= _ENOUGH and column.notna().all() and column.is_unique
-    return bool(different and not _is_nearly_numeric(column))
+    return bool(different and not nearly_numeric(column))
 
 
 def names_rows(name: str, values: Floats) -> bool:
@@ -306,19 +306,16 @@ def _not_numbers(column: pd.Series[Any]) -> Bools:
     return wrong
 
 
-def _is_nearly_numeric(column: pd.Series[Any]) -> bool:
+def nearly_numeric(column: pd.Series[Any]) -> bool:
+    """Whether a column would be numeric but for the text of a few rows, unlike columns of levels."""
     wrong = _not_numbers(column)
     return bool(wrong.any() and wrong.sum() <= 0.2 * column.notna().sum())
 
 
-def _text(variables: pd.DataFrame, numeric: dict[str, Floats], skipped: set[str]) -> Iterator[Finding]:
-    words = []
-    for name in variables.columns:
-        column = variables[name]
-        if name in numeric or name in skipped or column.isna().all():
-            continue
-        if not _is_nearly_numeric(column):
-            words.append(name)
+def _text_among_numbers(columns: pd.DataFrame) -> Iterator[Finding]:
+    for name in columns.columns:
+        column = columns[name]
+        if hasattr(column.dtype, "categories") or not nearly_numeric(column):
             continue
         wrong = _not_numbers(column)
         held = column[wrong]
@@ -335,17 +332,35 @@ def _text(variables: pd.DataFrame, numeric: dict[str, Floats], skipped: set[str]
             else "mend them",
             tuple(distinct) if len(distinct) == 1 else (),
         )
-    if words:
-        yield Finding(
-            "text",
-            tuple(words),
-            (),
-            f"{_counted(len(words), 'column')} of text {'are' if len(words) > 1 else 'is'} no variable"
-            f"{'s' * (len(words) > 1)}: {listed(words)}",
-            "leave them out, or write them as numbers"
-            if len(words) > 1
-            else "leave it out, or write it as numbers",
-        )
+
+
+def _odd_levels(columns: pd.DataFrame) -> Iterator[Finding]:
+    """Levels that may be one, and columns of so many levels that they are rather remarks."""
+    for name in columns.columns:
+        known = columns[name].dropna().astype(str)
+        levels = sorted(known.unique().tolist())
+        if nearly_numeric(columns[name]) and not hasattr(columns[name].dtype, "categories"):
+            continue
+        groups = alike(levels)
+        if groups:
+            shown = ", ".join(f"({listed(group)})" for group in groups[:_MOST_NAMED])
+            yield Finding(
+                "levels alike",
+                (name,),
+                (),
+                f"levels of column {name!r} that differ only by case, by spaces around them or in how a "
+                f"number is written are levels of their own: {shown}",
+                "write each level in one way",
+            )
+        if _ENOUGH <= 0.5 * len(known) < len(levels):
+            yield Finding(
+                "many levels",
+                (name,),
+                (),
+                f"column {name!r} holds {len(levels)} different texts in {_counted(len(known), 'row')}, so "
+                "that most of a new table's will be unknown",
+                "leave it out, or make a few levels of them",
+            )
 
 
 def _constants(
@@ -467,7 +482,7 @@ def _giveaways(
 def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:
     """Share of rows whose class is that of most others with their value or, without any, of the nearest.
 
-    Only numbers are `ordered`, so that a value has nearest ones. A missing value is a value, too.
+    Only numbers are `ordered`, so that a value has nearest ones. A missing value is a value, but has none.
     """
     values, which = np.unique(x, return_inverse=True)
     votes = np.zeros((values.size, codes.max() + 1))
@@ -478,11 +493,12 @@ def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:
     own = others[rows, codes]
     others[rows, codes] = -1.0
     right = own > others.max(axis=1)
-    alone = votes.sum(axis=1)[which] == 1.0
-    if ordered and values.size > 1:
-        gaps = np.append(np.diff(values), np.inf)
+    alone = (votes.sum(axis=1)[which] == 1.0) & ~np.isnan(x)
+    n_numbers = int(np.count_nonzero(~np.isnan(values)))  # a gap comes last
+    if ordered and n_numbers > 1:
+        gaps = np.append(np.diff(values[:n_numbers]), np.inf)
         before = np.append(np.inf, gaps[:-1])
-        nearest = np.arange(values.size) + np.where(before <= gaps, -1, 1)
+        nearest = np.arange(n_numbers) + np.where(before <= gaps, -1, 1)
         right[alone] = votes.argmax(axis=1)[nearest[which[alone]]] == codes[alone]
     return float(right.mean())
 
@@ -490,18 +506,21 @@ def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:
 # Rows
 
 
-def _copies(table: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any] | None) -> Iterator[Finding]:
+def _copies(numeric: dict[str, Floats], levels: pd.DataFrame, y: NDArray[Any] | None) -> Iterator[Finding]:
     if len(numeric) < 2:  # in one column, rows agree by chance
         return
     X = np.column_stack(list(numeric.values()))
     complete = np.isfinite(X).all(axis=1)
-    X, index = X[complete], table.index[complete]
+    X, index = X[complete], levels.index[complete]
     if len(X) < 2:
         return
-    units = number_copies(X)
+    codes = np.array([levels[name].factorize()[0][complete] for name in levels.columns], dtype=np.int64)
+    units = number_copies(np.column_stack([X, *codes.astype(np.float64)]))
     if units is not None:
         yield from _exact_copies(units, index, None if y is None else y[complete])
     pairs = _near_pairs(X)
+    if codes.size and len(pairs):
+        pairs = pairs[(codes[:, pairs[:, 0]] == codes[:, pairs[:, 1]]).all(axis=0)]
     if len(pairs):
         first, second = (index[i] for i in pairs[0])
         n = np.unique(pairs).size

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils.validation import has_fit_parameter
 
 from corral._core.copies import number_copies
 from corral._core.novelty import agreeing_rows
+from corral._core.rows import joined_units
 from corral._core.settings import Floats, Integers
+from corral._estimators.tables import UnknownLevelsWarning, encoded, read_table
 
 _N_BINS = 10
 # So many values, most of them in one row only, are measurements.
@@ -44,34 +48,55 @@ class Scores:
     accuracy_by_class: dict[str, float]
 
 
-def number_rows(X: Any) -> Integers:
-    """Number the rows of a frame so that copies, and only they, share a number."""
-    copies = number_copies(X.to_numpy(np.float64))
-    return np.arange(len(X)) if copies is None else copies
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Which rows of a table are held out together.
+
+    Attributes
+    ----------
+    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row.
+    groups : (n_rows,) numbers that rows of a group share, and all rows that share one with a copy of any;
+        None if rows have no groups.
+    """
+
+    copies: Integers
+    groups: Integers | None = None
+
+    @classmethod
+    def of(cls, X: Any, groups: NDArray[Any] | None = None) -> Units:
+        """Number the rows of a frame, which may have gaps and columns of levels."""
+        copies = number_copies(encoded(X))
+        copies = np.arange(len(X)) if copies is None else copies
+        if groups is None:
+            return cls(copies)
+        return cls(copies, joined_units(copies, np.unique(groups, return_inverse=True)[1]))
 
 
-def splitter(y: NDArray[Any], units: Integers, *, test_size: float, cv: int | None, seed: int) -> Any:
+def splitter(y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int) -> Any:
     """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole.
 
-    Rows that share a number of `units` are copies, and count as one.
+    Groups are held out whole, so that classes are as in the whole only as far as groups allow it.
     """
-    y = y[np.unique(units, return_index=True)[1]]
+    first = np.unique(units.copies, return_index=True)[1]
+    y = y[first]
+    _check_classes(y)
+    needed, of = cv or 2, "row"
     classes, counts = np.unique(y, return_counts=True)
-    if classes.size < 2:
-        raise ValueError(
-            f"the target must hold at least two classes, got one class: {classes.tolist()[0]!r}."
-        )
-    if classes.size > max(_MANY, 0.5 * y.size):
-        raise ValueError(
-            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
-        )
-    needed = cv or 2
+    if units.groups is not None:
+        groups, of = units.groups[first], "group"
+        counts = np.array([np.unique(groups[y == label]).size for label in classes])
     least = int(counts.min())
     if least < needed:
         label = classes.tolist()[int(counts.argmin())]
         raise ValueError(
-            f"class {label!r} has {least} row{'s' * (least > 1)}, fewer than the {needed} needed to hold "
+            f"class {label!r} has {least} {of}{'s' * (least > 1)}, fewer than the {needed} needed to hold "
             "some out."
+        )
+    if units.groups is not None:
+        return (
+            StratifiedGroupKFold(cv, shuffle=True, random_state=seed)
+            if cv
+            else GroupsHeldOut(test_size, seed)
         )
     if cv is not None:
         return StratifiedKFold(cv, shuffle=True, random_state=seed)
@@ -82,6 +107,59 @@ def splitter(y: NDArray[Any], units: Integers, *, test_size: float, cv: int | No
             f"of the {classes.size} classes."
         )
     return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
+
+
+def _check_classes(y: NDArray[Any]) -> None:
+    """Refuse a target that holds one class only, or no classes."""
+    classes = np.unique(y)
+    if classes.size < 2:
+        raise ValueError(
+            f"the target must hold at least two classes, got one class: {classes.tolist()[0]!r}."
+        )
+    if classes.size > max(_MANY, 0.5 * y.size):
+        raise ValueError(
+            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
+        )
+
+
+@dataclass(frozen=True)
+class GroupsHeldOut:
+    """Holds out whole groups with about a share of the rows of each class, as scikit-learn's splitters do.
+
+    Groups are taken in random order; one is held out if this brings the numbers of held-out rows nearer to
+    the share, and leaves rows of each class to learn from. If none is, it is the smallest that may be.
+
+    Attributes
+    ----------
+    test_size : the share.
+    seed : of the order.
+    """
+
+    test_size: float
+    seed: int
+
+    def get_n_splits(self) -> int:
+        """Number of splits."""
+        return 1
+
+    def split(self, X: Any, y: NDArray[Any], groups: Integers) -> Iterator[tuple[Integers, Integers]]:
+        """Give the positions of rows to learn from and of held-out rows."""
+        _, group = np.unique(groups, return_inverse=True)
+        _, code = np.unique(y, return_inverse=True)
+        counts = np.zeros((group.max() + 1, code.max() + 1))
+        np.add.at(counts, (group, code), 1.0)
+        missing = self.test_size * counts.sum(axis=0)
+        left = counts.sum(axis=0)
+        held_out = np.zeros(len(counts), dtype=np.bool_)
+        for g in np.random.RandomState(self.seed).permutation(len(counts)):
+            nearer = np.abs(missing - counts[g]).sum() < np.abs(missing).sum()
+            if nearer and (left > counts[g]).all():
+                held_out[g] = True
+                missing, left = missing - counts[g], left - counts[g]
+        if not held_out.any():
+            sizes = np.where((left > counts).all(axis=1), counts.sum(axis=1), np.inf)
+            held_out[sizes.argmin()] = True
+        yield np.flatnonzero(~held_out[group]), np.flatnonzero(held_out[group])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,29 +218,54 @@ def held_out_predictions(
     classifiers: Mapping[str, Any],
     X: Any,
     y: NDArray[Any],
-    units: Integers,
+    units: Units,
     split: Any,
     on_step: Callable[[str], None],
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
 
-    Rows that share a number of `units` are copies: they are held out together, and the first is predicted.
-    `on_step` is called with a title before each fit begins.
+    Copies are held out together, and the first is predicted. `on_step` is called with a title before each fit
+    begins.
     """
-    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+    _, first, unit = np.unique(units.copies, return_index=True, return_inverse=True)
+    groups = None if units.groups is None else units.groups[first]
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
-    for k, (kept, held_out) in enumerate(split.split(first, y[first]), start=1):
+    for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
         train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
+        _check_classes_left(y, train)
         right.append(y[test])
         for name, classifier in classifiers.items():
             on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
-            fitted = clone(classifier).fit(X.iloc[train], y[train])
-            parts[name].append(fitted.predict_proba(X.iloc[test]))
+            fitted = fit_by_groups(clone(classifier), X.iloc[train], y[train], units, train)
+            with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
+                warnings.simplefilter("ignore", UnknownLevelsWarning)
+                parts[name].append(fitted.predict_proba(X.iloc[test]))
     truth = np.concatenate(right)
+    claim = "that took no part in fitting" if groups is None else "of groups that took no part in fitting"
     return {
-        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits)) for name, of_splits in parts.items()
+        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits), claim)
+        for name, of_splits in parts.items()
     }
+
+
+def _check_classes_left(y: NDArray[Any], train: Integers) -> None:
+    """Refuse to hold out all rows of a class, as large groups may ask for."""
+    lost = np.setdiff1d(y, y[train]).tolist()
+    if lost:
+        raise ValueError(
+            f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
+            "of it, or leave it out."
+        )
+
+
+def fit_by_groups(
+    classifier: Any, X: Any, y: NDArray[Any], units: Units, rows: Integers | None = None
+) -> Any:
+    """Fit some rows, `rows` of all; a classifier that knows of groups leaves them out together."""
+    if units.groups is None or not has_fit_parameter(classifier, "groups"):
+        return classifier.fit(X, y)
+    return classifier.fit(X, y, groups=units.groups if rows is None else units.groups[rows])
 
 
 def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
@@ -172,7 +275,9 @@ def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
     """
     if not hasattr(fitted, "model_"):
         return None
-    new = ~agreeing_rows(X.to_numpy(np.float64), fitted.model_.training.X)
+    numbers = read_table(fitted, X, reset=False).X
+    is_level = np.array([levels is not None for levels in fitted.encoding_.levels])
+    new = ~agreeing_rows(numbers, fitted.model_.training.X, is_level)
     if not new.any():
         return None
     claim = "equal to no training row, even when rounded"

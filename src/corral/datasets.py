@@ -1,16 +1,20 @@
-"""The data of the paper's experiments: seeded generators and loaders.
+"""The data of the paper's experiments, and the Palmer penguins: seeded generators and loaders.
 
-The generators need no files. The loaders (``pip install "corral[data]"``) read UCI's tables from, in this
-order, the folder given as ``data_home``, the folder named by the environment variable ``CORRAL_DATA``, or
-a download from UCI that is kept in the user's cache. A folder holds the tables as comma-separated files
-with one header line, each plain or with ``.gz`` added to its name:
-``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and ``waveform_noise.csv``.
+The generators need no files, and the penguins come with the package palmerpenguins. The other loaders
+(``pip install "corral[data]"``) read UCI's tables from, in this order, the folder given as ``data_home``, the
+folder named by the environment variable ``CORRAL_DATA``, or a download from UCI that is kept in the user's
+cache. A folder holds the tables as comma-separated files with one header line, each plain or with ``.gz``
+added to its name: ``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and
+``waveform_noise.csv``.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib
+import importlib.util
+import io
 import os
 import zipfile
 import zlib
@@ -27,6 +31,7 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 __all__ = [
     "load_anuran",
     "load_optdigits",
+    "load_penguins",
     "load_waveform",
     "make_shifted_groups",
     "make_ten_groups",
@@ -350,6 +355,60 @@ def load_waveform(
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
+def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.str_]]:
+    """Load the Palmer penguins: 344 penguins of three species, with gaps and columns of text.
+
+    The table is that of the package palmerpenguins (``pip install "corral[data]"``), which need not be
+    imported, so no network is needed.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return only ``(data, target)``.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        With `data`, a pandas frame of 344 rows and 7 columns, of which `island` and `sex` hold text, `target`
+        (the species), `feature_names`, `target_names`, `DESCR` and `filename`. Of `sex` 11 values are
+        missing, of each measurement 2.
+
+    Examples
+    --------
+    >>> from corral.datasets import load_penguins
+    >>> penguins = load_penguins()
+    >>> penguins.data.shape
+    (344, 7)
+    >>> penguins.data.isna().sum().to_dict()["sex"]
+    11
+    >>> penguins.target_names.tolist()
+    ['Adelie', 'Chinstrap', 'Gentoo']
+    """
+    path = _penguins_path()
+    content = path.read_bytes().replace(b"\r\n", b"\n")
+    if hashlib.sha256(content).hexdigest() != _PENGUINS_SHA256:
+        raise ValueError(f"{path} is not the table of penguins with the SHA-256 {_PENGUINS_SHA256}.")
+    table = _import_extra("pandas").read_csv(io.BytesIO(content))
+    target = table.pop("species").to_numpy(str)
+    bunch = Bunch(
+        data=table,
+        target=target,
+        feature_names=table.columns.tolist(),
+        target_names=np.unique(target),
+        DESCR=_PENGUINS_DESCR,
+        filename=str(path),
+    )
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _penguins_path() -> Path:
+    """Where the package keeps its table; the package itself is not imported."""
+    found = importlib.util.find_spec("palmerpenguins")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError('Loading data needs palmerpenguins: pip install "corral[data]".')
+    return Path(found.submodule_search_locations[0], "data", "penguins.csv")
+
+
 # What the cells of a column may hold. No table has missing values, infinities or names with a space.
 _CELLS = {
     "a number": r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?",
@@ -406,6 +465,14 @@ _WAVEFORM = _Table(
     sha256="b95842ef008156c06fbdebd9b6b1c45b058dfd6592d41f21c73b8c164b9579c6",
 )
 
+_PENGUINS_SHA256 = "f204db2c753b0937caac3cb35258562c14f073e4bbc76be24b4c51ce22767a93"
+_PENGUINS_DESCR = """\
+Palmer penguins, 344 adult penguins of 3 species on islands of the Palmer Archipelago, Antarctica.
+Creators: Kristen B. Gorman, Tony D. Williams, William R. Fraser; Allison M. Horst and Alison P. Hill made
+the table.
+Source: Horst, Hill and Gorman (2020), palmerpenguins, https://doi.org/10.5281/zenodo.3960218
+Licence: Creative Commons Zero (CC0)
+"""
 _ANURAN_DESCR = """\
 Anuran Calls (MFCCs), 7195 syllables of 60 recordings, 10 species of frogs and toads.
 Creators: Juan Colonna, Eduardo Nakamura, Marco Cristo, Marcelo Gordo.

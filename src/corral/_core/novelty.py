@@ -3,8 +3,8 @@
 A table is rounded when it is printed, by a spreadsheet for instance, and single precision or another
 reader of CSV files moves the last bits. So two numbers agree if single precision cannot tell them apart, or
 if one is written with fewer digits than the other and they differ by at most one unit of its last digit:
-rounded or cut off, one may come from the other. A row that agrees with no training row in all columns is
-new, as far as its values tell.
+rounded or cut off, one may come from the other. Levels agree if they are equal, and gaps with gaps. A row
+that agrees with no training row in all columns is new, as far as its values tell.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ _MOST_DIGITS = 15  # of a decimal number that survives double precision
 _MOST_PAIRS = 1_000_000  # that are compared at once
 
 
-def agreeing_rows(X: Floats, training: Floats) -> NDArray[np.bool_]:
-    """Which rows of `X` agree with some training row in all columns."""
+def agreeing_rows(
+    X: Floats, training: Floats, is_level: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Which rows of `X` agree with some training row in all columns; `is_level` says which hold levels."""
+    exact = np.zeros(X.shape[1], dtype=np.bool_) if is_level is None else is_level
+    gaps, training_gaps = np.isnan(X), np.isnan(training)
+    X, training = np.where(gaps, 0.0, X), np.where(training_gaps, 0.0, training)  # zeros tell of no digits
     units, training_units = _units(X, training), _units(training, X)
     # The column in which training rows differ most settles most pairs, so it goes first.
     columns = np.argsort([-np.unique(column).size for column in training.T], kind="stable")
@@ -32,7 +37,9 @@ def agreeing_rows(X: Floats, training: Floats) -> NDArray[np.bool_]:
         X[:, first], units[:, first], training[:, first], training_units[:, first]
     ):
         for j in columns:
-            close = _agree(X[rows, j], units[rows, j], training[others, j], training_units[others, j])
+            x, y = X[rows, j], training[others, j]
+            close = x == y if exact[j] else _agree(x, units[rows, j], y, training_units[others, j])
+            close &= gaps[rows, j] == training_gaps[others, j]
             rows, others = rows[close], others[close]  # noqa: PLW2901
         agrees[rows] = True
     return agrees

@@ -104,7 +104,7 @@ class LabelledRows:
         copies = find_copies(X)
         units = np.arange(len(X)) if copies is None else copies
         if groups is not None:
-            units = _joined(units, groups)
+            units = joined_units(units, groups)
         first = np.arange(len(X))
         if copies is not None:
             first, weights = merge_copies(copies * labels.size + codes, weights)
@@ -179,7 +179,7 @@ class LabelledRows:
         ]
 
 
-def _joined(units: Integers, groups: Integers) -> Integers:
+def joined_units(units: Integers, groups: Integers) -> Integers:
     """Numbers that rows share if they share a unit or a group, or are linked by others that do."""
     _, a = np.unique(units, return_inverse=True)
     _, b = np.unique(groups, return_inverse=True)
@@ -414,7 +414,8 @@ class GeneralRows:
         rest_squares[heavy] = (w[unit != heavy] ** 2).sum()
         at = unit[np.maximum(own, 0)]
         total = np.where(own >= 0, rest[at], self.measure.total)
-        n = total * total / np.maximum(rest_squares[at], TINY)
+        left_squares = np.where(own >= 0, rest_squares[at], self.measure.squares)
+        n = total * total / np.maximum(left_squares, TINY)
         return Left(total, np.where(own >= 0, np.where(total > 0.0, n, 0.0), self.measure.n))
 
     def select(self, variables: Integers) -> GeneralRows:

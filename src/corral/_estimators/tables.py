@@ -111,6 +111,12 @@ class Encoding:
         return X, unknown
 
 
+def encoded(X: Any) -> Floats:
+    """Numbers (n_rows, n_features) of a frame whose levels are those that it holds."""
+    columns = _columns_of(X)
+    return Encoding.learn(columns).encode(columns)[0]
+
+
 class Table(NamedTuple):
     """A table that has been checked.
 

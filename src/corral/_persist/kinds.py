@@ -179,7 +179,7 @@ def _restore_copies(state: State, X: Floats) -> Integers | None:
         return None
     copies = state.integers("copies", (len(X),), 0, len(X) - 1)
     _, first, which = np.unique(copies, return_index=True, return_inverse=True)
-    if not np.array_equal(X[first][which], X):
+    if not np.array_equal(X[first][which], X, equal_nan=True):
         raise ValueError("copies are not copies")
     return copies
 

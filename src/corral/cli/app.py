@@ -16,7 +16,7 @@ program = typer.Typer(
     rich_markup_mode=None,
     help="Classify the rows of a table; see which variables describe each class and why a row got its label.",
     epilog="\b\nStart with:\n  corral demo\n"
-    "  corral fit iris.csv --target species --model iris.corral --report iris.html\n\n"
+    "  corral fit penguins.csv --target species --model penguins.corral --report penguins.html\n\n"
     "\b\nExit codes:\n  0    done\n"
     "  2    the command line, a table or a model is not right; no file is left half written\n"
     "  130  stopped by Ctrl-C\n\n"

@@ -11,8 +11,10 @@ import typer
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
+    Categorical,
     Decimal,
     Encoding,
+    Group,
     Ids,
     NaValues,
     Quiet,
@@ -28,15 +30,7 @@ if TYPE_CHECKING:
     from corral._checking import Finding
 
 # What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = (
-    "copies",
-    "gaps",
-    "identifier",
-    "labels alike",
-    "missing labels",
-    "text",
-    "text among numbers",
-)
+_TOLD_BY_FIT = ("copies", "identifier", "labels alike", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
@@ -44,20 +38,19 @@ _OPTIONS = {
     "nearly constant": "--drop",
     "mostly empty": "--drop",
     "gives the label away": "--drop",
+    "many levels": "--drop",
     "identifier": "--id",
-    "text": "--numeric-only",
     "repeated ids": "--group",
     "sentinel": "--na-values",
     "text among numbers": "--na-values",
-    "gaps": "--missing drop-rows",
-    "missing labels": "--missing drop-rows",
+    "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
 }
 
 
 @program.command(
     short_help="Look for mistakes in a table.",
-    epilog="\b\nExamples:\n  corral check iris.csv --target species\n"
+    epilog="\b\nExamples:\n  corral check penguins.csv --target species\n"
     "  corral check visits.xlsx -t diagnosis --id visit --group patient",
 )
 def check(
@@ -67,10 +60,8 @@ def check(
         typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
     ] = None,
     ids: Ids = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column that names what several rows belong to, like a patient."),
-    ] = None,
+    group: Group = None,
+    categorical: Categorical = None,
     na_values: NaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -80,13 +71,14 @@ def check(
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
-    Among them are columns that name rows, are constant or give the label away, copies of rows, labels that
-    differ by case or spaces, numbers like -999 that stand for nothing, classes of few rows, text among
-    numbers and gaps. 'corral fit' notes them as well.
+    Among them are columns that name rows, are constant, nearly empty or give the label away, copies of rows,
+    labels and levels that differ by case or spaces, numbers like -999 that stand for nothing, classes of few
+    rows, text among numbers, and ids that repeat. 'corral fit' notes them as well. The answer also says which
+    columns are levels, and where values are missing; neither is a mistake.
     """
     from corral._checking import check_table
     from corral.cli.columns import check_names
-    from corral.cli.console import Output
+    from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import Given, open_table
     from corral.cli.tables import read_table, table_columns
 
@@ -94,21 +86,47 @@ def check(
     file = open_table(table, Given.checked(sep, decimal, encoding))
     columns = table_columns(file)
     named = [name for name in (target, *(ids or ()), group) if name is not None]
-    check_names(file, named, columns)
+    check_names(file, [*named, *(categorical or ())], columns)
     with out.share(f"Read {file.name}") as on_progress:
-        whole = read_table(file, columns, as_text=named, na_values=na_values or (), on_progress=on_progress)
+        whole = read_table(
+            file,
+            columns,
+            levels=categorical or (),
+            as_text=named,
+            na_values=na_values or (),
+            on_progress=on_progress,
+        )
     y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
-        found = check_table(whole.drop(columns=target or []), y, ids=ids or (), group=group)
+        found = check_table(
+            whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical or ()
+        )
     sentences = [sentence_of(finding) for finding in found]
     told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
     told += f" of {file}" + ("" if found else ": nothing to mend was found")
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
+    facts |= _kinds(whole.drop(columns=named), categorical or ())
     out.answer(
         {**facts, "findings": [_data(*pair) for pair in zip(found, sentences, strict=True)]},
         [told],
-        [told, *(f"- {sentence}" for sentence in sentences)],
+        [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)],
     )
+
+
+def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
+    """How many levels columns have that hold levels, and how many values are missing, by column."""
+    import numpy as np
+
+    from corral._checking import nearly_numeric, numbers_in
+
+    levels = {}
+    for name in variables.columns:
+        known = variables[name].dropna()
+        is_text = np.isnan(numbers_in(known)).any() or known.dtype.kind == "b"
+        if name in categorical or (is_text and not nearly_numeric(known)):
+            levels[name] = int(known.nunique())
+    gaps = {name: int(n) for name, n in variables.isna().sum().items() if n}
+    return {"levels": levels, "gaps": gaps}
 
 
 def note_findings(X: pd.DataFrame, y: NDArray[Any]) -> None:

@@ -9,31 +9,37 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking import alike, names_rows
+from corral._checking import alike, names_rows, texts_name_rows
 from corral.cli.formats import TableFile
+from corral.cli.options import Missing
 from corral.cli.tables import (
     as_labels,
-    as_numbers,
     is_unnamed,
     may_mean_missing,
     missing_rows,
-    numeric_columns,
     read_chunks,
     read_table,
     table_columns,
+)
+from corral.cli.variables import (
+    IF_TEXT,
+    ModelVariables,
+    as_numbers,
+    columns_of_levels,
+    learnt_variables,
+    numeric_columns,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
-_IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
-_IF_EMPTY = "leave it out by --drop"
+IF_UNLABELLED = "leave such rows out by --missing drop-unlabelled"
 MOST_NAMED = 12
 
 
@@ -45,60 +51,121 @@ class Asked:
     ----------
     left_out : columns that are no variables.
     numeric_only : whether to leave columns out that are not numeric.
-    drop_rows : whether to leave rows out that lack a value.
+    categorical : columns whose values are levels, whatever they look like.
+    complete : whether to take nothing but numbers without gaps.
+    missing : which rows to leave out: those without a class, those that lack any value, or none.
     na_values : what stands for a missing value, besides the usual.
     least_rows : fewest rows of a class; those of smaller ones are left out.
     names : column that names rows, if there is one.
+    group : column that names what rows belong to, if there is one.
     """
 
     left_out: Sequence[str] = ()
     numeric_only: bool = False
-    drop_rows: bool = False
+    categorical: Sequence[str] = ()
+    complete: bool = False
+    missing: Missing = Missing.keep
     na_values: Sequence[str] = ()
     least_rows: int = 1
     names: str | None = None
+    group: str | None = None
+
+
+class Training(NamedTuple):
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    X : variables, in columns of floats and of categories.
+    y : (n_rows,) classes.
+    groups : (n_rows,) names of what rows belong to, if a column has them.
+    """
+
+    X: pd.DataFrame
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
 
 
 def training_rows(
     path: TableFile, target: str, asked: Asked, on_progress: Callable[[float], None]
-) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Variables and classes; `on_progress` is called with the share of the file that has been read."""
-    if target in asked.left_out:
+) -> Training:
+    """Rows to learn from; `on_progress` is called with the share of the file that has been read."""
+    if target in (*asked.left_out, asked.group):
         raise ValueError(f"the target, {target!r}, cannot be left out.")
     columns = table_columns(path)
-    check_names(path, (target, *asked.left_out), columns)
-    variables = [name for name in columns if name != target and name not in asked.left_out]
-    whole = read_table(
-        path,
-        variables,
-        as_text=[target],
-        verbatim=[asked.names] if asked.names else [],
-        na_values=asked.na_values,
-        on_progress=on_progress,
-    )
-    table, variables = whole, _named_columns(whole, variables, path)
-    if asked.numeric_only:
-        numeric = numeric_columns(table[variables])
-        text = [name for name in variables if name not in numeric]
-        if text:
-            warnings.warn(f"left out, because not numeric: {listed(text)}", stacklevel=2)
-        variables = numeric
-    if not variables:
-        raise ValueError(f"{path} has no variables beside the target.")
-    table = _complete(table[[*variables, target]], path, asked, droppable=variables)
-    y = as_labels(table[target], path, if_missing=IF_MISSING)
+    group = [] if asked.group is None else [asked.group]
+    check_names(path, (target, *asked.left_out, *group, *asked.categorical), columns)
+    options: dict[str, Any] = {
+        "as_text": [target, *group],
+        "verbatim": [asked.names] if asked.names and asked.names != asked.group else [],
+        "na_values": asked.na_values,
+        "on_progress": on_progress,
+    }
+    candidates = [name for name in columns if name not in (target, *asked.left_out, *group)]
+    whole = read_table(path, candidates, **options)
+    variables = _usable(whole[candidates], path, asked)
+    table = _complete(whole[[*variables, target, *group]], path, asked, target)
+    y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
     kept = _large_classes(y, asked.least_rows)
     table, y = table[kept], y[kept]
     _warn_of_labels(y)
-    X = as_numbers(table[variables], path, if_text=_IF_TEXT, if_missing=IF_MISSING, if_empty=_IF_EMPTY)
+    if asked.complete:
+        X = as_numbers(table[variables], path, if_text=IF_TEXT, if_missing=IF_MISSING)
+    else:
+        levels = columns_of_levels(table[variables], path, asked.categorical)
+        if levels and not path.is_typed:  # again, as they are written: some may have been read as numbers
+            table = read_table(path, variables, levels=levels, **options).loc[table.index]
+        X = learnt_variables(table[variables], path, levels, IF_MISSING)
+    _note_names_of_rows(X)
+    groups = None if asked.group is None else _groups(table[asked.group], path)
+    return Training(_named(X, whole, asked.names), y, groups)
+
+
+def _usable(table: pd.DataFrame, path: TableFile, asked: Asked) -> list[str]:
+    """Names of the columns that have names and values, and are numeric if others are to be left out."""
+    named = _named_columns(table, list(table.columns), path)
+    if asked.numeric_only:
+        wanted = {*numeric_columns(table[named]), *asked.categorical}
+        text = [name for name in named if name not in wanted]
+        if text:
+            warnings.warn(f"left out, because not numeric: {listed(text)}", stacklevel=3)
+        named = [name for name in named if name in wanted]
+    empty = [name for name in named if table[name].isna().all()]
+    if empty:
+        warnings.warn(f"left out, because empty in all rows: {listed(empty)}", stacklevel=3)
+    usable = [name for name in named if name not in empty]
+    if not usable:
+        raise ValueError(f"{path} has no variables beside the target.")
+    return usable
+
+
+def _note_names_of_rows(X: pd.DataFrame) -> None:
     for name in X.columns:
-        if names_rows(name, X[name].to_numpy()):
+        column = X[name]
+        is_name = (
+            names_rows(name, column.to_numpy()) if column.dtype.kind in "biuf" else texts_name_rows(column)
+        )
+        if is_name:
             warnings.warn(
                 f"column {name!r} seems to name rows, and is used as a variable; if it does, say "
                 f"--id {name!r}.",
-                stacklevel=2,
+                stacklevel=3,
             )
-    return _named(X, whole, asked.names), y
+
+
+def _groups(column: pd.Series[Any], path: TableFile) -> NDArray[Any]:
+    """Names of what rows belong to; all rows must have one, and there must be two."""
+    missing = column.isna()
+    if missing.any():
+        n = int(missing.sum())
+        raise ValueError(
+            f"{path}: the group {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them row "
+            f"{missing.idxmax()}: fill it in, or {IF_MISSING}."
+        )
+    names: NDArray[Any] = column.astype(str).to_numpy(object)
+    if len(set(names)) == 1:
+        raise ValueError(f"{path}: all rows are of one group {column.name!r}, {names[0]!r}: two are needed.")
+    return names
 
 
 def _named_columns(table: pd.DataFrame, variables: Sequence[str], path: TableFile) -> list[str]:
@@ -128,7 +195,7 @@ def check_names(path: TableFile, names: Sequence[str], columns: Sequence[str]) -
 
 def new_rows(
     path: TableFile,
-    variables: list[str],
+    variables: ModelVariables,
     target: str | None,
     classes: NDArray[Any],
     asked: Asked,
@@ -138,19 +205,29 @@ def new_rows(
     labels = [] if target is None else [target]
     names = [] if asked.names is None else [asked.names]
     whole = read_table(
-        path, variables, as_text=labels, verbatim=names, na_values=asked.na_values, on_progress=on_progress
+        path,
+        variables.names,
+        levels=list(variables.levels),
+        as_text=labels,
+        verbatim=names,
+        na_values=asked.na_values,
+        on_progress=on_progress,
     )
-    table = _complete(whole[[*variables, *labels]], path, asked)
-    X = as_numbers(table[variables], path, if_missing=IF_MISSING)
-    named = _named(X, whole, asked.names)
+    table = _complete(whole[[*variables.names, *labels]], path, asked, target)
+    named = _named(variables.read(table, path, IF_MISSING), whole, asked.names)
+    variables.note_what_was_met()
     if target is None:
         return named, None
-    y = as_labels(table[target], path, if_missing=IF_MISSING)
+    y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
     return named, _as_classes(y, classes, table.index, path)
 
 
 def read_rows(
-    path: TableFile, variables: list[str], wanted: Sequence[str], names: str | None
+    path: TableFile,
+    variables: ModelVariables,
+    wanted: Sequence[str],
+    na_values: Sequence[str],
+    names: str | None,
 ) -> list[tuple[int, str | None, pd.DataFrame]]:
     """Number, name and variables of some rows, which are asked for by name or, if they have none, by number.
 
@@ -160,15 +237,21 @@ def read_rows(
     by_number: dict[int, tuple[int, str | None, pd.DataFrame]] = {}
     numbers = {int(text) for text in wanted if text.isdecimal()}
     any_whole, last = False, -1
-    for chunk in read_chunks(path, variables, verbatim=[] if names is None else [names]):
+    for chunk in read_chunks(
+        path,
+        variables.names,
+        levels=list(variables.levels),
+        verbatim=[] if names is None else [names],
+        na_values=na_values,
+    ):
         of_chunk = None if names is None else chunk[names].astype(str)
         last = int(chunk.index[-1])
         if of_chunk is not None:
             any_whole = any_whole or of_chunk.str.fullmatch("0|[1-9][0-9]*").any()
             for row in chunk.index[of_chunk.isin(list(found))]:
-                found[of_chunk[row]].append((row, of_chunk[row], chunk.loc[[row], variables]))
+                found[of_chunk[row]].append((row, of_chunk[row], chunk.loc[[row]]))
         for row in numbers & set(chunk.index):
-            by_number[row] = (row, None if of_chunk is None else of_chunk[row], chunk.loc[[row], variables])
+            by_number[row] = (row, None if of_chunk is None else of_chunk[row], chunk.loc[[row]])
         if names is None and numbers <= by_number.keys():
             break
     rows = []
@@ -179,7 +262,7 @@ def read_rows(
             if int(text) not in by_number:
                 raise ValueError(f"{path} has rows 0 to {last}, and no row {int(text)}.")
         rows += found[text] or [by_number[int(text)]]
-    return [(row, name, as_numbers(sample, path)) for row, name, sample in rows]
+    return [(row, name, variables.read(sample, path)) for row, name, sample in rows]
 
 
 def _no_such_row(path: TableFile, text: str, names: str | None) -> str:
@@ -233,18 +316,17 @@ def _warn_of_labels(y: NDArray[Any]) -> None:
         )
 
 
-def _complete(
-    table: pd.DataFrame, path: TableFile, asked: Asked, *, droppable: Sequence[str] = ()
-) -> pd.DataFrame:
-    """The rows that lack nothing, if others are to be left out; they keep their numbers."""
-    if not asked.drop_rows:
+def _complete(table: pd.DataFrame, path: TableFile, asked: Asked, target: str | None) -> pd.DataFrame:
+    """The rows that lack nothing, or no class, if others are to be left out; they keep their numbers."""
+    if asked.missing is Missing.drop_unlabelled and target is not None:
+        return _labelled(table, target)
+    if asked.missing is not Missing.drop_rows:
         return table
     lacking = missing_rows(table)
     if lacking.all():
         empty = [name for name in table.columns if table[name].isna().all()]
         why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
-        advice = f"; {_IF_EMPTY}" if empty and set(empty) <= set(droppable) else ""
-        raise ValueError(f"{path} has no row without missing values{why}{advice}.")
+        raise ValueError(f"{path} has no row without missing values{why}.")
     if lacking.any():
         warnings.warn(
             f"left out {lacking.sum()} of {len(table)} rows, which lack a value; "
@@ -252,6 +334,19 @@ def _complete(
             stacklevel=2,
         )
     return table[~lacking]
+
+
+def _labelled(table: pd.DataFrame, target: str) -> pd.DataFrame:
+    """The rows that have a class, if any do."""
+    lacking = table[target].isna().to_numpy()
+    if lacking.any() and not lacking.all():
+        warnings.warn(
+            f"left out {lacking.sum()} of {len(table)} rows, which have no class; training rows are counted "
+            "without them.",
+            stacklevel=3,
+        )
+        return table[~lacking]
+    return table
 
 
 def _large_classes(y: NDArray[Any], least_rows: int) -> NDArray[np.bool_]:

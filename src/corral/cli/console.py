@@ -152,6 +152,7 @@ def describe(fitted: Any) -> dict[str, Any]:
         "params": fitted.get_params(),
         "variables": feature_names(fitted),
     }
+    described |= _kinds(fitted)
     if hasattr(fitted, "shares") and fitted.shares():
         described["pool"] = fitted.shares()
     elif hasattr(fitted, "best_params_"):
@@ -167,6 +168,32 @@ def describe(fitted: Any) -> dict[str, Any]:
             str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
         }
     return described
+
+
+def _kinds(fitted: Any) -> dict[str, Any]:
+    """Count the levels of variables, the values that they lack, and the groups of rows."""
+    kinds: dict[str, Any] = {}
+    names = feature_names(fitted)
+    if hasattr(fitted, "encoding_"):
+        of_columns = zip(names, fitted.encoding_.levels, strict=True)
+        kinds["levels"] = {name: len(levels) for name, levels in of_columns if levels is not None}
+    if hasattr(fitted, "model_"):
+        training = fitted.model_.training
+        n_missing = zip(names, np.isnan(training.X).sum(axis=0).tolist(), strict=True)
+        kinds["gaps"] = {name: n for name, n in n_missing if n}
+        if training.groups is not None:
+            kinds["groups"] = np.unique(training.groups).size
+    return kinds
+
+
+def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
+    """Say which columns are levels, where values are missing, and how many groups there are."""
+    for kind, what in (("levels", "levels"), ("gaps", "missing values, which stay gaps")):
+        counts = kinds.get(kind)
+        if counts:
+            yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"
+    if "groups" in kinds:
+        yield f"groups, left out together: {kinds['groups']}"
 
 
 def _by_bandwidth(fitted: Any, a: int) -> list[str]:
@@ -203,6 +230,7 @@ def description(
 ) -> Iterator[RenderableType]:
     """What a model is and which variables describe its classes, beside their held-out accuracy."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
+    yield from kinds_in_words(described)
     if "pool" in described:
         members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
         yield f"a pool of {'; '.join(members)}"
@@ -327,11 +355,11 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     for sign, verb in ((1.0, "for"), (-1.0, "against")):
         strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
         if strongest:
-            named = ", ".join(f"{found.feature_names[j]} = {found.values[0, j]:.4g}" for j in strongest)
+            named = ", ".join(f"{found.feature_names[j]} = {_shown(found.values[0, j])}" for j in strongest)
             yield f"What speaks most {verb} {label}: {named}."
     shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        shown.add_row(found.feature_names[j], f"{found.values[0, j]:.4g}", f"{evidence[j]:+.2f}")
+        shown.add_row(found.feature_names[j], _shown(found.values[0, j]), f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
@@ -342,6 +370,13 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         if number >= 0
     )
     yield f"The training rows of {label} most like it, with their share of its density: {support}"
+
+
+def _shown(value: Any) -> str:
+    """A value of a table: a number of four digits, a level, or that it is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "missing"
+    return str(value) if isinstance(value, str | bool) else f"{value:.4g}"
 
 
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from corral.cli.options import (
     Decimal,
     Encoding,
     ModelPath,
+    NaValues,
     Quiet,
     Separator,
     TablePath,
@@ -26,9 +27,9 @@ _PLOTS = (".png", ".svg", ".pdf")
 
 @program.command(
     short_help="Say why a row gets its label.",
-    epilog="\b\nExamples:\n  corral explain iris.corral new.csv --row 12 --against virginica\n"
-    "  corral explain iris.corral new.csv --row P0004 --row P0017\n"
-    "  corral explain iris.corral new.csv --row 12 --plot why.png",
+    epilog="\b\nExamples:\n  corral explain penguins.corral new.csv --row 12 --against Gentoo\n"
+    "  corral explain penguins.corral new.csv --row P0004 --row P0017\n"
+    "  corral explain penguins.corral new.csv --row 12 --plot why.png",
 )
 def explain(
     model: ModelPath,
@@ -52,6 +53,7 @@ def explain(
             "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
         ),
     ] = None,
+    na_values: NaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -74,9 +76,10 @@ def explain(
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
-    fitted, names = load_classifier(model, explains=True)
+    fitted, variables = load_classifier(model, explains=True)
     file = open_table(table, Given.checked(sep, decimal, encoding))
-    asked = read_rows(file, names, row, naming_column(fitted, table_columns(file)))
+    asked = read_rows(file, variables, row, na_values or (), naming_column(fitted, table_columns(file)))
+    variables.note_unknown_levels()
     if plot is not None and len(asked) > 1:
         raise ValueError(f"--plot draws one row, and {len(asked)} are asked for.")
     rival = class_called(against, fitted.classes_)
@@ -100,7 +103,7 @@ def explain(
     Output(as_json, quiet).answer(answer, brief, full)
 
 
-@program.command(epilog="\b\nExample:\n  corral info iris.corral --json")
+@program.command(epilog="\b\nExample:\n  corral info penguins.corral --json")
 def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Say what is in a model file."""
     from corral._estimators.pipelines import last_step

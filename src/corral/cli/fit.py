@@ -12,10 +12,12 @@ from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.options import (
     AsJson,
+    Categorical,
     Decimal,
     Drop,
     Encoding,
     EstimatorName,
+    Group,
     Ids,
     Jobs,
     Missing,
@@ -35,8 +37,11 @@ from corral.cli.options import (
 from corral.cli.shared import note, threads
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
+    from corral._evaluation import HeldOut
     from corral.cli.console import Output
 
 _MOST_FREQUENT = "most frequent class"
@@ -44,9 +49,9 @@ _MOST_FREQUENT = "most frequent class"
 
 @program.command(
     short_help="Fit a classifier and measure it on held-out rows.",
-    epilog="\b\nExamples:\n  corral fit iris.csv --target species\n"
-    "  corral fit iris.csv -t species --id flower_id --cv 5 --model iris.corral --report iris.html\n"
-    "  corral fit iris.csv -t species --missing drop-rows --na-values '?'",
+    epilog="\b\nExamples:\n  corral fit penguins.csv --target species\n"
+    "  corral fit penguins.csv -t species --cv 5 --model penguins.corral --report penguins.html\n"
+    "  corral fit visits.xlsx -t diagnosis --id visit --group patient --na-values '?'",
 )
 def fit(
     table: TablePath,
@@ -93,9 +98,11 @@ def fit(
         int | None, typer.Option(help="Hold out each of so many parts in turn instead.", min=2)
     ] = None,
     ids: Ids = None,
+    group: Group = None,
     drop: Drop = None,
+    categorical: Categorical = None,
     numeric_only: NumericOnly = False,
-    missing: MissingRows = Missing.error,
+    missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
     least_rows: Annotated[
         int,
@@ -113,45 +120,50 @@ def fit(
 ) -> None:
     """Fit a classifier, measure it on rows held out beside two baselines, and show what describes each class.
 
-    The model, and the variables shown, are those of all rows; the scores are those of held-out rows.
+    The model, and the variables shown, are those of all rows; the scores are those of held-out rows. Columns
+    of text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
+    numbers without gaps only.
     """
-    from dataclasses import asdict
-
     from corral._estimators.base import copies_sentence
-    from corral._evaluation import held_out_predictions, number_rows, splitter
+    from corral._evaluation import Units, fit_by_groups, held_out_predictions, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
-    from corral.cli.console import Output, describe, description, interval_words, score_table
+    from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    asked = Asked(
-        [*(ids or ()), *(drop or ())],
-        numeric_only,
-        missing is Missing.drop_rows,
-        na_values or (),
-        least_rows,
-        ids[0] if ids else None,
-    )
     chosen = _estimator(estimator, priors, rule, scale, seed, out)
+    if group is not None and estimator is EstimatorName.lspc:
+        raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
+    asked = Asked(
+        left_out=[*(ids or ()), *(drop or ())],
+        numeric_only=numeric_only,
+        categorical=categorical or (),
+        complete=estimator is EstimatorName.lspc,
+        missing=missing,
+        na_values=na_values or (),
+        least_rows=least_rows,
+        names=ids[0] if ids else None,
+        group=group,
+    )
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
-        X, y = training_rows(file, target, asked, on_progress)
-    units = number_rows(X)
+        X, y, groups = training_rows(file, target, asked, on_progress)
+    units = Units.of(X, groups)
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
     if not quiet:
         note_findings(X, y)
-        _note_if_repeated(X.index)
+        _note_if_repeated(X.index, group)
     name = type(chosen).__name__
-    classifiers = {name: chosen, **_baselines()}
+    classifiers = {name: chosen, **_baselines(X)}
     n_fits = len(classifiers) * split.get_n_splits() + 1
     with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
         on_step(f"{name} with all rows")
-        fitted = chosen.fit(X, y)
+        fitted = fit_by_groups(chosen, X, y, units)
     if getattr(fitted, "n_copies_", 0):
         note(copies_sentence(fitted.n_copies_, len(y)))
     _silence(fitted)
@@ -160,19 +172,39 @@ def fit(
     if report is not None:
         with threads(jobs), out.waiting("Write the report"):
             _write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
+    facts: dict[str, Any] = {"table": str(file), "target": target, "rows": len(y)}
+    facts["held_out"] = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
+    if group is not None:
+        facts["group"] = group
+    with threads(jobs):
+        _answer(out, fitted, held_out, facts, {"model": model, "report": report}, priors)
 
-    measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
+
+def _answer(
+    out: Output,
+    fitted: Any,
+    held_out: Mapping[str, HeldOut],
+    facts: Mapping[str, Any],
+    written: Mapping[str, Path | None],
+    priors: Priors,
+) -> None:
+    """Tell of the scores of a classifier and of two others, and what it has learnt."""
+    from dataclasses import asdict
+
+    from corral.cli.console import describe, description, interval_words, score_table
+
+    name, measured_on = type(fitted).__name__, facts["held_out"]
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
     _note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, priors)
-    with threads(jobs):
-        described = describe(fitted)
-    full = [score_table(scores, measured_on), *description(described, own.accuracy_by_class)]
-    full += _written(len(y), model, report)
-    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
+    described = describe(fitted)
+    full: list[Any] = [score_table(scores, measured_on)]
+    if "group" in facts:
+        full.append(f"rows that share {facts['group']!r} were held out together")
+    full += [*description(described, own.accuracy_by_class), *_written(facts["rows"], **written)]
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
-        {**facts, **measured, **described, "model": model, "report": report},
+        {**facts, **measured, **described, **written},
         [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
         full,
     )
@@ -191,12 +223,15 @@ def _written(n_rows: int, model: Path | None, report: Path | None) -> list[str]:
     return [*said, f"The report is in {report}"] if report is not None else said
 
 
-def _baselines() -> dict[str, Any]:
+def _baselines(X: pd.DataFrame) -> dict[str, Any]:
     """Classifiers to compare with."""
     from sklearn.dummy import DummyClassifier
-    from sklearn.naive_bayes import GaussianNB
 
-    return {"Gaussian naive Bayes": GaussianNB(), _MOST_FREQUENT: DummyClassifier(strategy="prior")}
+    from corral._estimators.naive_bayes import MixedNaiveBayes
+
+    has_levels = any(hasattr(dtype, "categories") for dtype in X.dtypes)
+    bayes = "naive Bayes" if has_levels else "Gaussian naive Bayes"
+    return {bayes: MixedNaiveBayes(), _MOST_FREQUENT: DummyClassifier(strategy="prior")}
 
 
 def _estimator(
@@ -235,14 +270,14 @@ def _estimator(
             return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
 
 
-def _note_if_repeated(ids: pd.Index[Any]) -> None:
+def _note_if_repeated(ids: pd.Index[Any], group: str | None) -> None:
     """Say that rows of one thing, such as a patient, may be learnt from and held out at once."""
     n_things = ids.nunique()
-    if n_things < len(ids):
+    if n_things < len(ids) and group is None:
         note(
             f"the id {ids.name!r} names {n_things} different things in {len(ids)} rows, so that rows of one "
-            "may be learnt from and held out at once, which makes scores too good: keep one row of each, or "
-            "trust them for known ones only."
+            "may be learnt from and held out at once, which makes scores too good: say --group "
+            f"{ids.name!r} to leave them out together."
         )
 
 

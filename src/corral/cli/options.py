@@ -45,9 +45,17 @@ class ScaleName(StrEnum):
 
 
 class Missing(StrEnum):
-    """What to do with rows that lack a value."""
+    """What to do with rows that lack a value; those without a class cannot be kept where classes count."""
 
-    error = "error"
+    keep = "keep"
+    drop_rows = "drop-rows"
+    drop_unlabelled = "drop-unlabelled"
+
+
+class MissingInNew(StrEnum):
+    """The same of rows that have no classes."""
+
+    keep = "keep"
     drop_rows = "drop-rows"
 
 
@@ -123,9 +131,40 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
 ]
-NumericOnly = Annotated[bool, typer.Option("--numeric-only", help="Leave columns out that are not numeric.")]
+NumericOnly = Annotated[
+    bool, typer.Option("--numeric-only", help="Leave out columns of text, which are levels otherwise.")
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Column that names what several rows belong to, like a patient: no variable, and whatever "
+        "leaves a row out leaves out all rows of its group.",
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        metavar="COLUMN",
+        help="Column whose values are levels although they look like numbers; may be repeated. Columns of "
+        "text are levels anyway.",
+    ),
+]
 MissingRows = Annotated[
-    Missing, typer.Option("--missing", help="Whether rows that lack a value are an error or left out.")
+    Missing,
+    typer.Option(
+        "--missing",
+        help="Whether rows that lack a value are kept, which leaves gaps, or left out, all of them or those "
+        "without a class.",
+    ),
+]
+MissingInNewRows = Annotated[
+    MissingInNew,
+    typer.Option(
+        "--missing", help="Whether rows that lack a value are kept, which leaves gaps, or left out."
+    ),
 ]
 NaValues = Annotated[
     list[str] | None,

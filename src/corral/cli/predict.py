@@ -17,8 +17,8 @@ from corral.cli.options import (
     Encoding,
     Ids,
     Jobs,
-    Missing,
-    MissingRows,
+    MissingInNew,
+    MissingInNewRows,
     ModelPath,
     NaValues,
     Quiet,
@@ -30,14 +30,17 @@ from corral.cli.options import (
 from corral.cli.shared import load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import pandas as pd
 
     from corral.cli.formats import TableFile
+    from corral.cli.variables import ModelVariables
 
 
 @program.command(
     short_help="Write labels and probabilities of a table's rows.",
-    epilog="\b\nExample:\n  corral predict iris.corral new.csv --id flower_id --out labels.csv",
+    epilog="\b\nExample:\n  corral predict penguins.corral new.csv --out labels.csv",
 )
 def predict(
     model: ModelPath,
@@ -53,7 +56,7 @@ def predict(
         ),
     ],
     ids: Ids = None,
-    missing: MissingRows = Missing.error,
+    missing: MissingInNewRows = MissingInNew.keep,
     na_values: NaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -70,29 +73,28 @@ def predict(
     what was done, which is kept in a hidden folder beside FILE; what goes to the standard output is not kept,
     and stops where an error is met. An Excel file is read whole. If no --id is given, the column
     that 'corral fit --id' was given is kept. If rows are left out and no column names the others, one numbers
-    them.
+    them. Columns are read as the model knows them; a level that no training row has counts as missing.
     """
     import pandas as pd
 
-    from corral.cli.columns import IF_MISSING
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds
-    from corral.cli.tables import as_numbers, missing_rows, read_chunks, table_columns
+    from corral.cli.tables import table_columns
     from corral.cli.writing import formula_in, printed_table, resuming_table, without_formulas
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
     check_kinds((None if to == STANDARD_STREAM else to, PREDICTIONS))
-    fitted, names = load_classifier(model)
+    fitted, variables = load_classifier(model)
     file = open_table(table, Given.checked(sep, decimal, encoding))
     known = naming_column(fitted, table_columns(file))
-    kept = _kept_columns(ids or ([known] if known else []), names, model)
+    kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
     added = _added_columns(fitted.classes_.tolist(), kept)
-    numbered = missing is Missing.drop_rows and not kept  # or nobody could tell which rows are there
+    numbered = missing is MissingInNew.drop_rows and not kept  # or nobody could tell which rows are there
 
     def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
-        proba = fitted.predict_proba(as_numbers(chunk[names], file, if_missing=IF_MISSING))
+        proba = fitted.predict_proba(chunk[variables.names])
         labels = fitted.classes_[proba.argmax(axis=1)]
         rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
         if numbered:
@@ -105,31 +107,61 @@ def predict(
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
     with writing as add, threads(jobs), out.share("Predict") as on_progress:
-        for chunk in read_chunks(
-            file, names, verbatim=kept, na_values=na_values or (), on_progress=on_progress
-        ):
-            if missing is Missing.drop_rows:
-                lacking = missing_rows(chunk[names])
-                n_left_out += int(lacking.sum())
-                chunk = chunk[~lacking]  # noqa: PLW2901
-                if chunk.empty:
-                    continue
-            add(chunk, labelled)
-            formula = formula or formula_in(chunk[kept], to)
+        for n_lacking, chunk in _chunks(file, variables, kept, missing, na_values or (), on_progress):
+            n_left_out += n_lacking
             n_rows += len(chunk)
+            if len(chunk):
+                add(chunk, labelled)
+                formula = formula or formula_in(chunk[kept], to)
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
     seconds = time.perf_counter() - start
+    variables.note_what_was_met()
     _note_what_to_know(n_rows, n_left_out, None if quote_formulas else formula, to)
     if to == STANDARD_STREAM:
         return
     written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
     columns = list((without_formulas(written, to) if quote_formulas else written).columns)
     out.answer(
-        {"rows": n_rows, "left_out": n_left_out, "seconds": seconds, "columns": columns, "out": to},
+        {
+            "rows": n_rows,
+            "left_out": n_left_out,
+            "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
+            "seconds": seconds,
+            "columns": columns,
+            "out": to,
+        },
         [],
         [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
     )
+
+
+def _chunks(
+    file: TableFile,
+    variables: ModelVariables,
+    kept: Sequence[str],
+    missing: MissingInNew,
+    na_values: Sequence[str],
+    on_progress: Callable[[float], None],
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """How many rows of a chunk were left out because they lack a value, and what is read of the others."""
+    import pandas as pd
+
+    from corral.cli.columns import IF_MISSING
+    from corral.cli.tables import missing_rows, read_chunks
+
+    for chunk in read_chunks(
+        file,
+        variables.names,
+        levels=list(variables.levels),
+        verbatim=kept,
+        na_values=na_values,
+        on_progress=on_progress,
+    ):
+        drops = missing is MissingInNew.drop_rows
+        rows = chunk[~missing_rows(chunk[variables.names])] if drops else chunk
+        read = pd.concat([variables.read(rows, file, IF_MISSING), rows[[*kept]]], axis=1)
+        yield len(chunk) - len(rows), read
 
 
 def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:

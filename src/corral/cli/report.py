@@ -34,11 +34,13 @@ from corral.cli.shared import load_classifier, naming_column, note, sample_sizes
 if TYPE_CHECKING:
     from corral._evaluation import HeldOut
 
+_IF_TEXT = "--tolerance needs variables that are numbers"
+
 
 @program.command(
     short_help="Write a page about a model and a table.",
-    epilog="\b\nExamples:\n  corral report iris.corral new.csv\n"
-    "  corral report iris.corral new.csv --target species --tolerance 0.6 --out iris.html",
+    epilog="\b\nExamples:\n  corral report penguins.corral new.csv\n"
+    "  corral report penguins.corral new.csv --target species --tolerance 0.6 --out penguins.html",
 )
 def report(
     model: ModelPath,
@@ -61,7 +63,7 @@ def report(
         float | None,
         typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
     ] = None,
-    missing: MissingRows = Missing.error,
+    missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -78,11 +80,12 @@ def report(
     and the page says so.
     """
     from corral._evaluation import unseen_predictions
-    from corral.cli.columns import Asked, new_rows
+    from corral.cli.columns import IF_MISSING, Asked, new_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import REPORT, check_kinds
     from corral.cli.tables import table_columns
+    from corral.cli.variables import as_numbers
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
@@ -90,15 +93,15 @@ def report(
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
     check_kinds((None if page == STANDARD_STREAM else page, REPORT))
-    fitted, names = load_classifier(model)
+    fitted, variables = load_classifier(model)
     file = open_table(table, Given.checked(sep, decimal, encoding))
     asked = Asked(
-        drop_rows=missing is Missing.drop_rows,
+        missing=missing,
         na_values=na_values or (),
         names=naming_column(fitted, table_columns(file)),
     )
     with out.share(f"Read {file.name}") as on_progress:
-        X, y = new_rows(file, names, target, fitted.classes_, asked, on_progress)
+        X, y = new_rows(file, variables, target, fitted.classes_, asked, on_progress)
     held_out, sizes = None, None
     with threads(jobs):
         if y is not None:
@@ -106,7 +109,8 @@ def report(
             _note_of_novelty(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):
-                sizes = sample_sizes(X, y, tolerance, seed=seed)
+                numbers = as_numbers(X, file, if_text=_IF_TEXT, if_missing=IF_MISSING)
+                sizes = sample_sizes(numbers, y, tolerance, seed=seed)
         with out.waiting("Write the report"):
             _write_page(
                 page,
@@ -129,7 +133,8 @@ def report(
 @program.command(
     "sample-size",
     short_help="Estimate how many rows each class needs.",
-    epilog="\b\nExample:\n  corral sample-size iris.csv --target species --tolerance 0.6 --held-out 15",
+    epilog="\b\nExample:\n  corral sample-size penguins.csv --target species --numeric-only "
+    "--missing drop-rows --tolerance 0.6",
 )
 def sample_size(
     table: TablePath,
@@ -156,7 +161,7 @@ def sample_size(
     ids: Ids = None,
     drop: Drop = None,
     numeric_only: NumericOnly = False,
-    missing: MissingRows = Missing.error,
+    missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -166,16 +171,26 @@ def sample_size(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper)."""
+    """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper).
+
+    It takes numbers without gaps only: --numeric-only leaves out other columns, --missing drop-rows such
+    rows.
+    """
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, sample_size_data
     from corral.cli.formats import Given, open_table
 
     out = Output(as_json, quiet)
-    asked = Asked([*(ids or ()), *(drop or ())], numeric_only, missing is Missing.drop_rows, na_values or ())
+    asked = Asked(
+        left_out=[*(ids or ()), *(drop or ())],
+        numeric_only=numeric_only,
+        complete=True,
+        missing=missing,
+        na_values=na_values or (),
+    )
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
-        X, y = training_rows(file, target, asked, on_progress)
+        X, y, _ = training_rows(file, target, asked, on_progress)
     with threads(jobs), out.waiting("Add rows step by step"):
         found = sample_sizes(
             X,

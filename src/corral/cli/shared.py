@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from corral._planning import SampleSizes
+    from corral.cli.variables import ModelVariables
 
 
 def note(message: str) -> None:
@@ -20,10 +21,11 @@ def note(message: str) -> None:
     warnings.warn(message, stacklevel=2)
 
 
-def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[str]]:
-    """A model that gives probabilities, and reasons if asked, and the columns that it reads."""
+def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVariables]:
+    """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
     from corral._estimators.pipelines import last_of
     from corral._persist.model_file import load_model
+    from corral.cli.variables import ModelVariables
 
     fitted = load_model(path)
     kind = type(last_of(fitted)).__name__
@@ -33,7 +35,7 @@ def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, list[st
         raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
-    return fitted, fitted.feature_names_in_.tolist()
+    return fitted, ModelVariables.of(fitted)
 
 
 def naming_column(fitted: Any, columns: Sequence[str]) -> str | None:

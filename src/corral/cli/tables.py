@@ -25,7 +25,6 @@ from corral.cli.formats import (
     TableFile,
     as_table_file,
     decimal_point,
-    looks_like_comma_number,
     reading,
 )
 
@@ -37,7 +36,7 @@ CHUNK = 20_000
 
 # Of so few digits that numpy holds it, and written in the only way.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
 
 def table_columns(path: Path | TableFile) -> list[str]:
@@ -77,6 +76,7 @@ def read_chunks(
     path: Path | TableFile,
     columns: Sequence[str],
     *,
+    levels: Sequence[str] = (),
     as_text: Sequence[str] = (),
     verbatim: Sequence[str] = (),
     na_values: Sequence[str] = (),
@@ -88,8 +88,9 @@ def read_chunks(
     ----------
     path : the table.
     columns : which ones, besides those of `as_text` and `verbatim`.
-    as_text : columns of which text files and spreadsheets give the text. "NA" is a text like any other;
-        missing are empty cells and `na_values`.
+    levels : those of them of which text files and spreadsheets give the text, such as 01.
+    as_text : columns of which they do, too, and where "NA" is a text like any other; missing are empty cells
+        and `na_values`.
     verbatim : the same, but nothing is missing.
     na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
     on_progress : is called with the share of the file that has been read, after each chunk.
@@ -103,9 +104,9 @@ def read_chunks(
     start = 0
     read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind is Kind.excel else _csv_chunks
     with _sentences(file):
-        markers = {name: [*_MISSING, *na_values] for name in wanted if name not in verbatim}
+        markers = {name: [*MISSING, *na_values] for name in wanted if name not in verbatim}
         markers |= {name: ["", *na_values] for name in as_text}
-        for chunk in read(file, wanted, {*as_text, *verbatim}, markers, on_progress):
+        for chunk in read(file, wanted, {*levels, *as_text, *verbatim}, markers, on_progress):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
@@ -126,11 +127,6 @@ def is_unnamed(column: str) -> bool:
     return column.startswith(("Unnamed: ", "__index_level_"))
 
 
-def numeric_columns(table: pd.DataFrame) -> list[str]:
-    """Names of the columns that hold numbers, or yes and no, and nothing else."""
-    return [name for name in table.columns if table[name].dtype.kind in "biuf"]
-
-
 def text_columns(rows: pd.DataFrame) -> list[str]:
     """Names of the columns that do not hold numbers."""
     return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
@@ -140,67 +136,6 @@ def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
     """Which rows lack a value in some column."""
     lacking: NDArray[np.bool_] = table.isna().to_numpy().any(axis=1)
     return lacking
-
-
-def as_numbers(
-    table: pd.DataFrame,
-    path: Path | TableFile,
-    *,
-    if_text: str = "",
-    if_missing: str = "",
-    if_empty: str = "fill it in",
-) -> pd.DataFrame:
-    """The table as finite floats; text, missing and infinite values are refused, the first one named.
-
-    `if_text`, `if_missing` and, for a column without any value, `if_empty` end the sentence: what can be done
-    about it.
-    """
-    import pandas as pd
-
-    columns: dict[str, Any] = {}
-    for name in table.columns:
-        column = table[name]
-        missing = column.isna()
-        numbers = numbers_in(column)
-        text = np.isnan(numbers) & ~missing.to_numpy()
-        if text.any():
-            held = column[text]
-            said = f"{path}: column {name!r} is not numeric: row {held.index[0]} holds {_shown(held.iloc[0])}"
-            raise ValueError("; ".join([said, *_advice_on_text(held, if_text, if_missing)]) + ".")
-        if missing.all() and len(table) > 1:
-            first, last = table.index[[0, -1]]
-            raise ValueError(
-                f"{path}: column {name!r} is empty in all rows from {first} to {last}: {if_empty}."
-            )
-        if missing.any():
-            n = int(missing.sum())
-            raise ValueError(
-                f"{path}: column {name!r} has {n} missing value{'s' * (n > 1)}, "
-                f"the first in row {missing.idxmax()}: fill {'them' if n > 1 else 'it'} in"
-                + (f", or {if_missing}." if if_missing else ".")
-            )
-        if np.isinf(numbers).any():
-            raise ValueError(
-                f"{path}: column {name!r} is infinite in row {table.index[np.isinf(numbers).argmax()]}."
-            )
-        columns[name] = numbers
-    return pd.DataFrame(columns, index=table.index)
-
-
-def _advice_on_text(held: pd.Series[Any], if_text: str, if_missing: str) -> list[str]:
-    """What can be done about text among numbers."""
-    if looks_like_comma_number(str(held.iloc[0])):
-        return ["if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out"]
-    advice = [if_text] if if_text else []
-    if if_missing and _is_marker(held):
-        advice.append(f"if {_shown(held.iloc[0])} stands for a missing value, say so by --na-values")
-    return advice
-
-
-def _is_marker(texts: pd.Series[Any]) -> bool:
-    """Whether what stands among numbers may mean that there is none: one text, and repeated or no word."""
-    distinct = texts.astype(str).unique()
-    return len(distinct) == 1 and (len(texts) > 1 or not any(map(str.isalnum, distinct[0])))
 
 
 def as_labels(column: pd.Series[Any], path: Path | TableFile, *, if_missing: str = "") -> NDArray[Any]:
@@ -248,7 +183,7 @@ def _is_float(text: str) -> bool:
 
 def may_mean_missing(text: str) -> bool:
     """Whether a text is NA in one of its many forms, or nothing but spaces."""
-    return text.strip().casefold() in {marker.casefold() for marker in _MISSING}
+    return text.strip().casefold() in {marker.casefold() for marker in MISSING}
 
 
 @contextmanager
@@ -272,10 +207,6 @@ def _finite(texts: Sequence[str]) -> list[float]:
 
     numbers = numbers_in(pd.Series(texts, dtype=object))
     return [float(number) for number in numbers[np.isfinite(numbers)]]
-
-
-def _shown(value: Any) -> str:
-    return repr(str(value)[:40])
 
 
 def _csv_options(file: TableFile, kind: Any = None) -> dict[str, Any]:

@@ -1,0 +1,272 @@
+"""Variables of a table: numbers, or levels of which text is made, both with gaps.
+
+Which of the two a column is, a fit decides by what the column holds. For a new table the model decides. Where
+a column would be numeric but for some cells, it is refused: a slip of the pen must not turn measurements into
+levels without a word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._checking import nearly_numeric, numbers_in
+from corral._core.settings import Floats
+from corral.cli.formats import TableFile, looks_like_comma_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
+_MOST_SHOWN = 3
+_TRUTHS = {"true": True, "false": False}
+
+
+# In a fit
+
+
+def numeric_columns(table: pd.DataFrame) -> list[str]:
+    """Names of the columns that hold numbers, or yes and no, and nothing else."""
+    return [name for name in table.columns if table[name].dtype.kind in "biuf"]
+
+
+def columns_of_levels(table: pd.DataFrame, path: TableFile, categorical: Collection[str]) -> list[str]:
+    """Names of the columns whose values are levels: those that are said to be, and all that hold no numbers.
+
+    A column that would be numeric but for a few cells is refused.
+    """
+    return [name for name in table.columns if name in categorical or _holds_levels(table[name], path)]
+
+
+def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
+    kind = column.dtype.kind
+    if kind in "iuf":
+        return False
+    known = column.dropna()
+    if kind == "b" or hasattr(column.dtype, "categories") or all(type(value) is bool for value in known):
+        return True
+    is_text = np.isnan(numbers_in(known))
+    if not is_text.any():
+        return False
+    held = known[is_text]
+    if not held.map(lambda value: isinstance(value, str | bool)).all():  # dates and lists of a Parquet file
+        raise ValueError(_not_numeric(held, path, IF_TEXT, na_values=False))
+    if nearly_numeric(column) or looks_like_comma_number(str(held.iloc[0])):
+        advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
+        raise ValueError(_not_numeric(held, path, advice, na_values=True))
+    if not is_text.all():
+        warnings.warn(
+            f"column {column.name!r} holds text in {is_text.sum()} of {len(column)} rows, such as "
+            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels.",
+            stacklevel=4,
+        )
+    return True
+
+
+def learnt_variables(
+    table: pd.DataFrame, path: TableFile, levels: Collection[str], if_missing: str
+) -> pd.DataFrame:
+    """The table with floats in columns of numbers, NaN for gaps, and categories in columns of levels."""
+    import pandas as pd
+
+    columns = {
+        name: _categories(table[name]) if name in levels else _numbers(table[name], path, IF_TEXT, if_missing)
+        for name in table.columns
+    }
+    return pd.DataFrame(columns, index=table.index)
+
+
+def _categories(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of categories; yes and no, which text files write as words, become such again."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    values = column.astype(object).where(column.notna(), None)
+    if set(values.dropna().map(lambda value: str(value).casefold())) <= _TRUTHS.keys():
+        values = values.map(lambda value: None if value is None else _TRUTHS[str(value).casefold()])
+    elif len(set(values.dropna().map(type))) > 1:  # numbers and text, which have no order
+        values = values.map(lambda value: None if value is None else str(value))
+    return pd.Series(pd.Categorical(values), index=column.index, name=column.name)
+
+
+# As a model knows them
+
+
+@dataclass(frozen=True)
+class ModelVariables:
+    """The variables of a fitted model, which say how a new table is read.
+
+    Attributes
+    ----------
+    names : of the columns.
+    levels : the levels of the columns that have some.
+    kind : "mixed" where columns are numbers or these levels, with gaps, "complete" where all are numbers
+        without gaps, and "any" where that is left to the first step of a pipeline.
+    unknown : how often values were met that are no levels of the model, by column and value.
+    n_known : how many values were met in each column.
+    """
+
+    names: list[str]
+    levels: dict[str, list[Any]]
+    kind: Literal["mixed", "complete", "any"]
+    unknown: dict[str, Counter[str]] = field(default_factory=dict)
+    n_known: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, fitted: Any) -> ModelVariables:
+        """Ask a fitted estimator, which was given names of columns."""
+        names = fitted.feature_names_in_.tolist()
+        if not hasattr(fitted, "encoding_"):
+            return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete")
+        pairs = zip(names, fitted.encoding_.levels, strict=True)
+        return cls(names, {name: levels for name, levels in pairs if levels is not None}, "mixed")
+
+    def read(self, table: pd.DataFrame, path: Path | TableFile, if_missing: str = "") -> pd.DataFrame:
+        """The variables of some rows; levels that the model does not know become gaps and are counted.
+
+        `if_missing` ends the sentence that refuses a gap, where the model takes none.
+        """
+        import pandas as pd
+
+        rows = table[self.names]
+        self.n_known.update({name: int(n) for name, n in rows.notna().sum().items()})
+        if self.kind == "complete":
+            return as_numbers(rows, path, if_missing=if_missing)
+        if self.kind == "any":
+            return rows
+        columns = {
+            name: self._known_levels(rows[name])
+            if name in self.levels
+            else _numbers(rows[name], path, "", if_missing)
+            for name in self.names
+        }
+        return pd.DataFrame(columns, index=rows.index)
+
+    def _known_levels(self, column: pd.Series[Any]) -> NDArray[Any]:
+        """Levels of the model, None for gaps and for all other values."""
+        by_text = {str(level): level for level in self.levels[column.name]}
+        codes, values = column.factorize()
+        levels = [_level_called(str(value), by_text) for value in values]
+        counts = np.bincount(codes[codes >= 0], minlength=len(levels)).tolist()
+        strange = {
+            str(value): n for value, level, n in zip(values, levels, counts, strict=True) if level is None
+        }
+        if strange:
+            self.unknown.setdefault(column.name, Counter()).update(strange)
+        known = np.empty(len(levels) + 1, dtype=object)  # the last is a gap, whose code is -1
+        known[:-1] = levels
+        values_of_rows: NDArray[Any] = known[codes]
+        return values_of_rows
+
+    def note_what_was_met(self) -> None:
+        """Say how many values were levels that the model does not know, and which columns were empty."""
+        self.note_unknown_levels()
+        for name in self.names:
+            if name in self.n_known and not self.n_known[name]:
+                warnings.warn(f"column {name!r} is empty in all rows: labels do without it.", stacklevel=2)
+
+    def note_unknown_levels(self) -> None:
+        """Say how many values were levels that the model does not know."""
+        if not self.unknown:
+            return
+        n = sum(counts.total() for counts in self.unknown.values())
+        shown = ", ".join(
+            f"{counts.total()} of {name!r} (such as {_shown(next(iter(counts)))})"
+            for name, counts in list(self.unknown.items())[:_MOST_SHOWN]
+        )
+        others = len(self.unknown) - _MOST_SHOWN
+        more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
+        warnings.warn(
+            f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
+            f"count{'s' * (n == 1)} as missing: {shown}{more}.",
+            stacklevel=2,
+        )
+
+
+def _level_called(text: str, by_text: Mapping[str, Any]) -> Any:
+    """The level that a value of a table means, or None: in text files numbers, yes and no are text, too."""
+    if text in by_text:
+        return by_text[text]
+    if isinstance(next(iter(by_text.values()), ""), str):  # levels are of one type
+        return None
+    try:
+        value: Any = _TRUTHS.get(text.casefold())
+        value = float(text) if value is None else value
+    except ValueError:
+        return None
+    return next((level for level in by_text.values() if level == value), None)
+
+
+# Numbers
+
+
+def as_numbers(
+    table: pd.DataFrame, path: Path | TableFile, *, if_text: str = "", if_missing: str = ""
+) -> pd.DataFrame:
+    """The table as finite floats; text, missing and infinite values are refused, the first one named.
+
+    `if_text` and `if_missing` end the sentence: what can be done about it.
+    """
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        column = table[name]
+        columns[name] = numbers = _numbers(column, path, if_text, if_missing)
+        missing = np.isnan(numbers)
+        if missing.all() and len(table) > 1:
+            first, last = table.index[[0, -1]]
+            raise ValueError(
+                f"{path}: column {name!r} is empty in all rows from {first} to {last}: fill it in."
+            )
+        if missing.any():
+            n = int(missing.sum())
+            raise ValueError(
+                f"{path}: column {name!r} has {n} missing value{'s' * (n > 1)}, "
+                f"the first in row {table.index[missing.argmax()]}: fill {'them' if n > 1 else 'it'} in"
+                + (f", or {if_missing}." if if_missing else ".")
+            )
+    return pd.DataFrame(columns, index=table.index)
+
+
+def _numbers(column: pd.Series[Any], path: Path | TableFile, if_text: str, if_missing: str) -> Floats:
+    """Finite floats, NaN for gaps; text is refused."""
+    numbers = numbers_in(column)
+    text = np.isnan(numbers) & column.notna().to_numpy()
+    if text.any():
+        raise ValueError(_not_numeric(column[text], path, if_text, na_values=bool(if_missing)))
+    if np.isinf(numbers).any():
+        row = column.index[np.isinf(numbers).argmax()]
+        raise ValueError(f"{path}: column {column.name!r} is infinite in row {row}.")
+    return numbers
+
+
+def _not_numeric(held: pd.Series[Any], path: Path | TableFile, if_text: str, *, na_values: bool) -> str:
+    """Say which text stands among numbers, and what can be done about it."""
+    value = _shown(held.iloc[0])
+    said = [f"{path}: column {held.name!r} is not numeric: row {held.index[0]} holds {value}"]
+    if looks_like_comma_number(str(held.iloc[0])):
+        said.append("if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out")
+    else:
+        said += [if_text] if if_text else []
+        if na_values and _is_marker(held):
+            said.append(f"if {value} stands for a missing value, say so by --na-values")
+    return "; ".join(said) + "."
+
+
+def _is_marker(texts: pd.Series[Any]) -> bool:
+    """Whether what stands among numbers may mean that there is none: one text, and repeated or no word."""
+    distinct = texts.astype(str).unique()
+    return len(distinct) == 1 and (len(texts) > 1 or not any(map(str.isalnum, distinct[0])))
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value)[:40])
