@@ -877,12 +877,8 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _mixed_row(q, xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels, offsets, x, c, has_gaps, a):
-    """Write the exponents (n_rows,) of one query; see `mixed_exponents`."""
-    half, square = 0.5 * precision, pull * pull
-    for i in range(a.shape[0]):
-        squares = xx[q, i] - 2.0 * pull * xc[q, i] + square * cc[q, i]
-        a[i] = half * max(squares, 0.0) + log_h * known[q, i] + of_gaps[q, i]
+def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
+    """Add the exponents of all columns with levels of query q to those (n_rows,) of measurements."""
     for j in range(x.shape[1]):
         xj = x[q, j]
         if math.isnan(xj):
@@ -899,28 +895,42 @@ def _mixed_row(q, xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels,
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def mixed_exponents(
-    xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels, offsets, x, c, has_gaps, out
-):
-    """Exponents of the kernels of pulled rows, from sums over variables that both query and row have.
+def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
+    """Add the exponents of kernels of levels to those (n_queries, n_rows) of measurements.
 
     Parameters
     ----------
-    xx, xc, cc : (n_queries, n_rows) sums of squared coordinates of the query, of products, of the row's.
-    known : (n_queries, n_rows) numbers of the variables that both have.
-    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
-    pull, precision, log_h : of the kernels.
     of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
         the same, if it has another, and if it has none.
     offsets : (n_columns,) where the levels of each column begin.
     x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
     has_gaps : (n_columns,) whether some row has none.
-    out : (n_queries, n_rows) written.
     """
-    for q in range(out.shape[0]):
-        _mixed_row(
-            q, xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels, offsets, x, c, has_gaps, out[q]
-        )
+    for q in range(exponents.shape[0]):
+        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def log_means(exponents, weights, left_out, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents), overwritten where a row is left out.
+
+    `left_out` (n_queries,) are rows, or -1; the mean of no rows is -inf.
+    """
+    for q in range(exponents.shape[0]):
+        a = exponents[q]
+        out = left_out[q]
+        left = 0.0
+        for i in range(a.shape[0]):
+            a[i] = EXCLUDED if i == out else a[i]
+            left += 0.0 if i == out else weights[i]
+        log_mean[q] = -np.inf
+        if left == 0.0:
+            continue
+        low = _least_of(a)
+        total = 0.0
+        for i in range(a.shape[0]):
+            total += weights[i] * _exp(low - a[i])
+        log_mean[q] = math.log(total / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -944,12 +954,16 @@ def mixed_log_means(
     a,
     log_mean,
 ):
-    """Logarithms of weighted means of kernels with these exponents, for several bandwidths.
+    """Logarithms of weighted means of the kernels of pulled rows, for several bandwidths.
 
     Parameters
     ----------
-    pull, precision, log_h : (m,)
-    of_levels : (m, 3, n_levels)
+    xx, xc, cc : (n_queries, n_rows) sums, over variables that both have, of squared coordinates of the
+        query, of products, of squared coordinates of the row.
+    known : (n_queries, n_rows) numbers of these variables.
+    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
+    pull, precision, log_h : (m,) of the kernels.
+    of_levels : (m, 3, n_levels), and the next as above.
     weights, unit_of_x, unit_of_c : as in `pulled_log_means`.
     a : (n_rows,) work space.
     log_mean : (m, n_queries) written: -inf where no row is left.
@@ -962,23 +976,11 @@ def mixed_log_means(
             log_mean[k, q] = -np.inf
             if left == 0.0:
                 continue
-            _mixed_row(
-                q,
-                xx,
-                xc,
-                cc,
-                known,
-                of_gaps,
-                pull[k],
-                precision[k],
-                log_h[k],
-                of_levels[k],
-                offsets,
-                x,
-                c,
-                has_gaps,
-                a,
-            )
+            half, twice, square, of_known = 0.5 * precision[k], 2.0 * pull[k], pull[k] * pull[k], log_h[k]
+            for i in range(a.shape[0]):
+                squares = xx[q, i] - twice * xc[q, i] + square * cc[q, i]
+                a[i] = half * max(squares, 0.0) + of_known * known[q, i] + of_gaps[q, i]
+            _add_levels(q, of_levels[k], offsets, x, c, has_gaps, a)
             for i in range(a.shape[0]):
                 a[i] = a[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
             low = _least_of(a)

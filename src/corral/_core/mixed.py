@@ -47,8 +47,10 @@ _BLOCK = 400_000
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
-# How often missing values are expected given a covariance, before it is taken.
-_N_ITERATIONS = 12
+# How often missing values are expected given a covariance, before it is taken. The first one is that of the
+# pairs of values that are there, with variances along all directions above this share of their mean.
+_N_ITERATIONS = 4
+_LEAST_VARIANCE = 0.02
 
 
 class LevelKernels(NamedTuple):
@@ -135,17 +137,64 @@ class MixedFrame:
         rows, x = rows * self.factor, x * self.factor
         has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
         rows, x = np.nan_to_num(rows), np.nan_to_num(x)
-        alone = given * (0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation))
         return _Sums(
             xx=_product(x * x, has.T),
             xc=_product(x, rows.T),
             cc=_product(given, (rows * rows).T),
             known=_product(given, has.T),
-            of_gaps=_product(alone, 1.0 - has.T),
+            of_gaps=_product(self._alone(x, given), 1.0 - has.T),
             log_norm=given @ (_LOG_ROOT - np.log(self.factor)),
         )
 
+    def exponents(self, rows: Floats, x: Floats, bandwidth: float, pull: float) -> tuple[Floats, Floats]:
+        """Exponents (n_samples, n_rows) of measurements with one bandwidth, and `log_norm`: see `_Sums`.
+
+        Along variances a single product has all of them.
+        """
+        half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
+        rows, x = rows[:, self.variables] - self.mean, x[:, self.variables] - self.mean
+        if self.factor.ndim != 1:
+            z, c, cc, n_known, log_norm = self._integrated(rows, x)
+            cc *= half * pull**2
+            cc += _product(-2.0 * half * pull * z, c.T)
+            cc += (half * np.vecdot(z, z) + log_h * n_known)[:, np.newaxis]
+            return cc, log_norm
+        rows, x = rows * self.factor, x * self.factor
+        has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
+        rows, x = np.nan_to_num(rows), np.nan_to_num(x)
+        alone = self._alone(x, given)
+        of_samples = (half * x * x + log_h * given - alone, -2.0 * half * pull * x, half * pull**2 * given)
+        exponents = _product(np.hstack(of_samples), np.hstack([has, rows, rows * rows]).T)
+        exponents += alone.sum(axis=1, keepdims=True)
+        return exponents, given @ (_LOG_ROOT - np.log(self.factor))
+
+    def _alone(self, x: Floats, given: Floats) -> Floats:
+        """Exponents (n_samples, n_used) of variables that only the sample has."""
+        alone: Floats = given * (
+            0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation)
+        )
+        return alone
+
     def _along_covariance(self, rows: Floats, x: Floats) -> _Sums:
+        z, c, cc, n_known, log_norm = self._integrated(rows, x)
+        return _Sums(
+            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], len(rows), axis=1),
+            xc=_product(z, c.T),
+            cc=cc,
+            known=np.repeat(n_known[:, np.newaxis], len(rows), axis=1),
+            of_gaps=np.zeros(cc.shape),
+            log_norm=log_norm,
+        )
+
+    def _integrated(self, rows: Floats, x: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Integrate samples over their gaps, along a covariance.
+
+        Returns
+        -------
+        z, c : (n_samples, n_used) and (n_rows, n_used) coordinates.
+        cc : (n_samples, n_rows) squared lengths of rows in the coordinates that are left to a sample.
+        n_known, log_norm : (n_samples,)
+        """
         d = self.variables.size
         precision = self.factor @ self.factor.T
         gaps = np.isnan(x)
@@ -164,14 +213,8 @@ class MixedFrame:
             log_volume,
         )
         n_known = d - gaps.sum(axis=1).astype(np.float64)
-        return _Sums(
-            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], len(rows), axis=1),
-            xc=_product(z, c.T),
-            cc=cc,
-            known=np.repeat(n_known[:, np.newaxis], len(rows), axis=1),
-            of_gaps=np.zeros(cc.shape),
-            log_norm=log_volume - float(np.linalg.slogdet(self.factor)[1]) + _LOG_ROOT * n_known,
-        )
+        log_norm = log_volume - float(np.linalg.slogdet(self.factor)[1]) + _LOG_ROOT * n_known
+        return z, c, cc, n_known, log_norm
 
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
@@ -183,7 +226,7 @@ def complete(precision: Floats, residuals: Floats) -> Floats:
 
 
 class _Sums(NamedTuple):
-    """Sums over variables, see `kernels.mixed_exponents`, and logarithms (n_samples,) of norms."""
+    """Sums over variables, see `kernels.mixed_log_means`, and logarithms (n_samples,) of norms."""
 
     xx: Floats
     xc: Floats
@@ -191,24 +234,6 @@ class _Sums(NamedTuple):
     known: Floats
     of_gaps: Floats
     log_norm: Floats
-
-    def exponents(
-        self, levels: LevelKernels, rows: Floats, x: Floats, bandwidth: float, pull: float
-    ) -> Floats:
-        """Exponents (n_samples, n_rows), without `log_norm`."""
-        out = np.empty(self.xx.shape)
-        kernels.mixed_exponents(
-            *self[:5],
-            pull,
-            bandwidth**-2.0,
-            math.log(bandwidth),
-            levels.exponents(np.array([bandwidth]))[0],
-            levels.offsets,
-            np.ascontiguousarray(x[:, levels.columns]),
-            *_LevelsOfRows.of(rows, levels.columns),
-            out,
-        )
-        return out
 
 
 def _product(A: Floats, B: Floats) -> Floats:
@@ -277,6 +302,18 @@ class _Moments(NamedTuple):
         variances = (n * own + EXTRA_ROWS * within) / (n + EXTRA_ROWS) + LEAST_SHARE * total
         variances = np.where(variances > 0.0, variances, 1.0)
         return cls(codes, weights, has, residuals, means, variances, within, total, sizes)
+
+    def of_pairs(self, columns: Bools) -> Floats:
+        """A precision of some columns, from the rows that have both values of a pair."""
+        has, r = self.known[:, columns], self.residuals[:, columns]
+        weights = self.weights[:, np.newaxis]
+        covariance = (weights * r).T @ r / np.maximum((weights * has).T @ has, 1e-300)
+        least = _LEAST_VARIANCE * covariance.trace() / max(len(covariance), 1)
+        if least <= 0.0:
+            return np.eye(len(covariance))
+        variances, directions = np.linalg.eigh(covariance)
+        precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
+        return precision
 
     def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> Floats:
         """Covariance of some rows and columns, expected where values are missing, given a precision."""
@@ -359,9 +396,10 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
     grid = np.ix_(usual, usual)
     everything = np.ones(len(moments.codes), dtype=bool)
     n = effective_number(moments.weights)
-    precision = np.diag(1.0 / np.where(moments.within > 0.0, moments.within, 1.0)[usual])
-    root = np.sqrt(precision)
-    for _ in range(_N_ITERATIONS if usual.any() else 0):
+    precision = moments.of_pairs(usual)
+    root = np.eye(len(precision))
+    # Without gaps the first covariance is the last.
+    for _ in range(_N_ITERATIONS if not moments.known[:, usual].all() else 1 if usual.any() else 0):
         root = _root(moments.completed(precision, usual, everything), n)
         precision = root @ root
     factors = []
@@ -431,7 +469,6 @@ def mixed_log_densities(
     bandwidths, pulls : (n_bandwidths,)
     """
     log_density = np.empty((bandwidths.size, len(x)))
-    of_levels, offsets = frame.levels.exponents(bandwidths), frame.levels.offsets
     of_rows = _LevelsOfRows.of(rows, frame.levels.columns)
     step = max(1, _BLOCK // max(len(rows), 1))
     for first in range(0, len(x), step):
@@ -443,8 +480,8 @@ def mixed_log_densities(
             pulls,
             bandwidths**-2.0,
             np.log(bandwidths),
-            of_levels,
-            offsets,
+            frame.levels.exponents(bandwidths),
+            frame.levels.offsets,
             np.ascontiguousarray(x[block][:, frame.levels.columns]),
             *of_rows,
             weights,
@@ -497,10 +534,28 @@ class MixedMixture:
         rows, weights = self.rows, self.weights
         if self.pull == 0.0 and len(rows):  # all kernels are the same
             rows, weights, out = self._middle(), np.ones(1), np.full(len(scaled), NO_UNIT)
-        bandwidth, pull = np.array([self.bandwidth]), np.array([self.pull])
-        of_rows = rows, weights, np.arange(len(rows))
-        log_density: Floats = mixed_log_densities(self.frame, *of_rows, scaled, out, bandwidth, pull)[0]
+        log_density = np.empty(len(scaled))
+        step = max(1, _BLOCK // max(len(rows), 1))
+        for first in range(0, len(scaled), step):
+            block = slice(first, first + step)
+            exponents, log_norm = self._exponents(rows, scaled[block])
+            log_mean = np.empty(len(exponents))
+            kernels.log_means(exponents, weights, out[block], log_mean)
+            log_density[block] = log_mean - log_norm
         return log_density
+
+    def _exponents(self, rows: Floats, scaled: Floats) -> tuple[Floats, Floats]:
+        """Exponents (n_samples, n_rows) of all variables, and logarithms (n_samples,) of norms."""
+        levels = self.frame.levels
+        exponents, log_norm = self.frame.exponents(rows, scaled, self.bandwidth, self.pull)
+        kernels.add_level_exponents(
+            levels.exponents(np.array([self.bandwidth]))[0],
+            levels.offsets,
+            np.ascontiguousarray(scaled[:, levels.columns]),
+            *_LevelsOfRows.of(rows, levels.columns),
+            exponents,
+        )
+        return exponents, log_norm
 
     def _middle(self) -> Floats:
         """A row at the mean of the class."""
@@ -510,9 +565,7 @@ class MixedMixture:
 
     def shares(self, scaled: Floats, left_out: Integers) -> Floats:
         """Shares (n_samples, n_rows) of the rows in the density; `left_out` are rows to leave out, or -1."""
-        exponents = self.frame.sums(self.rows, scaled).exponents(
-            self.frame.levels, self.rows, scaled, self.bandwidth, self.pull
-        )
+        exponents, _ = self._exponents(self.rows, scaled)
         exponents[left_out[:, np.newaxis] == np.arange(len(self.rows))] = kernels.EXCLUDED
         least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
         shares: Floats = np.where(exponents < kernels.EXCLUDED, self.weights * np.exp(least - exponents), 0.0)
