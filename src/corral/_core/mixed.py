@@ -47,6 +47,10 @@ _BLOCK = 400_000
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
+# The logarithm of the inverse bandwidth towards which those of levels are drawn: a distance of 1 means the
+# same in every column, unlike one of measurements. Another level weighs exp(-e^{2 theta} / 2), here 0.44.
+_USUAL_LEVELS = 0.25
+
 # How often missing values are expected given a covariance, before it is taken. The first one is that of the
 # pairs of values that are there, with variances along all directions above this share of their mean.
 _N_ITERATIONS = 4
@@ -601,17 +605,17 @@ class MixedSample(NamedTuple):
 def refine_mixed(sample: MixedSample, deviation: float) -> Floats:
     """Fit theta (n_used + n_columns,), logarithms of inverse bandwidths of measurements and of levels."""
     frame = sample.frames[0]
-    n = frame.variables.size + frame.levels.columns.size
+    n_used, n_columns = frame.variables.size, frame.levels.columns.size
     state = _RefinedState.prepare(sample)
-    best, begin = math.inf, np.zeros(n + 1)
-    log_power = np.zeros(1)
-    for h in (STARTS * state.spread()).tolist():
-        _, log_mean, _ = state.weigh(np.full(n, -math.log(h)))
+    best, begin, log_power = math.inf, np.zeros(n_used + n_columns + 1), np.zeros(1)
+    for h in (STARTS * state.spread()).tolist() if n_used else [1.0]:
+        theta = np.repeat([-math.log(h), _USUAL_LEVELS], [n_used, n_columns])
+        _, log_mean, _ = state.weigh(theta)
         log_power, loss = fit_log_weights(
             known(log_mean)[np.newaxis], sample.target, np.zeros(1), 1.0, log_power
         )
         if loss < best:
-            best, begin = loss, np.append(np.full(n, -math.log(h)), log_power)
+            best, begin = loss, np.append(theta, log_power)
     found = minimize(state.loss, begin, args=(deviation,), jac=True, method="L-BFGS-B", options=OPTIONS)
     theta: Floats = found.x[:-1]
     return theta
@@ -727,12 +731,18 @@ class _RefinedState:
         of_row = np.empty(shares.shape[1])
         kernels.scale_weights(shares, self.sample.starts, factor, of_row)
         gradient = self._gradient(shares, (factor * total).sum(axis=1), of_row, theta)
-        deviations = theta - theta.mean()
+        deviations = self._deviations(theta)
         loss = -float(target.weights @ target.right(log_proba))
         loss += 0.5 * (float(deviations @ deviations) / deviation**2 + log_power**2) / target.count
         gradient += deviations / (deviation**2 * target.count)
         by_power = power * float((excess * log_density).sum()) + log_power / target.count
         return loss, np.append(gradient, by_power)
+
+    def _deviations(self, theta: Floats) -> Floats:
+        """How far logarithms are from the mean of those of measurements, or from the usual one of levels."""
+        of_measurements, of_levels = np.split(theta, [self.partly.size])
+        mean = of_measurements.mean() if of_measurements.size else 0.0
+        return np.concatenate([of_measurements - mean, of_levels - _USUAL_LEVELS])
 
     def _gradient(self, shares: Floats, of_point: Floats, of_row: Floats, theta: Floats) -> Floats:
         """Derivatives of the loss, whose derivatives by the exponents are the shares, with sums of these."""
