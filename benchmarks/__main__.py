@@ -22,6 +22,7 @@ from benchmarks import (
     selection,
     speed,
     startup,
+    tables,
 )
 from benchmarks._measure import Options, machine
 
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "lspc": lspc,
     "predict": predict,
     "dask": dask,
+    "tables": tables,
 }
 
 
@@ -64,7 +66,7 @@ def main() -> None:
         "--trials",
         type=Path,
         metavar="FILE",
-        help="keep each trial of 'accuracy' in a file as a line of JSON; those it has are not repeated",
+        help="keep each trial of 'accuracy' or 'tables' in a file as JSON; those it has are not repeated",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
     arguments = parser.parse_args()

@@ -41,13 +41,13 @@ _SIZES = (30, 100, 300)
 _TEST_ROWS = 1000
 _SEEDS_OF_OTHER_SIZES = 3
 _N_BINS = 15
-_OWN = "corral"
+OWN = "corral"
 
 # On no set may one of these be ahead by more than 0.01.
 _JUDGES = ("GaussianNB", "LDA", "SVC", "forest", "boosting")
 
 # Rounds of boosting that is not scikit-learn's, and seconds that EBM may take.
-_ROUNDS = 300
+ROUNDS = 300
 
 Results = dict[tuple[str, int], dict[str, list[dict[str, Any]]]]  # by data and size, by model, by seed
 
@@ -80,7 +80,7 @@ class Data:
 def run(options: Options) -> Iterator[Figure]:
     """Targets first, then what only tables show."""
     trials = Trials(options.trials)
-    sets = list(_data())
+    sets = list(known_sets())
     for package in ("interpret", "catboost", "lightgbm"):
         if find_spec(package) is None:
             print(f"  {package}: not measured, because it is not installed; it comes with the extra bench")
@@ -109,7 +109,8 @@ def _fill(results: Results, cases: Sequence[tuple[Data, int]], trials: Trials, s
                 by_model.setdefault(model, []).append(trials.measure(data.name, size, seed, model, call))
 
 
-def _data() -> Iterator[Data]:
+def known_sets() -> Iterator[Data]:
+    """Yield the ten sets, those in files only where CORRAL_DATA names their folder."""
     groups = partial(_draw, make_ten_groups, 10)
     yield Data("ten groups", groups, 150)
     groups = partial(_draw, make_shifted_groups, 5)
@@ -145,7 +146,7 @@ class _ProbabilisticSVC(CalibratedClassifierCV):
 
 
 def _models(seed: int) -> dict[str, Any]:
-    models = {_OWN: RodeoClassifierCV(n_jobs=1, random_state=seed), **rivals(seed)}
+    models = {OWN: RodeoClassifierCV(n_jobs=1, random_state=seed), **rivals(seed)}
     models["SVC"] = _ProbabilisticSVC(models["SVC"], ensemble=False)
     models["KDE NB"] = KernelNaiveBayes()
     models["boosting"] = HistGradientBoostingClassifier(random_state=seed)
@@ -158,7 +159,7 @@ def _models(seed: int) -> dict[str, Any]:
         from catboost import CatBoostClassifier
 
         models["CatBoost"] = CatBoostClassifier(
-            iterations=_ROUNDS, thread_count=1, random_seed=seed, verbose=False, allow_writing_files=False
+            iterations=ROUNDS, thread_count=1, random_seed=seed, verbose=False, allow_writing_files=False
         )
     if find_spec("lightgbm") is not None:
         from lightgbm import LGBMClassifier
@@ -169,7 +170,7 @@ def _models(seed: int) -> dict[str, Any]:
 
 def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
     """Fit a model to one split and judge it."""
-    _compile()
+    compile_all()
     X, y, X_test, y_test = data.split(size, seed)
     model = _models(seed)[name]
     with threadpool_limits(1):
@@ -193,7 +194,7 @@ def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
         "fit": fitted - start,
         "predict": predicted - fitted,
     }
-    if name == _OWN:
+    if name == OWN:
         found |= {"chosen": model.best_params_["member"], "best_score": model.best_score_}
     return {key: float(value) if isinstance(value, np.floating) else value for key, value in found.items()}
 
@@ -205,7 +206,7 @@ def _calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
 
 
 @cache
-def _compile() -> None:
+def compile_all() -> None:
     """Fit once, so that no trial pays for compiled code."""
     X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
     with warnings.catch_warnings():
@@ -223,12 +224,12 @@ def _values(results: Results, data: Data, model: str, metric: str) -> np.ndarray
 
 def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
     models = list(results[sets[0].name, sets[0].size])
-    rivals = [model for model in models if model != _OWN]
+    rivals = [model for model in models if model != OWN]
     mean = {
         metric: np.array([[_values(results, data, m, metric).mean() for m in models] for data in sets])
         for metric in ("accuracy", "smoothed", "calibration", "fit")
     }
-    own = {metric: values[:, models.index(_OWN)] for metric, values in mean.items()}
+    own = {metric: values[:, models.index(OWN)] for metric, values in mean.items()}
     for metric, low, high in (
         ("accuracy", 0.935, np.inf),
         ("smoothed", -np.inf, 0.175),
@@ -240,7 +241,7 @@ def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
         ranks = dict(zip(models, rankdata(sign * mean[metric], axis=1).mean(axis=0), strict=True))
         best = min(rivals, key=ranks.__getitem__)
         detail = ", ".join(f"{model} {rank:.2f}" for model, rank in sorted(ranks.items(), key=lambda r: r[1]))
-        ahead = ranks[best] - ranks[_OWN]
+        ahead = ranks[best] - ranks[OWN]
         yield Figure(f"mean rank in {metric}, ahead of {best}", ahead, 0.0, digits=2, detail=detail)
     judges = [models.index(name) for name in _JUDGES]
     behind = mean["accuracy"][:, judges].max(axis=1) - own["accuracy"]
@@ -252,7 +253,7 @@ def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
     detail = ", ".join(f"{data.name} {value:.2f}" for data, value in zip(sets, ratio, strict=True))
     yield Figure("time of a fit over a forest's, worst set", ratio.max(), high=1.5, digits=2, detail=detail)
     off = np.array(
-        [[f["best_score"] - f["accuracy"] for f in results[d.name, d.size][_OWN]] for d in sets]
+        [[f["best_score"] - f["accuracy"] for f in results[d.name, d.size][OWN]] for d in sets]
     ).mean(axis=1)
     detail = ", ".join(f"{data.name} {value:+.3f}" for data, value in zip(sets, off, strict=True))
     yield Figure(
@@ -264,7 +265,7 @@ def _noise_labels(sets: Sequence[Data], trials: Trials, seeds: int) -> Iterator[
     """The score that the search reports where there is nothing to find: labels of real rows, shuffled."""
     for data in sets:
         found = [
-            trials.measure(f"{data.name}, noise labels", data.size, seed, _OWN, partial(_shuffle, data, seed))
+            trials.measure(f"{data.name}, noise labels", data.size, seed, OWN, partial(_shuffle, data, seed))
             for seed in range(seeds)
         ]
         off = np.array([(each["best_score"] - each["chance"]) / each["error"] for each in found])
@@ -297,7 +298,7 @@ def _costs(trials: Trials) -> Iterator[Figure]:
     """Time and memory of a fit on two threads, in fresh processes whose peak nothing else has raised."""
     for per_class, d, high in ((150, 30, 10.0), (2000, 20, 120.0)):
         call = partial(fresh_python, f"from benchmarks.accuracy import child; child({per_class}, {d})")
-        found = trials.measure(f"ten groups x {d}, 2 threads", per_class, 0, _OWN, call)
+        found = trials.measure(f"ten groups x {d}, 2 threads", per_class, 0, OWN, call)
         detail = f"processor time {seconds(found['cpu'])}; on {found['processors']} processors"
         what = f"fit of {10 * per_class} x {d}, 10 classes, 2 threads"
         yield Figure(what, found["time"], high=high, unit=" s", digits=1, detail=detail)
@@ -308,7 +309,7 @@ def _costs(trials: Trials) -> Iterator[Figure]:
 
 def child(per_class: int, d: int) -> None:
     """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
-    _compile()
+    compile_all()
     X, y = make_ten_groups(per_class, random_state=0)
     X = np.ascontiguousarray(X[:, :d])
     classifier = RodeoClassifierCV(n_jobs=2, random_state=0)
@@ -336,9 +337,9 @@ def _tables(title: str, keys: Sequence[tuple[str, int]], results: Results) -> No
         metric: np.array([rankdata(row if metric != "accuracy" else -row) for row in means[metric]]).mean(0)
         for metric in ("accuracy", "smoothed", "brier", "calibration")
     }
-    trials = [len(results[key][_OWN]) for key in keys]
+    trials = [len(results[key][OWN]) for key in keys]
     print(f"\n{title}, {min(trials)} to {max(trials)} seeds")
-    names = [f"{name}, {round(results[name, size][_OWN][0]['rows'])} rows" for name, size in keys]
+    names = [f"{name}, {round(results[name, size][OWN][0]['rows'])} rows" for name, size in keys]
     for metric, label, best in (("accuracy", "accuracy", np.max), ("smoothed", "smoothed log loss", np.min)):
         _table(label, models, names, means[metric], best)
     rows = [

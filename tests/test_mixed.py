@@ -28,7 +28,14 @@ from corral import (
 from corral._core.density import kernel_density, local_density
 from corral._core.frames import learn_frames
 from corral._core.members import Mixture
-from corral._core.mixed import MixedMixture, MixedSample, _RefinedState, learn_mixed_frames
+from corral._core.mixed import (
+    MixedMixture,
+    MixedSample,
+    _RefinedState,
+    learn_mixed_frames,
+    mixed_log_densities,
+    refined_frames,
+)
 from corral._core.pool import make_target
 from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
@@ -183,24 +190,34 @@ def test_missing_values_are_expected_given_the_others():
     assert_allclose(covariance, [[1.0, 0.95], [0.95, 1.0]], atol=0.06)
 
 
-def test_the_gradient_of_refined_bandwidths():
+def refined_state(complete):
+    """Points and rows of three classes, one measurement and one column of levels perhaps without gaps."""
     X = mixed_rows(2, n=40)
+    if complete:
+        X[:, 1:3] = np.nan_to_num(X[:, 1:3])
     codes = np.sort(np.arange(40) % 3)
     frames = learn_mixed_frames("none", X, codes, None, 3, np.array([0, 2]), np.array(LEVELS))
     training = LabelledRows.sort(TrainingRows(X, codes, None, np.array(LEVELS)))
     points = np.arange(0, 40, 2)
-    sample = MixedSample(
-        X[points],
-        X,
-        training.units[points],
-        training.units,
-        np.ones(40),
-        np.searchsorted(codes, np.arange(4)),
-        make_target(training, points, np.full(3, 1 / 3)),
-        frames,
-        np.array([3, 2]),
+    return _RefinedState.prepare(
+        MixedSample(
+            X[points],
+            X,
+            training.units[points],
+            training.units,
+            np.ones(40),
+            np.searchsorted(codes, np.arange(4)),
+            make_target(training, points, np.full(3, 1 / 3)),
+            frames,
+            np.array([3, 2]),
+        )
     )
-    state = _RefinedState.prepare(sample)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_the_gradient_of_refined_bandwidths(complete):
+    state = refined_state(complete)
+    assert state.partly.tolist() == [True, not complete]
     at = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
     _, gradient = state.loss(at, 0.4)
     for j in range(at.size):
@@ -208,6 +225,26 @@ def test_the_gradient_of_refined_bandwidths():
         step[j] = 1e-6
         slope = (state.loss(at + step, 0.4)[0] - state.loss(at - step, 0.4)[0]) / 2e-6
         assert_allclose(gradient[j], slope, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(complete):
+    state = refined_state(complete)
+    sample, theta = state.sample, np.array([0.3, -0.2, 0.5, 0.1])
+    _, log_mean, _ = state.weigh(theta)
+    for y, frame in enumerate(refined_frames(sample, theta)):
+        of_class = slice(sample.starts[y], sample.starts[y + 1])
+        expected = mixed_log_densities(
+            frame,
+            sample.rows[of_class],
+            sample.weights[of_class],
+            sample.unit_of_row[of_class],
+            sample.points,
+            sample.unit_of_point,
+            np.ones(1),
+            np.ones(1),
+        )
+        assert_allclose(log_mean[:, y], expected[0], rtol=1e-10)
 
 
 def test_two_levels_are_a_column_of_zeros_and_ones():

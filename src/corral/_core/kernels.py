@@ -876,49 +876,53 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
         log_sum[q] = math.log(sums) - low * half_c[q]
 
 
+@compiled(**_INNER, fastmath=_FAST)
+def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
+    """Add the exponents of all columns with levels of query q to those (n_rows,) of measurements."""
+    for j in range(x.shape[1]):
+        xj = x[q, j]
+        if math.isnan(xj):
+            continue
+        at = offsets[j] + int(xj)
+        equal, other, gap = of_levels[0, at], of_levels[1, at], of_levels[2, at]
+        if has_gaps[j]:
+            for i in range(a.shape[0]):
+                of_level = equal if c[j, i] == xj else other
+                a[i] += of_level if c[j, i] == c[j, i] else gap
+        else:
+            for i in range(a.shape[0]):
+                a[i] += equal if c[j, i] == xj else other
+
+
 @compiled(**_OUTER, fastmath=_FAST)
-def mixed_exponents(xx, xc, cc, known, of_gaps, pull, precision, log_h, of_levels, x, c, out):
-    """Exponents of the kernels of pulled rows, from sums over variables that both query and row have.
+def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
+    """Add the exponents of kernels of levels to those (n_queries, n_rows) of measurements.
 
     Parameters
     ----------
-    xx, xc, cc : (n_queries, n_rows) sums of squared coordinates of the query, of products, of the row's.
-    known : (n_queries, n_rows) numbers of the variables that both have.
-    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
-    pull, precision, log_h : of the kernels.
-    of_levels : (3, n_queries, n_columns) exponents of variables with levels, if both are equal, if they are
-        not, and if the row has none.
+    of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
+        the same, if it has another, and if it has none.
+    offsets : (n_columns,) where the levels of each column begin.
     x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
-    out : (n_queries, n_rows) written.
+    has_gaps : (n_columns,) whether some row has none.
     """
-    half = 0.5 * precision
-    for q in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            squares = xx[q, i] - 2.0 * pull * xc[q, i] + pull * pull * cc[q, i]
-            out[q, i] = half * max(squares, 0.0) + log_h * known[q, i] + of_gaps[q, i]
-        for j in range(x.shape[1]):
-            xj = x[q, j]
-            equal, other, gap = of_levels[0, q, j], of_levels[1, q, j], of_levels[2, q, j]
-            if math.isnan(xj):
-                continue
-            for i in range(out.shape[1]):
-                of_level = equal if c[j, i] == xj else other
-                out[q, i] += of_level if c[j, i] == c[j, i] else gap
+    for q in range(exponents.shape[0]):
+        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
-    """Logarithms (n_queries,) of weighted means of exp(-exponents); rows of the query's unit are left out.
+def log_means(exponents, weights, left_out, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents), overwritten where a row is left out.
 
-    Exponents of rows that are left out are overwritten by EXCLUDED; the mean of no rows is -inf.
+    `left_out` (n_queries,) are rows, or -1; the mean of no rows is -inf.
     """
     for q in range(exponents.shape[0]):
         a = exponents[q]
+        out = left_out[q]
         left = 0.0
         for i in range(a.shape[0]):
-            out = unit_of_c[i] == unit_of_x[q]
-            a[i] = EXCLUDED if out else a[i]
-            left += 0.0 if out else weights[i]
+            a[i] = EXCLUDED if i == out else a[i]
+            left += 0.0 if i == out else weights[i]
         log_mean[q] = -np.inf
         if left == 0.0:
             continue
@@ -930,40 +934,112 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_level_exponents(x, c, half_kappa, log_norm, exponents):
-    """Add the exponents of kernels of levels to those (n_points, n_rows) of other variables.
+def mixed_log_means(
+    xx,
+    xc,
+    cc,
+    known,
+    of_gaps,
+    pull,
+    precision,
+    log_h,
+    of_levels,
+    offsets,
+    x,
+    c,
+    has_gaps,
+    weights,
+    unit_of_x,
+    unit_of_c,
+    a,
+    log_mean,
+):
+    """Logarithms of weighted means of the kernels of pulled rows, for several bandwidths.
 
     Parameters
     ----------
-    x, c : (n_columns, n_points) and (n_columns, n_rows) numbers of levels, NaN for gaps.
-    half_kappa, log_norm : (n_columns,) exponents of different levels over those of equal ones.
+    xx, xc, cc : (n_queries, n_rows) sums, over variables that both have, of squared coordinates of the
+        query, of products, of squared coordinates of the row.
+    known : (n_queries, n_rows) numbers of these variables.
+    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
+    pull, precision, log_h : (m,) of the kernels.
+    of_levels : (m, 3, n_levels), and the next as above.
+    weights, unit_of_x, unit_of_c : as in `pulled_log_means`.
+    a : (n_rows,) work space.
+    log_mean : (m, n_queries) written: -inf where no row is left.
     """
-    for q in range(x.shape[1]):
-        for j in range(x.shape[0]):
-            xj, far, near = x[j, q], half_kappa[j] + log_norm[j], log_norm[j]
-            if math.isnan(xj):
+    for q in range(xx.shape[0]):
+        left = 0.0
+        for i in range(a.shape[0]):
+            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
+        for k in range(pull.shape[0]):
+            log_mean[k, q] = -np.inf
+            if left == 0.0:
                 continue
-            for i in range(c.shape[1]):
-                of_level = near if c[j, i] == xj else far
-                exponents[q, i] += of_level if c[j, i] == c[j, i] else 0.0
+            half, twice, square, of_known = 0.5 * precision[k], 2.0 * pull[k], pull[k] * pull[k], log_h[k]
+            for i in range(a.shape[0]):
+                squares = xx[q, i] - twice * xc[q, i] + square * cc[q, i]
+                a[i] = half * max(squares, 0.0) + of_known * known[q, i] + of_gaps[q, i]
+            _add_levels(q, of_levels[k], offsets, x, c, has_gaps, a)
+            for i in range(a.shape[0]):
+                a[i] = a[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            low = _least_of(a)
+            total = 0.0
+            for i in range(a.shape[0]):
+                total += weights[i] * _exp(low - a[i])
+            log_mean[k, q] = math.log(total / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def level_shares(x, c, shares, apart, both):
-    """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one."""
-    for j in range(x.shape[0]):
-        differing = 0.0
-        total = 0.0
-        for q in range(x.shape[1]):
-            xj = x[j, q]
+def subtract_level_exponents(x, c, has_gaps, half_kappa, log_norm, product):
+    """Subtract the exponents of kernels of levels from negative ones (n_points, n_rows) of other variables.
+
+    Parameters
+    ----------
+    x, c : (n_points, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
+    has_gaps : (n_columns,) whether some row has none; its exponent is not changed.
+    half_kappa, log_norm : (n_columns,) exponents of different levels over those of equal ones.
+    """
+    for q in range(x.shape[0]):
+        a = product[q]
+        for j in range(x.shape[1]):
+            xj, far, near = x[q, j], half_kappa[j] + log_norm[j], log_norm[j]
             if math.isnan(xj):
                 continue
-            for i in range(c.shape[1]):
-                share = shares[q, i] if c[j, i] == c[j, i] else 0.0
-                total += share
-                differing += 0.0 if c[j, i] == xj else share
-        apart[j] = differing
-        both[j] = total
+            if has_gaps[j]:
+                for i in range(a.shape[0]):
+                    of_level = near if c[j, i] == xj else far
+                    a[i] -= of_level if c[j, i] == c[j, i] else 0.0
+            else:
+                for i in range(a.shape[0]):
+                    a[i] -= near if c[j, i] == xj else far
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def level_shares(x, c, has_gaps, shares, of_point, apart, both):
+    """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one.
+
+    `of_point` (n_points,) are sums of the shares over rows; the others are as above.
+    """
+    for j in range(x.shape[1]):
+        apart[j] = 0.0
+        both[j] = 0.0
+    for q in range(x.shape[0]):
+        share = shares[q]
+        for j in range(x.shape[1]):
+            xj = x[q, j]
+            if math.isnan(xj):
+                continue
+            equal = 0.0
+            for i in range(share.shape[0]):
+                equal += share[i] if c[j, i] == xj else 0.0
+            total = of_point[q]
+            if has_gaps[j]:
+                total = 0.0
+                for i in range(share.shape[0]):
+                    total += share[i] if c[j, i] == c[j, i] else 0.0
+            apart[j] += total - equal
+            both[j] += total
 
 
 # Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional

