@@ -31,11 +31,13 @@ from corral._core.calibration import Target, fit_log_weights, known, log_posteri
 from corral._core.copies import effective_number
 from corral._core.frames import (
     EXTRA_ROWS,
-    LEAST_SHARE,
     TRUSTED_SHARE,
     Covariance,
+    class_variances,
     differing,
     hardly_varies,
+    repeated,
+    shared_covariance,
 )
 from corral._core.general import NO_UNIT
 from corral._core.refine import OPTIONS, STARTS
@@ -250,12 +252,14 @@ class _Moments(NamedTuple):
         within = weights @ squares / np.maximum(all_weights, 1e-300)
         total = weights @ (has * (x - center) ** 2) / np.maximum(all_weights, 1e-300)
         n = sizes[:, np.newaxis] * known_share
-        variances = (n * own + EXTRA_ROWS * within) / (n + EXTRA_ROWS) + LEAST_SHARE * total
-        variances = np.where(variances > 0.0, variances, 1.0)
+        variances = class_variances(own, within, total, n, repeated(np.where(has > 0.0, x, np.nan)))
         return cls(codes, weights, has, residuals, means, variances, within, total, sizes)
 
-    def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> Floats:
-        """Covariance of some rows and columns, expected where values are missing, given a precision."""
+    def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> tuple[Floats, Floats]:
+        """Covariance of some rows and columns, expected where values are missing, given a precision.
+
+        The residuals with their expectations are returned as well.
+        """
         weights = self.weights[of_rows]
         has = self.known[of_rows][:, columns] > 0.0
         r = complete(precision, np.where(has, self.residuals[of_rows][:, columns], np.nan))
@@ -269,8 +273,7 @@ class _Moments(NamedTuple):
             np.empty((d, d)),
             conditional,
         )
-        covariance: Floats = ((weights[:, np.newaxis] * r).T @ r + conditional) / weights.sum()
-        return covariance
+        return ((weights[:, np.newaxis] * r).T @ r + conditional) / weights.sum(), r
 
 
 def learn_mixed_frames(
@@ -334,11 +337,11 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
     usual = ranges == 0.0
     grid = np.ix_(usual, usual)
     everything = np.ones(len(moments.codes), dtype=bool)
-    n = effective_number(moments.weights)
     precision = np.diag(1.0 / np.where(moments.within > 0.0, moments.within, 1.0)[usual])
     root = np.sqrt(precision)
     for _ in range(_N_ITERATIONS if usual.any() else 0):
-        root = _root(moments.completed(precision, usual, everything), n)
+        covariance, residuals = moments.completed(precision, usual, everything)
+        root, _ = inverse_root(shared_covariance(covariance, residuals, moments.weights, moments.codes))
         precision = root @ root
     factors = []
     for y, size in enumerate(moments.sizes):
@@ -346,16 +349,12 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
         factor[grid] = root
         of_class = moments.codes == y
         if own and usual.any() and of_class.sum() > 1:
-            whitened = root @ moments.completed(precision, usual, of_class) @ root
-            factor[grid] = root @ _root(whitened, TRUSTED_SHARE * size)
+            covariance, _ = moments.completed(precision, usual, of_class)
+            whitened = shrunk(root @ covariance @ root, TRUSTED_SHARE * size)
+            if whitened is not None:
+                factor[grid] = root @ inverse_root(whitened)[0]
         factors.append(factor)
     return factors
-
-
-def _root(covariance: Floats, n: float) -> Floats:
-    """The inverse root of a covariance of n rows, drawn towards equal variances."""
-    drawn = shrunk(covariance, n)
-    return np.eye(len(covariance)) if drawn is None else inverse_root(drawn)[0]
 
 
 def learn_levels(
