@@ -206,7 +206,7 @@ def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
         fitted = time.process_time()
         P = model.predict_proba(X_test)
         predicted = time.process_time()
-        labels = model.predict(X_test)
+        labels = np.ravel(model.predict(X_test))  # CatBoost's is a column
     codes = np.searchsorted(model.classes_, y_test)
     right = P[np.arange(len(P)), codes]
     lapse = 1.0 / (len(y) + 2.0)
