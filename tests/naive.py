@@ -389,6 +389,53 @@ def pulled_log_density(
     return mixture_log_density(x, centres, factor / bandwidth, log_volume, weights=weights)
 
 
+def left_out_normal_loss(X: ArrayLike, codes: ArrayLike, weights: ArrayLike, shrinkage: float) -> float:
+    """Mean of -2 log density of rows by normal densities that were fitted to all others, but for a constant.
+
+    Their covariance is that of residuals from the class means, divided by the weight of all rows and drawn
+    towards the mean variance of all rows.
+    """
+    X, codes, weights = np.asarray(X, dtype=float), np.asarray(codes), np.asarray(weights, dtype=float)
+
+    def mean(rows: np.ndarray) -> np.ndarray:
+        return sum(weights[i] * X[i] for i in rows) / sum(weights[i] for i in rows)
+
+    def scatter(rows: np.ndarray) -> np.ndarray:
+        means = {y: mean(rows[codes[rows] == y]) for y in set(codes[rows].tolist())}
+        residuals = {i: X[i] - means[codes[i]] for i in rows}
+        return sum(weights[i] * np.outer(residuals[i], residuals[i]) for i in rows) / weights.sum()
+
+    everything = np.arange(len(X))
+    target = np.trace(scatter(everything)) / X.shape[1] * np.eye(X.shape[1])
+    loss = 0.0
+    for i in everything:
+        others = np.delete(everything, i)
+        covariance = (1.0 - shrinkage) * scatter(others) + shrinkage * target
+        residual = X[i] - mean(others[codes[others] == codes[i]])
+        squares = residual @ np.linalg.solve(covariance, residual)
+        loss += weights[i] / weights.sum() * (math.log(np.linalg.det(covariance)) + squares)
+    return loss
+
+
+def class_variance(x: ArrayLike, codes: ArrayLike, y: int) -> float:
+    """Variance of one class in one column, as if rows with the variance within all classes were added.
+
+    Twice the share of repeated values are added to the sum of squares, and one to its logarithm.
+    """
+    x, codes = np.asarray(x, dtype=float), np.asarray(codes)
+    labels = sorted(set(codes.tolist()))
+    groups = {k: [v for v, c in zip(x, codes, strict=True) if c == k] for k in labels}
+    means = {k: math.fsum(group) / len(group) for k, group in groups.items()}
+    squares = {k: math.fsum((v - means[k]) ** 2 for v in group) for k, group in groups.items()}
+    center = math.fsum(x) / len(x)
+    floor = 1e-3 * math.fsum((v - center) ** 2 for v in x) / len(x)
+    within = math.fsum(squares.values()) / (len(x) - len(labels))
+    extra = 2.0 * (1.0 - (len(set(x.tolist())) - 1) / (len(x) - 1))
+    n = len(groups[y])
+    own = (squares[y] + extra * within) / (n - 1 + extra)
+    return math.exp(((n - 1) * math.log(own + floor) + math.log(within + floor)) / n)
+
+
 def pooled_log_loss(
     log_densities: ArrayLike,
     log_weights: ArrayLike,

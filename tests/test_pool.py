@@ -11,19 +11,28 @@ from scipy.optimize import approx_fprime, minimize
 import naive
 from corral._core.calibration import Target, fit_log_weights, known
 from corral._core.copies import effective_number
-from corral._core.frames import ClassFrame, learn_frames, rank_statistics
+from corral._core.frames import (
+    ClassFrame,
+    learn_frames,
+    left_out_losses,
+    likely_shrinkage,
+    rank_statistics,
+    repeated,
+    shared_covariance,
+)
 from corral._core.members import Mixture
 from corral._core.pool import (
     KINDS,
     RowsInUnits,
     fit_pool,
     left_out_log_densities,
+    log_prior_shares,
     make_target,
     sample_for_refinement,
 )
 from corral._core.refine import refine, refined_loss
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import learn_scale
+from corral._core.scale import learn_scale, shrunk
 from corral._core.settings import Computation
 from corral._core.trial import Trial
 
@@ -218,6 +227,66 @@ def test_classes_of_one_row_or_none_have_the_shared_covariance():
         assert_array_equal(own[k].factor, shared[k].factor)
     assert_array_equal(own[2].mean, X[0])
     assert_allclose(own[3].mean, X.mean(axis=0))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
+    X, y = table(20, 3)
+    weights = np.random.default_rng(1).uniform(0.3, 1.5, 20) if weighted else np.ones(20)
+    means = np.array([np.average(X[y == k], axis=0, weights=weights[y == k]) for k in range(3)])
+    residuals = X - means[y]
+    covariance = (residuals * weights[:, np.newaxis]).T @ residuals / weights.sum()
+    shrinkages = np.array([1e-3, 0.05, 0.4, 1.0])
+    found = left_out_losses(covariance, residuals, weights, y, shrinkages)
+    expected = [naive.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_directions_without_variance_are_not_blurred():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 50)
+    thin = rng.normal(size=(100, 4)) @ np.linalg.qr(rng.normal(size=(4, 4)))[0].T * [1.0, 1.0, 1.0, 0.01]
+    round_ = rng.normal(size=(100, 4))
+    likely = [likely_shrinkage(X.T @ X / 100.0, X, np.ones(100), y) for X in (thin, round_)]
+    assert likely[0] < 0.01
+    assert likely[1] > 0.3
+    covariance = shared_covariance(thin.T @ thin / 100.0, thin, np.ones(100), y)
+    usual = shrunk(thin.T @ thin / 100.0, 100.0)
+    assert np.linalg.eigvalsh(covariance)[0] < 0.2 * np.linalg.eigvalsh(usual)[0]
+
+
+def test_rows_without_variance_have_unit_covariance():
+    assert_array_equal(
+        shared_covariance(np.zeros((2, 2)), np.zeros((4, 2)), np.ones(4), np.array([0, 0, 1, 1])), np.eye(2)
+    )
+
+
+def test_variances_against_loops():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [4, 9, 20])
+    X = rng.normal(size=(33, 4)) * np.array([0.1, 1.0, 2.0])[y][:, np.newaxis]
+    X[:, 1] = np.round(X[:, 1])
+    X[:, 2] = rng.integers(0, 3, 33)
+    X[y == 0, 2] = 1.0
+    for k, frame in enumerate(learn_frames("diagonal", X, y, None, 3, np.arange(4))):
+        expected = [naive.class_variance(X[:, j], y, k) for j in range(4)]
+        assert_allclose(np.diag(frame.factor) ** -2.0, expected, rtol=1e-12)
+
+
+def test_few_rows_tell_that_a_class_varies_less():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    x = rng.normal(size=60) * np.array([0.02, 1.0, 1.0])[y]
+    frames = learn_frames("diagonal", x[:, np.newaxis], y, None, 3, np.arange(1))
+    assert 0.02 < 1.0 / frames[0].factor[0, 0] < 0.05  # 0.3 if two rows were added to the sum of squares
+    flag = np.where(y == 0, 0.0, rng.integers(0, 2, 60))
+    frames = learn_frames("diagonal", flag[:, np.newaxis], y, None, 3, np.arange(1))
+    assert 1.0 / frames[0].factor[0, 0] > 0.1  # it may not have had a 1 yet
+
+
+def test_repeated_values():
+    X = np.column_stack([np.arange(5.0), np.ones(5), [0.0, 0.0, 1.0, np.nan, np.nan], np.full(5, np.nan)])
+    assert_allclose(repeated(X), [0.0, 1.0, 0.5, 1.0])
 
 
 def test_selected_variables_are_those_that_differ():
@@ -418,6 +487,12 @@ def test_points_without_weight_change_nothing():
     same = Target(target.codes[kept], weights, target.log_prior, target.count)
     expected = fit_log_weights(log_density[:, kept], same, np.zeros(3), 1.0)
     assert_allclose(some[0], expected[0], atol=1e-10)
+
+
+def test_members_that_are_clearly_worse_are_expected_to_have_small_shares():
+    shares = np.exp(log_prior_shares(np.array([0.5, 0.4, 0.4, 9.0])))
+    assert shares.sum() == pytest.approx(1.0)
+    assert_allclose(shares / shares[1], [math.exp(-1.0), 1.0, 1.0, math.exp(-4.0)])
 
 
 # ------------------------------------------------------------------------------------------- the pool

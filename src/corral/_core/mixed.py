@@ -31,11 +31,13 @@ from corral._core.calibration import Target, fit_log_weights, known, log_posteri
 from corral._core.copies import effective_number
 from corral._core.frames import (
     EXTRA_ROWS,
-    LEAST_SHARE,
     TRUSTED_SHARE,
     Covariance,
+    class_variances,
     differing,
     hardly_varies,
+    repeated,
+    shared_covariance,
 )
 from corral._core.general import NO_UNIT
 from corral._core.refine import OPTIONS, STARTS
@@ -109,7 +111,7 @@ class _LevelsOfRows(NamedTuple):
     def of(cls, rows: Floats, columns: Integers) -> _LevelsOfRows:
         """Take the columns with levels from scaled rows."""
         c = np.ascontiguousarray(rows[:, columns].T)
-        return cls(c, np.isnan(c).any(axis=1))
+        return cls(c, np.asarray(np.isnan(c).any(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +305,7 @@ class _Moments(NamedTuple):
         within = weights @ squares / np.maximum(all_weights, 1e-300)
         total = weights @ (has * (x - center) ** 2) / np.maximum(all_weights, 1e-300)
         n = sizes[:, np.newaxis] * known_share
-        variances = (n * own + EXTRA_ROWS * within) / (n + EXTRA_ROWS) + LEAST_SHARE * total
-        variances = np.where(variances > 0.0, variances, 1.0)
+        variances = class_variances(own, within, total, n, repeated(np.where(has > 0.0, x, np.nan)))
         return cls(codes, weights, has, residuals, means, variances, within, total, sizes)
 
     def of_pairs(self, columns: Bools) -> Floats:
@@ -319,8 +320,11 @@ class _Moments(NamedTuple):
         precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
         return precision
 
-    def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> Floats:
-        """Covariance of some rows and columns, expected where values are missing, given a precision."""
+    def completed(self, precision: Floats, columns: Bools, of_rows: Bools) -> tuple[Floats, Floats]:
+        """Covariance of some rows and columns, expected where values are missing, given a precision.
+
+        The residuals with their expectations are returned as well.
+        """
         weights = self.weights[of_rows]
         has = self.known[of_rows][:, columns] > 0.0
         r = complete(precision, np.where(has, self.residuals[of_rows][:, columns], np.nan))
@@ -334,8 +338,7 @@ class _Moments(NamedTuple):
             np.empty((d, d)),
             conditional,
         )
-        covariance: Floats = ((weights[:, np.newaxis] * r).T @ r + conditional) / weights.sum()
-        return covariance
+        return ((weights[:, np.newaxis] * r).T @ r + conditional) / weights.sum(), r
 
 
 def learn_mixed_frames(
@@ -399,12 +402,12 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
     usual = ranges == 0.0
     grid = np.ix_(usual, usual)
     everything = np.ones(len(moments.codes), dtype=bool)
-    n = effective_number(moments.weights)
     precision = moments.of_pairs(usual)
     root = np.eye(len(precision))
     # Without gaps the first covariance is the last.
     for _ in range(_N_ITERATIONS if not moments.known[:, usual].all() else 1 if usual.any() else 0):
-        root = _root(moments.completed(precision, usual, everything), n)
+        covariance, residuals = moments.completed(precision, usual, everything)
+        root, _ = inverse_root(shared_covariance(covariance, residuals, moments.weights, moments.codes))
         precision = root @ root
     factors = []
     for y, size in enumerate(moments.sizes):
@@ -412,16 +415,12 @@ def _roots(moments: _Moments, ranges: Floats, *, own: bool) -> list[Floats]:
         factor[grid] = root
         of_class = moments.codes == y
         if own and usual.any() and of_class.sum() > 1:
-            whitened = root @ moments.completed(precision, usual, of_class) @ root
-            factor[grid] = root @ _root(whitened, TRUSTED_SHARE * size)
+            covariance, _ = moments.completed(precision, usual, of_class)
+            whitened = shrunk(root @ covariance @ root, TRUSTED_SHARE * size)
+            if whitened is not None:
+                factor[grid] = root @ inverse_root(whitened)[0]
         factors.append(factor)
     return factors
-
-
-def _root(covariance: Floats, n: float) -> Floats:
-    """The inverse root of a covariance of n rows, drawn towards equal variances."""
-    drawn = shrunk(covariance, n)
-    return np.eye(len(covariance)) if drawn is None else inverse_root(drawn)[0]
 
 
 def learn_levels(
@@ -609,13 +608,13 @@ def refine_mixed(sample: MixedSample, deviation: float) -> Floats:
     state = _RefinedState.prepare(sample)
     best, begin, log_power = math.inf, np.zeros(n_used + n_columns + 1), np.zeros(1)
     for h in (STARTS * state.spread()).tolist() if n_used else [1.0]:
-        theta = np.repeat([-math.log(h), _USUAL_LEVELS], [n_used, n_columns])
-        _, log_mean, _ = state.weigh(theta)
+        start = np.repeat([-math.log(h), _USUAL_LEVELS], [n_used, n_columns])
+        _, log_mean, _ = state.weigh(start)
         log_power, loss = fit_log_weights(
             known(log_mean)[np.newaxis], sample.target, np.zeros(1), 1.0, log_power
         )
         if loss < best:
-            best, begin = loss, np.append(theta, log_power)
+            best, begin = loss, np.append(start, log_power)
     found = minimize(state.loss, begin, args=(deviation,), jac=True, method="L-BFGS-B", options=OPTIONS)
     theta: Floats = found.x[:-1]
     return theta
@@ -655,7 +654,7 @@ class _RefinedState:
         """Compare all points with all rows."""
         frame = sample.frames[0]
         x, c = sample.points[:, frame.variables], sample.rows[:, frame.variables]
-        partly = np.isnan(c).any(axis=0) | np.isnan(x).any(axis=0)
+        partly = np.asarray(np.isnan(c).any(axis=0) | np.isnan(x).any(axis=0))
         given, has = (~np.isnan(x)).astype(np.float64), (~np.isnan(c)).astype(np.float64)
         c_levels = _LevelsOfRows.of(sample.rows, frame.levels.columns)
         of_gaps = None

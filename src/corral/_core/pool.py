@@ -13,9 +13,10 @@ more members are kernel densities of the rows as they are, with bandwidths refin
 (frames and refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one
 temperature for each member, and the weights, see all points; `PoolScores` are of choices that do not.
 
-**Weights.** Equal shares of members each at its own temperature :math:`T_m` are where the prior of
-:math:`\log w_m` has its center, :math:`-\log (M T_m)`. Members whose share is small are dropped, and the
-weights of the others are fitted again.
+**Weights.** The prior of :math:`\log w_m` has its center at :math:`\log (s_m / T_m)`, where :math:`T_m` is
+the temperature at which the member is calibrated on its own, and the shares :math:`s_m`, which sum to 1,
+are nearly equal unless its log loss then is much larger than that of the best. Members whose share is small
+are dropped, and the weights of the others are fitted again.
 """
 
 from __future__ import annotations
@@ -74,8 +75,11 @@ _REFINE_PARTS = 3
 # since its weights do not trust what fits its own fold alone.
 _REFINE_DEVIATION = 0.4
 
-# Standard deviation of the logarithm of a weight, and the least share of a member.
-_WEIGHT_DEVIATION = 1.0
+# Standard deviation of the logarithm of a weight around its prior. A member's share is expected to be exp(-k)
+# times that of the best if its log loss is larger by k times so much, up to a largest k; and the least share.
+_WEIGHT_DEVIATION = 0.7
+_LARGER_LOSS = 0.1
+_FURTHEST_BEHIND = 4.0
 _LEAST_SHARE = 0.02
 
 # Members that are kept at most.
@@ -646,8 +650,16 @@ def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
 
 def _fit(candidates: Sequence[Candidate], target: Target) -> Floats:
     log_density = np.array([candidate.log_density for candidate in candidates])
-    center = np.array([candidate.log_power for candidate in candidates]) - np.log(len(candidates))
-    return fit_log_weights(log_density, target, center, _WEIGHT_DEVIATION)[0]
+    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ target.weights
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    return fit_log_weights(log_density, target, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
+
+
+def log_prior_shares(losses: Floats) -> Floats:
+    """Logarithms of the shares that members with such log losses (n_members,) are expected to have."""
+    behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
+    log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
+    return log_shares
 
 
 def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:

@@ -189,12 +189,23 @@ def shrunk(covariance: Floats, n: float) -> Floats | None:
 
     None where all rows are alike, and nothing is known of it.
     """
+    if np.trace(covariance) == 0.0:
+        return None
+    return drawn(covariance, oas_shrinkage(covariance, n))
+
+
+def oas_shrinkage(covariance: Floats, n: float) -> float:
+    """How far a covariance of n rows is drawn by `sklearn.covariance.oas`; its trace must not be 0."""
     d = len(covariance)
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
-    if mean_variance == 0.0:
-        return None
     excess = (n + 1.0) * (mean_square - mean_variance**2 / d)
-    shrinkage = 1.0 if excess <= 0.0 else min(1.0, (mean_square + mean_variance**2) / excess)
+    return 1.0 if excess <= 0.0 else min(1.0, float((mean_square + mean_variance**2) / excess))
+
+
+def drawn(covariance: Floats, shrinkage: float) -> Floats:
+    """Draw a covariance, in place, towards equal variances; a shrinkage of 1 leaves nothing else."""
+    d = len(covariance)
+    mean_variance = np.trace(covariance) / d
     covariance *= 1.0 - shrinkage
     covariance.flat[:: d + 1] += shrinkage * mean_variance
     return covariance
