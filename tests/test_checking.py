@@ -272,6 +272,17 @@ def test_speed():
     assert time.process_time() - start < 10.0
 
 
+def test_rows_of_other_levels_are_no_copies(planted):
+    X, y = planted
+    site = np.resize(["a", "b"], len(X)).astype(object)
+    X.loc[7] = X.loc[4]  # equal in all numbers
+    X.loc[27] = X.loc[24] + 1e-6  # nearly so
+    assert not {"copies", "near copies"} & {each.kind for each in check_table(X.assign(site=site), y)}
+    site[[7, 27]] = site[[4, 24]]
+    found = {each.kind: each.rows for each in check_table(X.assign(site=site), y)}
+    assert (found["copies"], found["near copies"]) == ((4, 7), (24, 27))
+
+
 # The command
 
 
