@@ -320,16 +320,16 @@ def mean_evidence(
 ) -> list[list[float]]:
     """Mean evidence of each variable for each class at its own rows, each row left out, in raw units.
 
-    The evidence of variable j is log p(x_j | others) in the class less that in the most probable other one.
+    The evidence is what a variable adds to the log odds of the class and the most probable other one.
     ``bandwidths`` is asked for a class, for the position of the row to leave out of it, if any, and for x.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     d, classes = X.shape[1], sorted(set(y.tolist()))
 
-    def log_density(a: int, i: int, left_out: int | None = None) -> float:
+    def log_density(a: int, i: int, known: frozenset[int]) -> float:
         h = bandwidths(a, i if y[i] == a else None, _floats(X[i]))
-        h = [math.inf if j == left_out else h_j for j, h_j in enumerate(h)]
+        h = [h_j if j in known else math.inf for j, h_j in enumerate(h)]
         others = np.where(np.arange(len(X)) == i, 0.0, m)
         return kernel_log_density(X[y == a], X[i], h, weights=others[y == a])
 
@@ -337,13 +337,36 @@ def mean_evidence(
     for a in classes:
         sums = [0.0] * d
         for i in np.flatnonzero(y == a):
-            rivals = [b for b in classes if b != a]
-            rival = max(rivals, key=lambda b, i=i: math.log(priors[classes.index(b)]) + log_density(b, i))
+            scores = {
+                b: math.log(priors[classes.index(b)]) + log_density(b, i, frozenset(range(d)))
+                for b in classes
+                if b != a
+            }
+            rival = max(scores, key=scores.__getitem__)
+            found = shapley(
+                lambda known, i=i, a=a, b=rival: log_density(a, i, known) - log_density(b, i, known),
+                list(range(d)),
+            )
             for j in range(d):
-                own, other = (log_density(b, i) - log_density(b, i, j) for b in (a, rival))
-                sums[j] += m[i] * (own - other)
+                sums[j] += m[i] * found[j]
         means.append([total / m[y == a].sum() for total in sums])
     return means
+
+
+def shapley(value: Callable[[frozenset[int]], float], players: list[int]) -> list[float]:
+    """What each player adds to the value of those before him, on average over all orders."""
+    known = {
+        frozenset(s): value(frozenset(s))
+        for k in range(len(players) + 1)
+        for s in itertools.combinations(players, k)
+    }
+    sums = dict.fromkeys(players, 0.0)
+    for order in itertools.permutations(players):
+        before: frozenset[int] = frozenset()
+        for j in order:
+            sums[j] += known[before | {j}] - known[before]
+            before |= {j}
+    return [sums[j] / math.factorial(len(players)) for j in players]
 
 
 def mixture_log_density(

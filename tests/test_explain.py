@@ -67,7 +67,7 @@ def brute_force(rows, weights, x, h):
 
 
 def expected_explanation(fitted, X, y, weights, queries, rivals=None):
-    """Labels, rivals, evidence and shares (by training row) from the public results of a classifier."""
+    """Labels, rivals, conditionals and shares (by training row) from the public results of a classifier."""
     scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
     ranges = np.ptp(scaled, axis=0)
     joint = fitted.predict_joint_log_proba(queries)
@@ -92,7 +92,7 @@ def agree(explanation, expected, atol=1e-9):
     labels, rivals, evidence, shares = expected
     assert_array_equal(explanation.label, labels)
     assert_array_equal(explanation.rival, rivals)
-    assert_allclose(explanation.evidence, evidence, rtol=1e-9, atol=atol)
+    assert_allclose(explanation.conditional, evidence, rtol=1e-9, atol=atol)
     for i in range(len(explanation)):
         rows = explanation.rows[i][explanation.rows[i] >= 0]
         assert_allclose(explanation.shares[i, : rows.size], shares[i, rows], rtol=1e-9, atol=1e-12)
@@ -103,7 +103,7 @@ def agree(explanation, expected, atol=1e-9):
 @pytest.mark.parametrize("bandwidth", ["local", "class", "initial"])
 @pytest.mark.parametrize("features", ["all", "selected"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_evidence_and_shares_by_brute_force(scale, bandwidth, features, weighted):
+def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weighted):
     X, y = three_classes()
     random = np.random.RandomState(1)
     weights = random.uniform(0.2, 4.0, len(y)) if weighted else np.ones(len(y))
@@ -269,7 +269,7 @@ def test_against_names_the_rival():
     assert_array_equal(fitted.explain(X, against=each.tolist()).rival, each)
     some = X[others][:6]
     expected = expected_explanation(codes, X, y, np.ones(len(y)), some, np.full(6, 2))
-    assert_allclose(one.evidence[others][:6], expected[2], rtol=1e-9, atol=1e-9)
+    assert_allclose(one.conditional[others][:6], expected[2], rtol=1e-9, atol=1e-9)
 
 
 def test_a_label_is_compared_with_the_runner_up_rather_than_with_itself():
@@ -310,6 +310,7 @@ def test_a_class_without_rows_is_the_last_rival(bandwidth):
     # Named, it is compared as if uniform: all that is known of it is the range of the variables.
     against = fitted.explain(X[:5], against=0)
     assert_array_equal(against.rival, 0)
+    assert np.isfinite(against.conditional).all()
     assert np.isfinite(against.evidence).all()
     assert_array_equal(against.probability[:, 1], 0.0)
     assert_allclose(against.shares.sum(axis=1) <= 1.0 + 1e-12, True)
@@ -354,13 +355,14 @@ def test_far_samples_are_explained(scale, bandwidth, features):
     far = np.vstack([X[0] + 1e6, X[1] - 1e6, X[2] + [1e6, 0.0, 0.0, 0.0], X[3] * 1e300])
     explanation = fitted.explain(far, n_rows=len(y))
     assert np.isfinite(explanation.evidence).all()
+    assert np.isfinite(explanation.conditional).all()
     assert np.isfinite(explanation.shares).all()
     assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 @pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
-def test_evidence_of_near_variables_where_another_is_far(bandwidth, distance):
+def test_conditionals_of_near_variables_where_another_is_far(bandwidth, distance):
     # The exponent of the far variable, up to 1e14, must not swallow the digits of the others. Own units,
     # so that no rounding of the scale comes between.
     X, y = three_classes()
@@ -389,7 +391,7 @@ def separate(request):
     return fitted, X, y, weights, np.vstack([X[::7], X.mean(axis=0), X.max(axis=0) + 0.5])
 
 
-def test_separate_evidence_is_the_ratio_of_one_dimensional_densities(separate):
+def test_separate_conditionals_are_the_ratio_of_one_dimensional_densities(separate):
     fitted, X, y, weights, queries = separate
     explanation = fitted.explain(queries)
     scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
@@ -401,32 +403,32 @@ def test_separate_evidence_is_the_ratio_of_one_dimensional_densities(separate):
                 )
                 for k in (a, b)
             )
-            assert_allclose(explanation.evidence[i, j], of_label - of_rival, rtol=1e-9, atol=1e-9)
+            assert_allclose(explanation.conditional[i, j], of_label - of_rival, rtol=1e-9, atol=1e-9)
     assert set(explanation.label) == {0, 1, 2}
 
 
-def test_separate_evidence_adds_up(separate):
+def test_separate_conditionals_add_up(separate):
     # In log densities as they are: the temperature scales all of it, the lapse is no evidence.
     fitted, _, _, _, queries = separate
     explanation = fitted.explain(queries)
     log_density = fitted.log_density(queries)
     at = np.arange(len(queries))
     ratio = log_density[at, explanation.label] - log_density[at, explanation.rival]
-    assert_allclose(explanation.evidence.sum(axis=1), ratio, rtol=1e-12, atol=1e-10)
+    assert_allclose(explanation.conditional.sum(axis=1), ratio, rtol=1e-12, atol=1e-10)
     proba = fitted.predict_proba(queries)
     assert_allclose(explanation.probability[:, 0], proba[at, explanation.label], rtol=1e-12)
     assert_allclose(explanation.probability[:, 1], proba[at, explanation.rival], rtol=1e-12)
     assert_array_equal(explanation.label, fitted.predict(queries))
 
 
-def test_joint_evidence_of_the_same_model_does_not_add_up(separate):
+def test_joint_conditionals_of_the_same_model_do_not_add_up(separate):
     # So the test above can fail.
     _, X, y, weights, queries = separate
     joint = fit_quietly(RodeoClassifier(bandwidth="class"), X, y, weights)
     explanation, log_density = joint.explain(queries), joint.log_density(queries)
     at = np.arange(len(queries))
     ratio = log_density[at, explanation.label] - log_density[at, explanation.rival]
-    assert np.abs(explanation.evidence.sum(axis=1) - ratio).max() > 0.1
+    assert np.abs(explanation.conditional.sum(axis=1) - ratio).max() > 0.1
 
 
 def test_separate_shares_are_means_over_the_variables(separate):
@@ -465,7 +467,7 @@ def test_a_class_without_rows_is_uniform_in_separate_variables():
     against = fitted.explain(X[:5], against=0)
     log_density = fitted.log_density(X[:5])[np.arange(5), against.label]
     uniform = -np.log(np.ptp(X[y > 0], axis=0)).sum()
-    assert_allclose(against.evidence.sum(axis=1), log_density - uniform, rtol=1e-12)
+    assert_allclose(against.conditional.sum(axis=1), log_density - uniform, rtol=1e-12)
     assert_array_equal(against.probability[:, 1], 0.0)
 
 
@@ -482,7 +484,7 @@ def seen():
 
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
-    assert frame.shape == (28, 8)
+    assert frame.shape == (28, 10)
     assert frame.columns.tolist() == [
         "sample",
         "label",
@@ -492,6 +494,8 @@ def test_to_frame_has_a_line_per_sample_and_variable(seen):
         "bandwidth",
         "bandwidth_rival",
         "evidence",
+        "evidence_error",
+        "conditional",
     ]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
@@ -500,6 +504,7 @@ def test_to_frame_has_a_line_per_sample_and_variable(seen):
         assert line["value"] == seen.values[i, j]
         assert (line["bandwidth"], line["bandwidth_rival"]) == tuple(seen.bandwidths[i, :, j])
         assert line["evidence"] == seen.evidence[i, j]
+        assert (line["evidence_error"], line["conditional"]) == (0.0, seen.conditional[i, j])
 
 
 def test_support_to_frame_has_a_line_per_sample_and_row(seen):
@@ -535,7 +540,7 @@ def test_a_single_sample():
     fitted = RodeoClassifier().fit(X, y)
     alone, among = fitted.explain(X[3:4]), fitted.explain(X)
     assert len(alone) == 1
-    assert alone.to_frame().shape == (4, 8)
+    assert alone.to_frame().shape == (4, 10)
     assert "more samples" not in repr(alone)
     assert_array_equal(alone.evidence[0], among.evidence[3])
     assert_array_equal(alone.rows[0], among.rows[3])

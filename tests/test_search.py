@@ -110,11 +110,11 @@ def test_members_stand_on_their_own(fitted, data):
         clone(fitted.best_estimator_).fit(X, y)
 
 
-def test_evidence_is_the_weighted_sum_of_the_members(fitted, data):
+def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
     queries = data[0][:9] + 0.05
     rival = fitted.explain(queries).rival
     whole = fitted.explain(queries)
-    parts = np.zeros(whole.evidence.shape)
+    parts = np.zeros(whole.conditional.shape)
     for weight, member in zip(fitted.weights_, fitted.members_, strict=True):
         for i in range(len(queries)):
             codes = np.searchsorted(fitted.classes_, [whole.label[i], rival[i]])
@@ -126,7 +126,7 @@ def test_evidence_is_the_weighted_sum_of_the_members(fitted, data):
                 for c, n in zip(codes, rows, strict=True)
             )
             parts[i] += weight * (own - other)
-    assert_allclose(whole.evidence, parts, rtol=1e-9, atol=1e-9)
+    assert_allclose(whole.conditional, parts, rtol=1e-9, atol=1e-9)
     assert whole.bandwidths is None
     assert "bandwidth" not in whole.to_frame()
 

@@ -79,7 +79,7 @@ def test_relevance_is_that_of_the_variables_in_range_units():
 
 @pytest.mark.parametrize("bandwidth", ["local", "class", "initial"])
 @pytest.mark.parametrize("far", [0.0, 3.0])
-def test_evidence_is_that_of_each_variable_given_the_others(bandwidth, far):
+def test_conditionals_are_those_of_each_variable_given_the_others(bandwidth, far):
     X, y = correlated(30)
     fitted = RodeoClassifier(scale="whiten", bandwidth=bandwidth).fit(X, y)
     x = X[:1] + np.array([0.1, -0.2, 0.3]) + far
@@ -101,7 +101,7 @@ def test_evidence_is_that_of_each_variable_given_the_others(bandwidth, far):
             log_densities(x, label)[0] - logsumexp(log_densities(points, label))
             for label in (explanation.label[0], explanation.rival[0])
         ]
-        assert_allclose(explanation.evidence[0, j], conditional[0] - conditional[1], rtol=1e-9, atol=1e-9)
+        assert_allclose(explanation.conditional[0, j], conditional[0] - conditional[1], rtol=1e-9, atol=1e-9)
     everyone = fitted.explain(x, n_rows=60)
     assert_allclose(everyone.shares.sum(), 1.0, rtol=1e-12)
 

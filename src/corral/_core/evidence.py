@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.special import logsumexp, softmax
 
 from corral._core import kernels
 from corral._core.density import ClassDensity, DensityPlan, local_density
 from corral._core.general import log_factors
+from corral._core.marginals import KernelClass, member_marginals
 from corral._core.members import Mixture
 from corral._core.mixed import MixedMixture, patterns
 from corral._core.model import FittedModel, LocalModel
 from corral._core.pool import PoolModel
 from corral._core.rows import TINY, GeneralRows
-from corral._core.settings import Computation, Floats, Integers
+from corral._core.settings import Bools, Computation, Floats, Integers
+from corral._core.shapley import Coalitions
 
 # Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
 _MAX_POINTS = 50
 
 # Samples that are explained at once.
 _BLOCK = 256
+
+# Terms of kernels that are held at once, and log densities of sets of variables.
+_MOST_TERMS = 100_000
+_MOST_VALUES = 8_000_000
+
+# Positions of samples, and a row of the class for each of them to leave out, or -1, to log densities
+# (n_samples, n_sets).
+Marginals = Callable[[Integers, Integers], Floats]
 
 
 class UntiledClass(NamedTuple):
@@ -81,6 +92,19 @@ class Explainer(ABC):
     log_density: Floats
     bandwidths: Floats | None
 
+    @property
+    @abstractmethod
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+
+    @abstractmethod
+    def sizes(self) -> list[list[int]]:
+        """How many factors of kernels an estimate takes, by class, of each of its densities."""
+
+    @abstractmethod
+    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
+        """Prepare the densities of sets of variables in one class."""
+
     @abstractmethod
     def conditional(
         self, samples: Integers, a: int, left_out: Integers | None = None
@@ -125,6 +149,9 @@ class RodeoExplainer(Explainer):
         self._units = model.bandwidths.widths, model.scale.mixing
         self._densities = model.densities
         self._untiled: dict[int, UntiledClass] = {}
+        self._used = np.zeros(X.shape[1], dtype=bool)
+        for density in model.densities:
+            self._used[density.plan.variables] = True
         density = model.densities[of_class]
         if own is not None and density.plan.fixed is None:
             used = self._scaled[:, density.plan.variables]
@@ -137,9 +164,7 @@ class RodeoExplainer(Explainer):
     ) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
         assert self.bandwidths is not None
-        if a not in self._untiled:
-            self._untiled[a] = UntiledClass.of(self._densities[a])
-        rows = self._untiled[a]
+        rows = self._rows(a)
         conditional = np.empty((samples.size, self._scaled.shape[1]))
         shares = np.zeros((samples.size, len(rows.X)))
         of_class = self._densities[a].rows
@@ -156,6 +181,42 @@ class RodeoExplainer(Explainer):
             )
             conditional[k], shares[k, np.arange(len(rows.X)) != out] = found
         return conditional, shares
+
+    def _rows(self, a: int) -> UntiledClass:
+        if a not in self._untiled:
+            self._untiled[a] = UntiledClass.of(self._densities[a])
+        return self._untiled[a]
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        return self._used
+
+    def sizes(self) -> list[list[int]]:
+        """How many factors of kernels an estimate takes, by class."""
+        return [[density.rows.size] for density in self._densities]
+
+    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
+        """Prepare the densities of sets of variables in one class."""
+        untiled, of_class = self._rows(a), self._densities[a].rows
+        general = of_class if isinstance(of_class, GeneralRows) else None
+        kernel_class = KernelClass(
+            untiled.X,
+            untiled.log_weights,
+            general,
+            untiled.plan.variables,
+            untiled.plan.separate,
+            np.log(self._units[0]),
+            self._units[1],
+        )
+        coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
+
+        def log_densities(samples: Integers, left_out: Integers) -> Floats:
+            assert self.bandwidths is not None
+            x, h = self._scaled[samples], self.bandwidths[samples, a]
+            return kernel_class.marginals(x, h, coalitions, left_out)
+
+        return log_densities
 
 
 class PoolExplainer(Explainer):
@@ -190,6 +251,37 @@ class PoolExplainer(Explainer):
             conditional += weight * found
             shares += weight * share
         return conditional, shares / self._pool.weights.sum()
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        used = np.zeros(self._scaled[0].shape[1], dtype=bool)
+        for member in self._pool.members:
+            for mixture in member.classes:
+                used[mixture.used] = True
+        return used
+
+    def sizes(self) -> list[list[int]]:
+        """How many factors of kernels an estimate takes, by class, of each of its densities."""
+        of_members = [[mixture.size for mixture in member.classes] for member in self._pool.members]
+        return [list(sizes) for sizes in zip(*of_members, strict=True)]
+
+    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
+        """Prepare the densities of sets of variables in one class."""
+        at = self._data.members()[a]
+        given = self._data.weights_of(at)
+        weights = np.ones(at.size) if given is None else given
+        of_members = [
+            member_marginals(member.classes[a], weights, coalitions) for member in self._pool.members
+        ]
+
+        def log_densities(samples: Integers, left_out: Integers) -> Floats:
+            found = np.zeros((samples.size, len(coalitions.members)))
+            for weight, scaled, density in zip(self._pool.weights, self._scaled, of_members, strict=True):
+                found += weight * density(scaled[samples], left_out)
+            return found
+
+        return log_densities
 
 
 def _conditionals(
@@ -236,7 +328,7 @@ def general_conditionals(
         kept = general.units != general.units[left_out]
     if not kept.any():
         return conditional, shares
-    factors = log_factors(general, x[used], h[used], left_out)[kept]
+    factors = log_factors(general, x[np.newaxis, used], h[np.newaxis, used], np.array([left_out]))[0].T[kept]
     log_w = rows.log_weights[kept]
     if rows.plan.separate:
         exponents = log_w[:, np.newaxis] + factors
@@ -308,27 +400,184 @@ def mixture_conditionals(
     return conditional, shares if single else softmax(-relative, axis=1)
 
 
+class Support(NamedTuple):
+    """The training rows that the densities of labels rest on.
+
+    Attributes
+    ----------
+    rows : (n_samples, n_listed) the label's rows with the largest shares, -1 where it has fewer.
+    shares : (n_samples, n_listed) their shares.
+    effective : (n_samples,) how many rows of equal shares would carry the density: 1 over the sum of squares.
+    largest_group : (n_samples,) the largest share that the rows of one group have together.
+    """
+
+    rows: Integers
+    shares: Floats
+    effective: Floats
+    largest_group: Floats
+
+
 def explain_samples(
-    explainer: Explainer, label: Integers, rival: Integers, d: int, n_listed: int
-) -> tuple[Floats, Integers, Floats]:
-    """Explain why samples get their labels rather than those of their rivals.
+    explainer: Explainer,
+    label: Integers,
+    rival: Integers,
+    groups: Sequence[Integers],
+    n_listed: int,
+    computation: Computation,
+) -> tuple[Floats, Support]:
+    """Compare samples in the densities of their labels and rivals, all other variables being known.
+
+    Parameters
+    ----------
+    explainer : the look at the samples.
+    label, rival : (n_samples,) numbers of classes.
+    groups : for each class (n_rows,) numbers of groups.
+    n_listed : how many of the rows that support the label are wanted.
+    computation : threads and progress.
 
     Returns
     -------
-    evidence : (n_samples, d)
-    rows : (n_samples, n_listed) the label's rows with the largest shares, -1 where it has fewer.
-    shares : (n_samples, n_listed) their shares.
+    conditional : (n_samples, n_features) log p(x_j | others) in the label less that in the rival.
+    support : training rows behind the labels.
     """
-    evidence = np.empty((len(label), d))
-    rows, largest = np.full((len(label), n_listed), -1), np.zeros((len(label), n_listed))
-    for samples in _blocks_of_equals(label):
-        evidence[samples], shares = explainer.conditional(samples, int(label[samples[0]]))
+    n = label.size
+    conditional = np.empty((n, explainer.used.size))
+    support = Support(np.full((n, n_listed), -1), np.zeros((n, n_listed)), np.zeros(n), np.zeros(n))
+
+    def look_at_label(samples: Integers) -> None:
+        a = int(label[samples[0]])
+        conditional[samples], shares = explainer.conditional(samples, a)
         strongest = np.argsort(-shares, axis=1, kind="stable")[:, :n_listed]
-        rows[samples, : strongest.shape[1]] = strongest
-        largest[samples, : strongest.shape[1]] = np.take_along_axis(shares, strongest, axis=1)
-    for samples in _blocks_of_equals(rival):
-        evidence[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
-    return evidence, rows, largest
+        support.rows[samples, : strongest.shape[1]] = strongest
+        support.shares[samples, : strongest.shape[1]] = np.take_along_axis(shares, strongest, axis=1)
+        squares = np.vecdot(shares, shares)
+        support.effective[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
+        support.largest_group[samples] = _largest_sums(shares, groups[a])
+
+    def look_at_rival(samples: Integers) -> None:
+        conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
+
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
+    parallel(delayed(look_at_label)(samples) for samples in _blocks_of_equals(label))
+    parallel(delayed(look_at_rival)(samples) for samples in _blocks_of_equals(rival))
+    return conditional, support
+
+
+def _largest_sums(shares: Floats, groups: Integers) -> Floats:
+    """The largest sum (n_samples,) of shares (n_samples, n_rows) over the rows of a group."""
+    if not groups.size:
+        return np.zeros(len(shares))
+    order = np.argsort(groups, kind="stable")
+    first = np.flatnonzero(np.diff(groups[order], prepend=groups[order[0]] - 1))
+    largest: Floats = np.add.reduceat(shares[:, order], first, axis=1).max(axis=1)
+    return largest
+
+
+class OddsEvidence(NamedTuple):
+    """What adds up to the log odds of labels over their rivals.
+
+    Attributes
+    ----------
+    base : (n_samples,) log odds before anything is known of a sample.
+    evidence : (n_samples, n_features) contributions of the variables; 0 for gaps.
+    error : (n_samples, n_features) their standard errors; 0 where they are exact.
+    """
+
+    base: Floats
+    evidence: Floats
+    error: Floats
+
+
+def odds_evidence(
+    model: LocalModel,
+    explainer: Explainer,
+    X: Floats,
+    label: Integers,
+    rival: Integers,
+    computation: Computation,
+    left_out: Sequence[Integers] | None = None,
+    coalitions: Coalitions | None = None,
+) -> OddsEvidence:
+    """Divide the log odds of label and rival, as the posterior has them, among the variables.
+
+    v(S) is the logarithm of P(label | x_S) / P(rival | x_S), with all variables outside S integrated out
+    and the bandwidths of the whole sample; see `shapley`. Where a class is ruled out whatever the sample is,
+    log odds are infinite, and no variable has a part in them.
+
+    Parameters
+    ----------
+    model, explainer : what has been learnt, and its look at the samples.
+    X : (n_samples, n_features) samples.
+    label, rival : (n_samples,) numbers of classes.
+    computation : threads and progress.
+    left_out : for each class (n_samples,) rows of it to leave out, or -1; then odds are not those predicted.
+    coalitions : sets of variables, by default as many as seem worth their time.
+    """
+    given = ~np.isnan(X)
+    if coalitions is None:
+        sizes = [sum(of_class) for of_class in explainer.sizes()]
+        n_kernels = sum(sizes) if model.lapse > 0.0 else 2 * max(sizes)
+        coalitions = Coalitions.of(np.flatnonzero(explainer.used), X.shape[1], n_kernels)
+    found = OddsEvidence(np.empty(len(X)), np.zeros(X.shape), np.zeros(X.shape))
+    n_values = len(coalitions.members) * (model.labels.size if model.lapse > 0.0 else 2)
+    step = max(1, _MOST_VALUES // n_values)
+    for first in range(0, len(X), step):
+        some = np.arange(first, min(first + step, len(X)))
+        v = _log_odds_of_sets(
+            model, explainer, coalitions, given[some], some, label[some], rival[some], left_out, computation
+        )
+        usual = ~(~np.isfinite(v)).any(axis=1)
+        found.base[some] = np.where(usual, v[:, 0], v[:, -1])
+        mean, error = coalitions.contributions(np.where(usual[:, np.newaxis], v, 0.0))
+        found.evidence[some] = np.where(given[some], mean, 0.0)
+        found.error[some] = np.where(given[some], error, 0.0)
+    return found
+
+
+def _log_odds_of_sets(
+    model: LocalModel,
+    explainer: Explainer,
+    coalitions: Coalitions,
+    given: Bools,
+    samples: Integers,
+    label: Integers,
+    rival: Integers,
+    left_out: Sequence[Integers] | None,
+    computation: Computation,
+) -> Floats:
+    """Log odds (n_samples, n_sets) of label and rival; predicted ones for a set with all that is given."""
+    log_density = np.full((model.labels.size, samples.size, len(coalitions.members)), -np.inf)
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
+    for y, sizes in enumerate(explainer.sizes()):
+        # Without a lapse, odds do not depend on other classes.
+        asked = np.arange(samples.size)
+        if model.lapse == 0.0:
+            asked = np.flatnonzero((label == y) | (rival == y))
+        if not asked.size:
+            continue
+        marginals = explainer.marginals(y, coalitions)
+
+        out = np.full(samples.size, -1) if left_out is None else left_out[y][samples]
+
+        def estimate(
+            block: Integers, y: int = y, marginals: Marginals = marginals, out: Integers = out
+        ) -> None:
+            log_density[y, block] = marginals(samples[block], out[block])
+
+        step = int(np.clip(_MOST_TERMS // max(sizes), 1, _BLOCK))
+        parallel(delayed(estimate)(asked[first : first + step]) for first in range(0, asked.size, step))
+    v = np.empty(log_density.shape[1:])
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(model.prior)
+    kernels.log_odds(log_density, log_prior, 1.0 / model.temperature, model.lapse, label, rival, v)
+    if left_out is not None:
+        return v
+    whole = model.posterior(explainer.log_density[samples])
+    at = np.arange(samples.size)
+    with np.errstate(invalid="ignore"):
+        predicted = whole[at, label] - whole[at, rival]
+    known = (given & explainer.used).astype(np.float64)
+    return np.where(coalitions.sums(known) == known.sum(axis=1, keepdims=True), predicted[:, np.newaxis], v)
 
 
 def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
@@ -343,8 +592,9 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
     Each row is compared with the most probable other class, and leaves its kernel and those of its copies out
-    of both; means and covariances of a pool's members keep it. So this is what the labels rest on, which
-    variables that act only jointly are part of. It is 0 for a class without rows.
+    of all classes; means and covariances of a pool's members keep it. So this is what the labels rest on,
+    which variables that act only jointly are part of. It is 0 for a class without rows. The orders are few,
+    since many rows are averaged over.
     """
     evidence = np.zeros(model.relevant.shape)
     members = model.data.members()
@@ -354,14 +604,15 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
         spread = np.linspace(0, of_class.size - 1, min(of_class.size, _MAX_POINTS))
         own = np.unique(spread.round().astype(np.int64))
         at = of_class[own]
-        explainer = explainer_of(model, model.data.X[at], computation, own, a)
-        found, _ = explainer.conditional(np.arange(own.size), a, own)
-        rivals = strongest_rivals(model.joint(explainer.log_density), np.full(own.size, a))
-        for samples in _blocks_of_equals(rivals):
-            b = int(rivals[samples[0]])
-            copies = _positions(model.data.units[members[b]], model.data.units[at[samples]])
-            found[samples] -= explainer.conditional(samples, b, copies)[0]
-        evidence[a] = np.average(found, axis=0, weights=model.data.weights_of(at))
+        X, units = model.data.X[at], model.data.units[at]
+        explainer = explainer_of(model, X, computation, own, a)
+        label = np.full(own.size, a)
+        rival = strongest_rivals(model.joint(explainer.log_density), label)
+        left_out = [_positions(model.data.units[of], units) for of in members]
+        left_out[a] = own
+        coalitions = Coalitions.few(np.flatnonzero(explainer.used), X.shape[1])
+        found = odds_evidence(model, explainer, X, label, rival, computation, left_out, coalitions)
+        evidence[a] = np.average(found.evidence, axis=0, weights=model.data.weights_of(at))
     return evidence
 
 

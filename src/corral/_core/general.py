@@ -267,13 +267,18 @@ def general_density(rows: GeneralRows, x: Floats, h: Floats, own: Integers | Non
     return log_density
 
 
-def log_factors(rows: GeneralRows, x: Floats, h: Floats, own: int = -1) -> Floats:
-    """Logarithms of the factors (n_rows, n_features) of one sample's kernels, 0 where it has a gap."""
-    around = Surroundings.look(rows, x[np.newaxis], np.array([own]))
-    apart = (x - rows.X.T) ** 2
-    apart = np.where(rows.levels > 0, np.minimum(apart, 1.0), apart)
-    factors = np.where(np.isnan(rows.X.T), around.log_values, -0.5 * apart / h**2 - log_norms(h, rows.levels))
-    return np.where(np.isnan(x), 0.0, factors)
+def log_factors(rows: GeneralRows, x: Floats, h: Floats, own: Integers) -> Floats:
+    """Logarithms of the factors (n_queries, n_features, n_rows) of kernels, 0 where a query has a gap.
+
+    Bandwidths `h` have the shape of the queries; `own` (n_queries,) are rows whose units are left out, or -1.
+    """
+    around = Surroundings.look(rows, np.ascontiguousarray(x), own)
+    apart = (x[:, :, np.newaxis] - rows.X) ** 2
+    is_level = rows.levels[:, np.newaxis] > 0
+    apart = np.where(is_level, np.minimum(apart, 1.0), apart)
+    of_values = -0.5 * apart / h[:, :, np.newaxis] ** 2 - log_norms(h, rows.levels)[:, :, np.newaxis]
+    factors = np.where(np.isnan(rows.X), around.log_values[:, :, np.newaxis], of_values)
+    return np.where(np.isnan(x)[:, :, np.newaxis], 0.0, factors)
 
 
 def draw_kernels(

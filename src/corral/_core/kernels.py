@@ -1148,3 +1148,252 @@ def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volu
             for i in range(n):
                 v[a, i] *= factor
                 out[q, i] -= v[a, i] * v[a, i]
+
+
+# Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
+# depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
+
+_LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
+_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _sum_exponentials(e, low, out):
+    """Write exp(low - e) and return the sum."""
+    total = 0.0
+    for i in range(e.shape[0]):
+        out[i] = _exp(low - e[i])
+        total += out[i]
+    return total
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _multiply(a, k, factor, j):
+    """Write the product of weights k and factors j as weights k + 1, and return its sum."""
+    # Unsigned, because an index that might be negative keeps loops from being vectorised, and a view costs
+    # as much as the loop.
+    old, new, row = np.uint64(k), np.uint64(k + 1), np.uint64(j)
+    total = 0.0
+    for i in range(a.shape[1]):
+        product = a[old, i] * factor[row, i]
+        a[new, i] = product
+        total += product
+    return total
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def square_terms(x, c, b, T):
+    """Write the exponents (n_queries, n_variables, n_rows) of normal kernels by variable, with their norms.
+
+    `x` are queries (n_queries, n_variables), `c` rows (n_variables, n_rows), and `b` inverse bandwidths that
+    have the shape of the queries.
+    """
+    for q in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            t, of_rows = T[q, j], c[j]
+            xj, bj = x[q, j], b[q, j]
+            norm = _LOG_ROOT - math.log(bj)
+            for i in range(c.shape[1]):
+                apart = bj * (xj - of_rows[i])
+                t[i] = 0.5 * apart * apart + norm
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift, path, level, value, out):
+    """Logarithms of kernel means along a walk, where kernels are products over the variables.
+
+    Each factor is an exponential that is taken once, relative to the largest one of its variable; products
+    whose sum falls out of range are taken anew from the exponents.
+
+    Parameters
+    ----------
+    depth, variable : (n_steps,) how many variables are there before the step, and the one that is added.
+    start : (n_queries, n_rows) exponents of no variables: minus logarithms of weights, or EXCLUDED.
+    T : (n_queries, n_variables, n_rows) exponents by variable.
+    unknown : (n_queries, n_variables) which variables take no part.
+    factor, least : (n_variables, n_rows) and (n_variables,) work space.
+    e : (n_rows,) work space.
+    a, shift : (n_variables + 1, n_rows) and (n_variables + 1,) work space: weights, and what they lack.
+    path, level, value : (n_variables + 1,) work space, by depth: variables, how many of them are known, logs.
+    out : (n_queries, n_steps) written.
+    """
+    n = start.shape[1]
+    for q in range(start.shape[0]):
+        for j in range(T.shape[1]):
+            if not unknown[q, j]:
+                t = T[q, j]
+                least[j] = _least_of(t)
+                _sum_exponentials(t, least[j], factor[j])
+        level[0] = 0
+        shift[0] = _least_of(start[q])
+        whole = math.log(_sum_exponentials(start[q], shift[0], a[0])) - shift[0]
+        value[0] = 0.0
+        for s in range(depth.shape[0]):
+            k, j = depth[s], variable[s]
+            before = level[k]
+            if unknown[q, j]:
+                level[k + 1] = before
+                value[k + 1] = value[k]
+            else:
+                after = before + 1
+                level[k + 1] = after
+                path[after] = j
+                shift[after] = shift[before] + least[j]
+                total = _multiply(a, before, factor, j)
+                if total < _LEAST_PRODUCT:
+                    for i in range(n):
+                        e[i] = start[q, i]
+                    for m in range(1, after + 1):
+                        t = T[q, path[m]]
+                        for i in range(n):
+                            e[i] += t[i]
+                    shift[after] = _least_of(e)
+                    total = _sum_exponentials(e, shift[after], a[after])
+                value[k + 1] = math.log(total) - shift[after] - whole
+            out[q, s] = value[k + 1]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, value, out):
+    """The same where the step adds half the square of a coordinate of its own, or a term.
+
+    Parameters
+    ----------
+    depth, start, level, value, out : as above.
+    row : (n_steps,) the term that a step adds, or -1 for a coordinate.
+    T : (n_queries, n_terms, n_rows) terms.
+    z, Z : (n_queries, n_steps) and (n_steps, n_rows) coordinates.
+    unknown : (n_queries, n_steps) which steps change nothing.
+    e : (n_rows,) work space.
+    a : (n_variables + 1, n_rows) work space: exponents.
+    """
+    n = start.shape[1]
+    for q in range(start.shape[0]):
+        low = _least_of(start[q])
+        whole = math.log(_sum_exponentials(start[q], low, e)) - low
+        for i in range(n):
+            a[0, i] = start[q, i]
+        level[0] = 0
+        value[0] = 0.0
+        for s in range(depth.shape[0]):
+            k = depth[s]
+            before = level[k]
+            if unknown[q, s]:
+                level[k + 1] = before
+                value[k + 1] = value[k]
+            else:
+                level[k + 1] = before + 1
+                old, new = np.uint64(before), np.uint64(before + 1)
+                if row[s] >= 0:
+                    t = T[q, row[s]]
+                    for i in range(n):
+                        a[new, i] = a[old, i] + t[i]
+                else:
+                    at, zs = np.uint64(s), z[q, s]
+                    for i in range(n):
+                        a[new, i] = a[old, i] + 0.5 * (zs - Z[at, i]) * (zs - Z[at, i])
+                low = _least_of(a[new])
+                value[k + 1] = math.log(_sum_exponentials(a[new], low, e)) - low - whole
+            out[q, s] = value[k + 1]
+
+
+@compiled(**_OUTER, fastmath={"contract"})
+def residual_directions(G, depth, variable, unknown, Q, U, r, level, norms, directions, log_norm):
+    """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
+
+    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G.
+
+    Parameters
+    ----------
+    G : (n_variables, n_axes)
+    depth, variable : (n_steps,) as above.
+    unknown : (n_variables,) which variables are integrated out.
+    Q, U : (n_variables + 1, n_axes) and (n_variables + 1, n_variables) work space.
+    r, level, norms : (n_variables + 1,) work space.
+    directions : (n_steps, n_variables) written; 0 for a variable that is integrated out.
+    log_norm : (n_steps,) written: logarithms of the normal densities at their centres.
+    """
+    d, m = G.shape
+    level[0] = 0
+    norms[0] = 0.0
+    for s in range(depth.shape[0]):
+        k, j = depth[s], variable[s]
+        before = level[k]
+        if unknown[j]:
+            level[k + 1] = before
+            norms[k + 1] = norms[k]
+            for i in range(d):
+                directions[s, i] = 0.0
+        else:
+            v, u = Q[before], U[before]
+            for i in range(m):
+                v[i] = G[j, i]
+            for i in range(d):
+                u[i] = 0.0
+            for b in range(before):
+                r[b] = 0.0
+            for _ in range(2):
+                for b in range(before):
+                    product = 0.0
+                    for i in range(m):
+                        product += v[i] * Q[b, i]
+                    r[b] += product
+                    for i in range(m):
+                        v[i] -= product * Q[b, i]
+            square = 0.0
+            for i in range(m):
+                square += v[i] * v[i]
+            norm = math.sqrt(square)
+            for i in range(m):
+                v[i] /= norm
+            u[j] = 1.0
+            for b in range(before):
+                for i in range(d):
+                    u[i] -= r[b] * U[b, i]
+            for i in range(d):
+                u[i] /= norm
+                directions[s, i] = u[i]
+            level[k + 1] = before + 1
+            norms[k + 1] = norms[k] - math.log(norm) - _LOG_ROOT
+        log_norm[s] = norms[k + 1]
+
+
+@compiled(**_INNER)
+def _log_sum(x, y):
+    """Logarithm of exp(x) + exp(y)."""
+    high, low = max(x, y), min(x, y)
+    return high + math.log1p(math.exp(low - high)) if low > -np.inf else high
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def log_odds(log_density, log_prior, power, lapse, label, rival, out):
+    """Logarithms of the odds of label and rival, as `model.log_probability` has them; NaN if both are 0.
+
+    Parameters
+    ----------
+    log_density : (n_classes, n_queries, n_sets)
+    log_prior : (n_classes,)
+    power : the inverse temperature.
+    lapse : share of the posterior that is given to the prior; with 0 only label and rival are looked at.
+    label, rival : (n_queries,) numbers of classes.
+    out : (n_queries, n_sets) written.
+    """
+    n_classes, n_queries, n_sets = log_density.shape
+    for q in range(n_queries):
+        a, b = label[q], rival[q]
+        for s in range(n_sets):
+            of_label = log_prior[a] + power * log_density[a, q, s]
+            of_rival = log_prior[b] + power * log_density[b, q, s]
+            if lapse > 0.0:
+                most = -np.inf
+                for y in range(n_classes):
+                    most = max(most, log_prior[y] + power * log_density[y, q, s])
+                total = 0.0
+                for y in range(n_classes):
+                    joint = log_prior[y] + power * log_density[y, q, s]
+                    total += math.exp(joint - most)
+                log_total = most + math.log(total)
+                kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
+                of_label = _log_sum(kept + of_label, given + log_prior[a])
+                of_rival = _log_sum(kept + of_rival, given + log_prior[b])
+            out[q, s] = of_label - of_rival

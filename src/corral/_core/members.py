@@ -103,6 +103,11 @@ class Mixture:
         """Numbers that an estimate reads."""
         return max(self._rows.tiles.size, 1)
 
+    @property
+    def used(self) -> Integers:
+        """Columns that take part."""
+        return self.variables
+
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples; a sample's bits do not depend on the others."""
         gaps = np.isnan(scaled[:, self.variables])

@@ -139,6 +139,31 @@ class MixedFrame:
         rows, x = rows[:, self.variables] - self.mean, x[:, self.variables] - self.mean
         return self._along_variances(rows, x) if self.factor.ndim == 1 else self._along_covariance(rows, x)
 
+    def completed(self, rows: Floats) -> Floats:
+        """Scaled rows (n_rows, n_used) less the mean, with missing values expected; along covariances."""
+        return complete(self.factor @ self.factor.T, rows[:, self.variables] - self.mean)
+
+    def measured_terms(self, rows: Floats, x: Floats, bandwidth: float, pull: float) -> Floats:
+        """Exponents (n_samples, n_used, n_rows) by variable, with their norms; along variances."""
+        rows, x = ((of[:, self.variables] - self.mean) * self.factor for of in (rows, x))
+        apart = (x[:, :, np.newaxis] - pull * rows.T) / bandwidth
+        alone = 0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation)
+        terms: Floats = np.where(
+            np.isnan(rows.T), alone[:, :, np.newaxis], 0.5 * apart**2 + math.log(bandwidth)
+        )
+        terms += (_LOG_ROOT - np.log(self.factor))[:, np.newaxis]
+        return terms
+
+    def level_terms(self, rows: Floats, x: Floats, bandwidth: float) -> Floats:
+        """Exponents (n_samples, n_columns, n_rows) of the variables with levels; any for gaps of samples."""
+        rows, x = rows[:, self.levels.columns].T, x[:, self.levels.columns]
+        level = np.where(np.isnan(x), 0.0, x).astype(np.int64) + self.levels.offsets
+        found = self.levels.exponents(np.array([bandwidth]))[0]
+        equal, other, gap = found[:, level][:, :, :, np.newaxis]
+        of_values = np.where(x[:, :, np.newaxis] == rows, equal, other)
+        terms: Floats = np.where(np.isnan(rows), gap, of_values)
+        return terms
+
     def _along_variances(self, rows: Floats, x: Floats) -> _Sums:
         rows, x = rows * self.factor, x * self.factor
         has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
@@ -497,6 +522,20 @@ def mixed_log_densities(
     return log_density
 
 
+class KernelRows(NamedTuple):
+    """Rows on which a class has kernels.
+
+    Attributes
+    ----------
+    rows, weights : (n_rows, n_features) and (n_rows,)
+    by_row : whether they are those of the class.
+    """
+
+    rows: Floats
+    weights: Floats
+    by_row: bool
+
+
 @dataclass(frozen=True, eq=False)
 class MixedMixture:
     """The density of one class in the units of a member, where values may be missing or levels.
@@ -528,15 +567,20 @@ class MixedMixture:
         """Numbers that an estimate reads."""
         return max(self.rows.size, 1)
 
+    @property
+    def used(self) -> Integers:
+        """Columns that take part."""
+        return np.concatenate([self.frame.variables, self.frame.levels.columns])
+
     def log_density(self, scaled: Floats, left_out: Integers | None = None) -> Floats:
         """Log densities (n_samples,) of scaled samples, integrated over what they do not know.
 
         `left_out` (n_samples,) are rows whose kernels are left out, or -1.
         """
         out = np.full(len(scaled), NO_UNIT) if left_out is None else left_out
-        rows, weights = self.rows, self.weights
-        if self.pull == 0.0 and len(rows):  # all kernels are the same
-            rows, weights, out = self._middle(), np.ones(1), np.full(len(scaled), NO_UNIT)
+        rows, weights, by_row = self.kernel_rows()
+        if not by_row:
+            out = np.full(len(scaled), NO_UNIT)
         log_density = np.empty(len(scaled))
         step = max(1, _BLOCK // max(len(rows), 1))
         for first in range(0, len(scaled), step):
@@ -560,11 +604,13 @@ class MixedMixture:
         )
         return exponents, log_norm
 
-    def _middle(self) -> Floats:
-        """A row at the mean of the class."""
+    def kernel_rows(self) -> KernelRows:
+        """Rows that have kernels: all, or one at the mean of the class if all kernels are the same."""
+        if self.pull != 0.0 or not len(self.rows):
+            return KernelRows(self.rows, self.weights, True)
         row = np.zeros((1, self.rows.shape[1]))
         row[0, self.frame.variables] = self.frame.mean
-        return row
+        return KernelRows(row, np.ones(1), False)
 
     def shares(self, scaled: Floats, left_out: Integers) -> Floats:
         """Shares (n_samples, n_rows) of the rows in the density; `left_out` are rows to leave out, or -1."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.evidence import explain_samples, explainer_of
+from corral._core.evidence import explain_samples, explainer_of, odds_evidence
 from corral._core.model import LocalModel
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.tables import is_gap
@@ -17,15 +17,20 @@ from corral._estimators.tables import is_gap
 if TYPE_CHECKING:
     import pandas as pd
 
+# A row, or the rows of a group, with more than this share of a density carry it.
+_CARRIES = 0.5
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why samples got their labels, as returned by `RodeoClassifier.explain`.
 
-    The evidence of a variable is log p_a(x_j | others) - log p_b(x_j | others) for the label a and its
-    rival b, in natural logarithms: how much the variable speaks for the label when all others are
-    known. It does not add up to the log ratio of the densities, except where variables are independent
-    within the classes.
+    The evidence of the variables adds up: with `base` it is the log odds of label and rival, in natural
+    logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds
+    when it becomes known, on average over the orders in which variables may (Shapley's values); those that
+    are not known yet are integrated out, which is exact, and the bandwidths are those of the whole sample.
+    With up to ten variables the average is over all orders, else over random ones, the same for all samples,
+    and `evidence_error` says how far from the exact one it may be. A gap carries no evidence.
 
     Attributes
     ----------
@@ -35,10 +40,18 @@ class Explanation:
     values : (n_samples, n_features) the samples, with the names of levels.
     bandwidths : (n_samples, 2, n_features) in label and rival, scaled units; None where several models are
         pooled, each with its own.
+    base : (n_samples,) log odds before anything is known of the sample, by the priors alone; infinite where
+        a class has none, or no rows: then the odds are, and no variable has a part in them.
     evidence : (n_samples, n_features) for the label over the rival.
+    evidence_error : (n_samples, n_features) its standard error, 0 where it is exact.
+    conditional : (n_samples, n_features) log p_a(x_j | others) - log p_b(x_j | others) for the label a and
+        its rival b: how much the variable speaks for the label when all others are known. It does not add up.
     rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
         fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
     shares : (n_samples, n_listed) their shares of the label's density.
+    effective_rows : (n_samples,) how many rows of equal shares would carry the density.
+    group_share : (n_samples,) largest share of the rows of one group (see `fit`) together; without groups
+        that of one row.
     row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
     """
 
@@ -48,9 +61,14 @@ class Explanation:
     feature_names: list[str]
     values: NDArray[Any]
     bandwidths: Floats | None
+    base: Floats
     evidence: Floats
+    evidence_error: Floats
+    conditional: Floats
     rows: Integers
     shares: Floats
+    effective_rows: Floats
+    group_share: Floats
     row_names: NDArray[Any] | None = None
 
     @classmethod
@@ -78,7 +96,10 @@ class Explanation:
         rival = rivals(model.joint(explainer.log_density), label)
         training_rows = [model.data.numbers[at] for at in model.data.members()]
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
-        evidence, rows, shares = explain_samples(explainer, label, rival, X.shape[1], n_listed)
+        odds = odds_evidence(model, explainer, X, label, rival, computation)
+        groups = _groups_of_rows(model.training.groups, training_rows)
+        conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
+        rows = support.rows
         for a, numbers in enumerate(training_rows):
             at = (label == a)[:, np.newaxis] & (rows >= 0)
             rows[at] = numbers[rows[at]]
@@ -90,14 +111,46 @@ class Explanation:
             feature_names=feature_names,
             values=values,
             bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
-            evidence=evidence,
+            base=odds.base,
+            evidence=odds.evidence,
+            evidence_error=odds.error,
+            conditional=conditional,
             rows=rows,
-            shares=shares,
+            shares=support.shares,
+            effective_rows=support.effective,
+            group_share=support.largest_group,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
         )
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def log_odds(self) -> Floats:
+        """Logarithms (n_samples,) of the odds of label and rival: base and evidence together."""
+        log_odds: Floats = self.base + self.evidence.sum(axis=1)
+        return log_odds
+
+    def caution(self, sample: int) -> str:
+        """Say if more than half of the label's density rests on one training row, or on those of one group.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty if there is no reason for caution.
+        """
+        largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
+        if largest > _CARRIES:
+            name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
+            return f"the label rests on one training row: {name} has {largest:.0%} of its density"
+        if of_group > _CARRIES:
+            return f"the label rests on one group: its rows have {of_group:.0%} of its density"
+        return ""
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
@@ -114,7 +167,10 @@ class Explanation:
         if self.bandwidths is not None:
             columns["bandwidth"] = self.bandwidths[:, 0].ravel()
             columns["bandwidth_rival"] = self.bandwidths[:, 1].ravel()
-        return pd.DataFrame({**columns, "evidence": self.evidence.ravel()})
+        columns["evidence"] = self.evidence.ravel()
+        columns["evidence_error"] = self.evidence_error.ravel()
+        columns["conditional"] = self.conditional.ravel()
+        return pd.DataFrame(columns)
 
     def support_to_frame(self) -> pd.DataFrame:
         """One line per sample and supporting training row (needs pandas)."""
@@ -142,6 +198,7 @@ class Explanation:
     def _describe(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
         evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+        caution = self.caution(i)
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         support = ", ".join(
             f"{name} ({share:.0%})"
@@ -152,7 +209,7 @@ class Explanation:
             f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
             f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
             f"  evidence: {evidence}\n"
-            f"  closest:  {support}"
+            f"  closest:  {support}" + (f"\n  caution:  {caution}" if caution else "")
         )
 
 
@@ -161,3 +218,8 @@ def value_text(value: Any) -> str:
     if is_gap(value):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _groups_of_rows(groups: Integers | None, training_rows: list[Integers]) -> list[Integers]:
+    """Numbers of the groups of each class's rows; those of the rows if there are no groups."""
+    return [rows if groups is None else groups[rows] for rows in training_rows]
