@@ -585,12 +585,22 @@ def test_explain_says_what_python_says(folder, frame):
     assert result["row"] == 5
     assert (result["label"], result["rival"]) == (expected.label[0], expected.rival[0])
     assert [v["evidence"] for v in result["variables"]] == expected.evidence[0].tolist()
+    assert [v["conditional"] for v in result["variables"]] == expected.conditional[0].tolist()
+    assert result["log_odds"] == expected.log_odds[0]
+    together = result["base"] + sum(v["evidence"] for v in result["variables"])
+    assert together == pytest.approx(np.log(result["probability"] / result["probability_rival"]))
+    assert (result["effective_rows"], result["caution"]) == (expected.effective_rows[0], expected.caution(0))
     assert [v["value"] for v in result["variables"]] == frame[NAMES].iloc[5].tolist()
     assert [r["row"] for r in result["training_rows"]] == expected.rows[0].tolist()
     words = run(*arguments).stdout
     assert f"Row 5 is {expected.label[0]} with probability {expected.probability[0, 0]:.3f}" in words
     assert all(name in words for name in NAMES)
     assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
+    assert f"The priors make {expected.label[0]} as likely as {expected.rival[0]}; with all" in words
+    strongest = int(expected.evidence[0].argmax())
+    factor = np.exp(expected.evidence[0, strongest])
+    said = f"{factor:.1f}" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f}"
+    assert f"{NAMES[strongest]} = {expected.values[0, strongest]:.4g} ({said} times)" in unwrapped(words)
 
 
 def test_explain_against_a_class(folder):

@@ -273,17 +273,23 @@ def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     display = ExplanationDisplay.from_estimator(model, X_test, sample=7, n_rows=4, max_variables=6)
     of_evidence, of_rows = display.axes_
     order = np.argsort(-np.abs(explanation.evidence[7]), kind="stable")
-    order = order[explanation.evidence[7, order] != 0.0]
-    said = "6 strongest of 10 variables" if order.size > 6 else f"{10 - order.size} of 10 variables have none"
-    order = order[:6]
+    order = order[explanation.evidence[7, order] != 0.0][:6]
     bars = of_evidence.patches
-    assert_allclose([bar.get_width() for bar in bars], explanation.evidence[7, order], rtol=1e-9, atol=1e-12)
-    assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(order.size))
+    others = np.delete(explanation.evidence[7], order).sum()
+    expected = [explanation.base[7], *explanation.evidence[7, order], others, explanation.log_odds[7]]
+    assert_allclose([bar.get_width() for bar in bars], expected, rtol=1e-9, atol=1e-9)
+    assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(order.size + 3))
     assert of_evidence.yaxis_inverted()
-    for bar in bars:
+    for bar in bars[:-1]:
         assert to_hex(bar.get_facecolor()) == ("#0072b2" if bar.get_width() >= 0.0 else "#d55e00")
-    assert texts(of_evidence.get_yticklabels()) == [f"x{j} = {X_test[7, j]:.4g}" for j in order]
-    assert of_evidence.get_xlabel().endswith(f"natural logarithms\n({said})")
+    # Each bar begins where the one above it ends, and the last one has their sum.
+    ends = np.cumsum(expected[:-1])
+    assert_allclose([bar.get_x() for bar in bars], [0.0, *ends[:-1], 0.0], atol=1e-9)
+    assert_allclose(ends[-1], expected[-1], atol=1e-9)
+    names = [f"x{j} = {X_test[7, j]:.4g}" for j in order]
+    others = f"{10 - order.size} other variables"
+    assert texts(of_evidence.get_yticklabels()) == ["priors", *names, others, "log odds"]
+    assert of_evidence.get_xlabel().endswith("natural logarithms")
     assert of_evidence.get_title() == (
         f"{explanation.label[7]} ({explanation.probability[7, 0]:.2f}) rather than "
         f"{explanation.rival[7]} ({explanation.probability[7, 1]:.2f})"
@@ -300,7 +306,7 @@ def test_explanations_against_a_class_and_of_many_samples(fitted, X_test):
     same = ExplanationDisplay.from_estimator(model, X_test, sample=5, against=rival)
     assert one.rival == same.rival == rival
     assert_allclose(one.evidence, same.evidence, rtol=1e-12)
-    assert len(one.axes_[0].patches) == 10
+    assert len(one.axes_[0].patches) == 12
     assert one.axes_[0].get_xlabel().endswith("natural logarithms")
 
 
@@ -309,7 +315,9 @@ def test_evidence_of_nothing(fitted, X_test):
     display.evidence = np.zeros(10)
     display.rows, display.shares = display.rows[:0], display.shares[:0]
     display.plot()
-    assert "10 of 10 variables have none" in display.axes_[0].get_xlabel()
+    assert texts(display.axes_[0].get_yticklabels()) == ["priors", "10 other variables", "log odds"]
+    display.base = np.inf  # the other class was ruled out before
+    assert display.plot().axes_[0].patches[0].get_width() == 0.0
     picture(display)
 
 
@@ -487,7 +495,8 @@ def test_names_are_shown_as_they_are(named, X_test):
         "a class that is too\N{HORIZONTAL ELLIPSIS}",
         "b",
     ]
-    assert {label.split(" = ")[0] for label in texts(explanation.axes_[0].get_yticklabels())} == set(shown)
+    lines = {label.split(" = ")[0] for label in texts(explanation.axes_[0].get_yticklabels())}
+    assert lines == {*shown, "priors", "log odds"}
     path.plot(max_variables=10)
     listed = texts(path.axes_[0].get_legend().texts)
     assert {name.split(":")[0] for name in listed if ":" in name} <= set(shown)

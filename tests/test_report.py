@@ -165,6 +165,10 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert data["classes"][row["rival"]] == explanation.rival[i]
         assert [f"{p:.3f}" for p in row["proba"]] == [f"{p:.3f}" for p in proba[i]]
         assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
+        assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
+        assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
+        assert row["effective"] == pytest.approx(explanation.effective_rows[i], rel=1e-3)
+        assert row["caution"] == explanation.caution(i)
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
         assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]

@@ -253,6 +253,11 @@ def test_hostile_names_are_text(browser, pages):
 # It says what the library says
 
 
+def signed(number):
+    """Two digits, and a sign unless they are zeros."""
+    return f"{number:+.2f}" if abs(round(number, 2)) > 0.0 else "0.00"
+
+
 def test_rows_equal_explain(usual, model):
     fitted, X, y = model
     explanation, proba = fitted.explain(X), fitted.predict_proba(X)
@@ -266,7 +271,7 @@ def test_rows_equal_explain(usual, model):
         assert shown == {str(label): f"{p:.3f}" for label, p in zip(fitted.classes_, proba[i], strict=True)}
         shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
         assert shown == {
-            name: [f"{explanation.values[i, j]:.4g}", f"{explanation.evidence[i, j]:+.2f}"]
+            name: [f"{explanation.values[i, j]:.4g}", signed(explanation.evidence[i, j])]
             for j, name in enumerate(explanation.feature_names)
         }
         rival = f"Why not {explanation.rival[i]}, which has probability {explanation.probability[i, 1]:.3f}?"
@@ -286,7 +291,14 @@ def test_words_name_the_strongest_variables(usual, model):
     times = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):g}"
     pick(usual, X.index[0])
     said = f"x{strongest} = {explanation.values[0, strongest]:.4g} ({times} times)"
-    assert said in one(usual, "#row").text
+    text = one(usual, "#row").text
+    assert said in text
+    # Evidence adds up: the odds are those of the probabilities.
+    odds = np.exp(explanation.log_odds[0])
+    assert odds == pytest.approx(explanation.probability[0, 0] / explanation.probability[0, 1], rel=1e-9)
+    label, rival = explanation.label[0], explanation.rival[0]
+    assert f"The priors alone make {label} as likely as {rival}; with all variables together {label} " in text
+    assert f"rests on as much as {explanation.effective_rows[0]:.4g} rows of equal share" in text
 
 
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}

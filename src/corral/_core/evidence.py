@@ -526,7 +526,7 @@ def odds_evidence(
         v = _log_odds_of_sets(
             model, explainer, coalitions, given[some], some, label[some], rival[some], left_out, computation
         )
-        usual = ~(~np.isfinite(v)).any(axis=1)
+        usual: Bools = np.logical_and.reduce(np.isfinite(v), axis=1)
         found.base[some] = np.where(usual, v[:, 0], v[:, -1])
         mean, error = coalitions.contributions(np.where(usual[:, np.newaxis], v, 0.0))
         found.evidence[some] = np.where(given[some], mean, 0.0)

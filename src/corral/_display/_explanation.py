@@ -26,7 +26,9 @@ from corral._estimators.validation import check_integer, check_position
 
 
 class ExplanationDisplay:
-    """Why a sample got its label: the evidence of its variables, and the training rows behind it.
+    """Why a sample got its label: from the priors to the log odds by its variables, and the rows behind it.
+
+    Each bar begins where the one above it ends: the evidence adds up.
 
     Make it with `from_explanation` or `from_estimator`; all parameters are stored as attributes.
 
@@ -46,6 +48,8 @@ class ExplanationDisplay:
         Positions of the training rows with the largest shares.
     shares : ndarray of shape (n_listed,)
         Their shares of the label's density.
+    base : float, default=0.0
+        Log odds by the priors alone; drawn as 0 if it is infinite.
 
     Attributes
     ----------
@@ -80,6 +84,7 @@ class ExplanationDisplay:
         evidence: Floats,
         rows: NDArray[np.int64],
         shares: Floats,
+        base: float = 0.0,
     ) -> None:
         self.label = label
         self.rival = rival
@@ -89,6 +94,7 @@ class ExplanationDisplay:
         self.evidence = evidence
         self.rows = rows
         self.shares = shares
+        self.base = base
 
     @classmethod
     def from_explanation(
@@ -103,7 +109,7 @@ class ExplanationDisplay:
         sample : int, default=0
             Position of the sample in it.
         max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence.
+            How many variables are shown, those with the strongest evidence; the others are one bar.
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -122,6 +128,7 @@ class ExplanationDisplay:
             evidence=explanation.evidence[i],
             rows=explanation.rows[i][listed],
             shares=explanation.shares[i][listed],
+            base=float(explanation.base[i]),
         )
         return display.plot(axes, max_variables=max_variables)
 
@@ -179,44 +186,61 @@ class ExplanationDisplay:
         -------
         display : ExplanationDisplay
         """
-        d = len(self.evidence)
-        strongest = np.argsort(-np.abs(self.evidence), kind="stable")
-        strongest = strongest[self.evidence[strongest] != 0.0]  # others take no part in either density
-        shown = strongest[: check_integer("max_variables", max_variables)]
-        counted = f"\n({d - strongest.size} of {d} variables have none)" if strongest.size < d else ""
-        if shown.size < strongest.size:
-            counted = f"\n({shown.size} strongest of {d} variables)"
+        shown, names = self._lines(check_integer("max_variables", max_variables))
         if axes is None:
-            height = 1.4 + 0.22 * max(shown.size, self.rows.size)
+            height = 1.4 + 0.22 * max(len(names), self.rows.size)
             _, axes = pyplot().subplots(
                 1, 2, figsize=(9.0, height), width_ratios=(2, 1), layout="constrained"
             )
         of_evidence, of_rows = self.axes_ = check_axes(axes, 2)
         self.figure_ = of_evidence.figure
-
-        evidence = self.evidence[shown]
-        colours = np.where(evidence >= 0.0, BLUE, VERMILION)
-        of_evidence.barh(np.arange(shown.size), evidence, color=colours, height=0.7)
-        of_evidence.axvline(0.0, color="black", linewidth=0.8)
-        names = [
-            f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}" for j in shown
-        ]
-        of_evidence.set_yticks(np.arange(shown.size), names, parse_math=False)
-        pair = f"{short_name(self.label)} over {short_name(self.rival)}"
-        of_evidence.set_xlabel(f"evidence for {pair}, natural logarithms{counted}", parse_math=False)
-        of_evidence.set_title(
-            f"{short_name(self.label)} ({self.probability[0]:.2f}) rather than "
-            f"{short_name(self.rival)} ({self.probability[1]:.2f})",
-            fontsize="medium",
-            parse_math=False,
-        )
+        self._draw_waterfall(of_evidence, shown, names)
 
         of_rows.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
         of_rows.set_yticks(np.arange(self.rows.size), [f"row {row}" for row in self.rows])
         of_rows.set_xlabel("share of the density (%)")
         of_rows.set_title("closest training rows", fontsize="medium")
         for axis in self.axes_:
-            axis.set_ylim(max(shown.size, self.rows.size, 1) - 0.5, -0.5)  # the strongest on top
+            axis.set_ylim(max(len(names), self.rows.size, 1) - 0.5, -0.5)  # the strongest on top
             axis.tick_params(labelsize=SMALL + 1)
             axis.spines[["top", "right"]].set_visible(False)
         return self
+
+    def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
+        """What each line adds to the log odds, all but the last, and the names of all lines."""
+        order = np.argsort(-np.abs(self.evidence), kind="stable")
+        order = order[self.evidence[order] != 0.0]
+        named = order[:max_variables]
+        left = np.delete(self.evidence, named)
+        added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
+        names = [
+            "priors",
+            *(
+                f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}"
+                for j in named
+            ),
+        ]
+        if left.size:
+            added.append(float(left.sum()))
+            names.append(f"{left.size} other variable{'s' if left.size > 1 else ''}")
+        return np.array(added), [*names, "log odds"]
+
+    def _draw_waterfall(self, axis: Any, added: Floats, names: list[str]) -> None:
+        """Draw bars that begin where the one above ends, and their sum."""
+        ends = np.cumsum(added)
+        starts = ends - added
+        lines = np.arange(added.size)
+        axis.barh(lines, added, left=starts, color=np.where(added >= 0.0, BLUE, VERMILION), height=0.7)
+        axis.barh(added.size, ends[-1], color=GREY, height=0.7)
+        for line, end in zip(lines, ends, strict=True):
+            axis.plot([end, end], [line - 0.35, line + 1.35], color=GREY, linewidth=0.6)
+        axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.set_yticks(np.arange(len(names)), names, parse_math=False)
+        pair = f"{short_name(self.label)} over {short_name(self.rival)}"
+        axis.set_xlabel(f"evidence for {pair}, natural logarithms", parse_math=False)
+        axis.set_title(
+            f"{short_name(self.label)} ({self.probability[0]:.2f}) rather than "
+            f"{short_name(self.rival)} ({self.probability[1]:.2f})",
+            fontsize="medium",
+            parse_math=False,
+        )

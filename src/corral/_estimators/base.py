@@ -379,9 +379,9 @@ class DensityClassifier(ModelPredictions):
         Returns
         -------
         explanation : Explanation
-            Per sample and variable the bandwidths and the evidence for the label; per sample the
-            training rows with the largest share of the label's density, numbered by their position
-            in the `X` given to `fit`.
+            Per sample and variable the bandwidths and the evidence for the label, which adds up to the log
+            odds; per sample the training rows with the largest share of the label's density, numbered by
+            their position in the `X` given to `fit`.
         """
         queries = self._check_samples(X)
         return Explanation.of(
@@ -400,7 +400,8 @@ class DensityClassifier(ModelPredictions):
 
         Which variables these are is found from the training rows, by ranks and with error control, whatever
         the densities use; `relevant_` says which of them describe the class by the rule of this estimator.
-        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class.
+        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class and,
+        with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
         -------
@@ -422,7 +423,11 @@ class DensityClassifier(ModelPredictions):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean evidence of each variable for the classes at their own rows, 0 where it is negative."""
+        """Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+
+        As in `describe`, each row is left out: what a variable adds to the log odds of the class and the most
+        probable other one.
+        """
         check_is_fitted(self)
         evidence = class_evidence(self.model_, self._computation())
         importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)

@@ -202,7 +202,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
     True
     >>> print(classifier.explain(X_test[:1]))
     sample 0: 4 (0.84) rather than 5 (0.16)
-      evidence: x0 +1.64, x6 +0.10, x2 +0.07, x7 -0.07
+      evidence: x0 +1.73, x2 +0.10, x6 +0.08, x9 -0.08
       closest:  row 41 (10%), row 157 (6%), row 172 (4%)
 
     Meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:

@@ -46,7 +46,8 @@ class Description:
     typical, background : medians in the class and in its background, or numbers of the most frequent levels;
         NaN for a class without rows.
     evidence : mean leave-one-out evidence for the class at its own rows, over the most probable other class
-        (natural logarithms): what the labels rest on. None where there is no model that predicts.
+        (natural logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds,
+        but for the priors. None where there is no model that predicts.
     order : numbers of the variables, relevant ones first, then by the size of the effect.
     typical_range, background_range : (2, n_classes, n_features) lower and upper quartiles.
     value : the value whose share in the class exceeds that in the background by most.

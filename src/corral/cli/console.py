@@ -321,7 +321,12 @@ def interval_words(scores: Scores) -> str:
 def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
     """The explanation of one row, which may have a name."""
     names = [None] * found.rows.shape[1] if found.row_names is None else found.row_names[0]
-    columns = {"value": found.values[0], "evidence": found.evidence[0]}
+    columns = {
+        "value": found.values[0],
+        "evidence": found.evidence[0],
+        "evidence_error": found.evidence_error[0],
+        "conditional": found.conditional[0],
+    }
     if found.bandwidths is not None:
         columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
@@ -331,6 +336,10 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "rival": found.rival[0],
         "probability": found.probability[0, 0],
         "probability_rival": found.probability[0, 1],
+        "base": found.base[0],
+        "log_odds": found.log_odds[0],
+        "effective_rows": found.effective_rows[0],
+        "caution": found.caution(0),
         "variables": [
             {"variable": name, **{column: values[j] for column, values in columns.items()}}
             for j, name in enumerate(found.feature_names)
@@ -355,8 +364,15 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     for sign, verb in ((1.0, "for"), (-1.0, "against")):
         strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
         if strongest:
-            named = ", ".join(f"{found.feature_names[j]} = {_shown(found.values[0, j])}" for j in strongest)
+            named = ", ".join(
+                f"{found.feature_names[j]} = {_shown(found.values[0, j])} ({times(evidence[j])})"
+                for j in strongest
+            )
             yield f"What speaks most {verb} {label}: {named}."
+    yield (
+        f"The priors make {_more_likely(found.base[0], label, rival)}; with all variables together "
+        f"{_more_likely(found.log_odds[0], label, rival)}."
+    )
     shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
         shown.add_row(found.feature_names[j], _shown(found.values[0, j]), f"{evidence[j]:+.2f}")
@@ -369,7 +385,28 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         for name, number, share in zip(names, found.rows[0], found.shares[0], strict=True)
         if number >= 0
     )
-    yield f"The training rows of {label} most like it, with their share of its density: {support}"
+    yield (
+        f"The training rows of {label} most like it, with their share of its density: {support}. It rests on "
+        f"as much as {found.effective_rows[0]:.3g} rows of equal share."
+    )
+    if found.caution(0):
+        yield f"Caution: {found.caution(0)}."
+
+
+def times(evidence: float) -> str:
+    """A factor of odds in words, whichever way it points."""
+    factor = np.exp(min(abs(evidence), 100.0))
+    if factor > 1e6:
+        return "more than a million times"
+    return f"{factor:.1f} times" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f} times"
+
+
+def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
+    """Say how the odds of two classes stand."""
+    if abs(log_odds) < 0.05:
+        return f"{label} as likely as {rival}"
+    more, less = (label, rival) if log_odds > 0.0 else (rival, label)
+    return f"{more} {times(log_odds)} as likely as {less}"
 
 
 def _shown(value: Any) -> str:

@@ -62,8 +62,8 @@ def explain(
 ) -> None:
     """Say why a row gets its label and not another: which variables and which training rows speak for it.
 
-    The evidence of a variable is the logarithm of how much more probable its value is under the label
-    than under the other class, all other variables given.
+    The evidence of a variable is what it adds to the logarithm of the odds of the label and the other class,
+    on average over the orders in which variables may become known. With the priors it adds up to these odds.
     """
     from corral._estimators.pipelines import explain as explain_rows
     from corral.cli.columns import class_called, read_rows

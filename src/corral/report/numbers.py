@@ -278,10 +278,19 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "rival": int(rivals[i]),
             "values": cells(explanation.values[i, variables]),
             "evidence": _decimals(explanation.evidence[i, variables], 2),
+            "base": _decimals(_bounded(explanation.base[i]), 2),
+            "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
+            "effective": digits(explanation.effective_rows[i]),
+            "caution": explanation.caution(i),
             "support": explanation.rows[i][listed].tolist(),
             "shares": _decimals(explanation.shares[i][listed], 3),
         }
     return rows
+
+
+def _bounded(log_odds: float) -> float:
+    """Log odds that JSON can hold; beyond these nobody asks how large they are."""
+    return float(np.clip(log_odds, -1e6, 1e6))
 
 
 # Errors and sample sizes

@@ -405,6 +405,8 @@ function rowPage(row) {
   return [
     ...parts,
     make("p", {}, whyNot(row)),
+    make("p", {}, together(row)),
+    ...(row.caution ? [make("p", { class: "verdict wrong" }, `Caution: ${row.caution}.`)] : []),
     make("div", { class: "sides" }, probabilities(row), evidenceTable(row)),
     supportTable(row),
   ];
@@ -420,12 +422,23 @@ function whyNot(row) {
   const question = `Why not ${rival}, which has probability ${thousandths(row.proba[row.rival])}?`;
   if (!pro.length && !contra.length) return `${question} No single variable tells the two apart here.`;
   const speaksFor = pro.length
-    ? `More likely in ${label}, the other variables being as they are: ${listed(pro)}.`
+    ? `In favour of ${label}: ${listed(pro)}.`
     : `No single variable speaks for ${label}.`;
   const speaksAgainst = contra.length
-    ? `More likely in ${rival}: ${listed(contra)}.`
+    ? `In favour of ${rival}: ${listed(contra)}.`
     : `No single variable speaks for ${rival}.`;
   return `${question} ${speaksFor} ${speaksAgainst}`;
+}
+
+// What the evidence adds up to.
+function together(row) {
+  const likely = (odds) => {
+    if (Math.abs(odds) < 0.05) return `${classes[row.label]} as likely as ${classes[row.rival]}`;
+    const [more, less] = odds > 0 ? [row.label, row.rival] : [row.rival, row.label];
+    return `${classes[more]} ${times(odds)} as likely as ${classes[less]}`;
+  };
+  const priors = `The priors alone make ${likely(row.base)}; with all variables together`;
+  return `${priors} ${likely(row.odds)}. The density rests on as much as ${plain(row.effective)} rows of equal share.`;
 }
 
 function times(evidence) {
