@@ -400,8 +400,8 @@ class DensityClassifier(ModelPredictions):
 
         Which variables these are is found from the training rows, by ranks and with error control, whatever
         the densities use; `relevant_` says which of them describe the class by the rule of this estimator.
-        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class and,
-        with more than ten variables, 4 pairs of orders in which they become known.
+        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class
+        and, with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
         -------
