@@ -596,7 +596,8 @@ def test_explain_says_what_python_says(folder, frame):
     assert f"Row 5 is {expected.label[0]} with probability {expected.probability[0, 0]:.3f}" in words
     assert all(name in words for name in NAMES)
     assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
-    assert f"The priors make {expected.label[0]} as likely as {expected.rival[0]}; with all" in words
+    equal = f"{expected.label[0]} is as likely as {expected.rival[0]}"
+    assert f"Before any variable is known, {equal}; with all of them, {expected.label[0]} is " in words
     strongest = int(expected.evidence[0].argmax())
     factor = np.exp(expected.evidence[0, strongest])
     said = f"{factor:.1f}" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f}"

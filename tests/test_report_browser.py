@@ -297,8 +297,11 @@ def test_words_name_the_strongest_variables(usual, model):
     odds = np.exp(explanation.log_odds[0])
     assert odds == pytest.approx(explanation.probability[0, 0] / explanation.probability[0, 1], rel=1e-9)
     label, rival = explanation.label[0], explanation.rival[0]
-    assert f"The priors alone make {label} as likely as {rival}; with all variables together {label} " in text
-    assert f"rests on as much as {explanation.effective_rows[0]:.4g} rows of equal share" in text
+    assert (
+        f"Before any variable is known, {label} is as likely as {rival}; with all of them, {label} is "
+        in text
+    )
+    assert f"rests on the equivalent of {explanation.effective_rows[0]:.4g} rows of equal share" in text
 
 
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}

@@ -519,8 +519,7 @@ def odds_evidence(
         n_kernels = sum(sizes) if model.lapse > 0.0 else 2 * max(sizes)
         coalitions = Coalitions.of(np.flatnonzero(explainer.used), X.shape[1], n_kernels)
     found = OddsEvidence(np.empty(len(X)), np.zeros(X.shape), np.zeros(X.shape))
-    n_values = len(coalitions.members) * (model.labels.size if model.lapse > 0.0 else 2)
-    step = max(1, _MOST_VALUES // n_values)
+    step = max(1, _MOST_VALUES // (len(coalitions.members) * model.labels.size))
     for first in range(0, len(X), step):
         some = np.arange(first, min(first + step, len(X)))
         v = _log_odds_of_sets(

@@ -24,6 +24,9 @@ from corral._estimators.explanation import Explanation, value_text
 from corral._estimators.pipelines import explain
 from corral._estimators.validation import check_integer, check_position
 
+# Evidence that would be written as 0.00 gets no bar of its own.
+_LEAST = 0.005
+
 
 class ExplanationDisplay:
     """Why a sample got its label: from the priors to the log odds by its variables, and the rows behind it.
@@ -209,7 +212,7 @@ class ExplanationDisplay:
     def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
         """What each line adds to the log odds, all but the last, and the names of all lines."""
         order = np.argsort(-np.abs(self.evidence), kind="stable")
-        order = order[self.evidence[order] != 0.0]
+        order = order[np.abs(self.evidence[order]) >= _LEAST]
         named = order[:max_variables]
         left = np.delete(self.evidence, named)
         added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
@@ -235,6 +238,8 @@ class ExplanationDisplay:
         for line, end in zip(lines, ends, strict=True):
             axis.plot([end, end], [line - 0.35, line + 1.35], color=GREY, linewidth=0.6)
         axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.use_sticky_edges = False  # so that no bar ends at the frame
+        axis.margins(x=0.04)
         axis.set_yticks(np.arange(len(names)), names, parse_math=False)
         pair = f"{short_name(self.label)} over {short_name(self.rival)}"
         axis.set_xlabel(f"evidence for {pair}, natural logarithms", parse_math=False)

@@ -370,7 +370,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
             )
             yield f"What speaks most {verb} {label}: {named}."
     yield (
-        f"The priors make {_more_likely(found.base[0], label, rival)}; with all variables together "
+        f"Before any variable is known, {_more_likely(found.base[0], label, rival)}; with all of them, "
         f"{_more_likely(found.log_odds[0], label, rival)}."
     )
     shown = Table("variable", "value", "evidence")
@@ -387,7 +387,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     yield (
         f"The training rows of {label} most like it, with their share of its density: {support}. It rests on "
-        f"as much as {found.effective_rows[0]:.3g} rows of equal share."
+        f"the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
     )
     if found.caution(0):
         yield f"Caution: {found.caution(0)}."
@@ -404,9 +404,9 @@ def times(evidence: float) -> str:
 def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
     """Say how the odds of two classes stand."""
     if abs(log_odds) < 0.05:
-        return f"{label} as likely as {rival}"
+        return f"{label} is as likely as {rival}"
     more, less = (label, rival) if log_odds > 0.0 else (rival, label)
-    return f"{more} {times(log_odds)} as likely as {less}"
+    return f"{more} is {times(log_odds)} as likely as {less}"
 
 
 def _shown(value: Any) -> str:

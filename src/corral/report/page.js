@@ -433,12 +433,12 @@ function whyNot(row) {
 // What the evidence adds up to.
 function together(row) {
   const likely = (odds) => {
-    if (Math.abs(odds) < 0.05) return `${classes[row.label]} as likely as ${classes[row.rival]}`;
+    if (Math.abs(odds) < 0.05) return `${classes[row.label]} is as likely as ${classes[row.rival]}`;
     const [more, less] = odds > 0 ? [row.label, row.rival] : [row.rival, row.label];
-    return `${classes[more]} ${times(odds)} as likely as ${classes[less]}`;
+    return `${classes[more]} is ${times(odds)} as likely as ${classes[less]}`;
   };
-  const priors = `The priors alone make ${likely(row.base)}; with all variables together`;
-  return `${priors} ${likely(row.odds)}. The density rests on as much as ${plain(row.effective)} rows of equal share.`;
+  const odds = `Before any variable is known, ${likely(row.base)}; with all of them, ${likely(row.odds)}.`;
+  return `${odds} The density rests on the equivalent of ${plain(row.effective)} rows of equal share.`;
 }
 
 function times(evidence) {
