@@ -10,13 +10,14 @@ the rival's training rows; so are, instead, three random ones. Those should turn
 average over the known sets. With four variables (iris) there is little to choose from.
 """
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
 
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks.accuracy import Data, known_sets
-from corral import RodeoClassifierCV
+from corral import CopiedRowsWarning, RodeoClassifierCV
 from corral._core.evidence import explainer_of, odds_evidence
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions
@@ -89,7 +90,9 @@ def _ten_groups(options: Options) -> Iterator[Figure]:
 def _faithful(data: Data, seed: int) -> tuple[list[float], float]:
     """Shares of labels turned by the strongest and by random variables, and how far sums are off."""
     X, y, X_test, _ = data.split(data.size, seed)
-    model = RodeoClassifierCV(random_state=seed, n_jobs=2).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CopiedRowsWarning)
+        model = RodeoClassifierCV(random_state=seed, n_jobs=2).fit(X, y)
     random = np.random.default_rng(seed)
     queries = X_test[random.permutation(len(X_test))[:_MOST_ROWS]]
     found = model.explain(queries)
