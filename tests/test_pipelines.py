@@ -175,7 +175,7 @@ def test_displays_take_pipelines(table):
     same = local[-1].bandwidth_path(local[0].transform(X[3:4]), "left")
     assert_array_equal(path.path.bandwidths, same.bandwidths)
     shown = ExplanationDisplay.from_estimator(local, X, sample=3)
-    assert shown.axes_[0].get_yticklabels()[0].get_text().startswith("length = ")
+    assert shown.axes_[0].get_yticklabels()[1].get_text().startswith("length = ")
     assert RelevanceDisplay.from_estimator(local).feature_names == ["length", "weight"]
     assert RelevanceDisplay.from_estimator(local, quantity="zscore").feature_names == ["length", "weight"]
     density = make_pipeline(MinMaxScaler(), RodeoDensity()).fit(X)
