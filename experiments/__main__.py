@@ -13,12 +13,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import anuran, digits, shifted_groups, ten_groups, training_sizes, waveform
+from experiments import anuran, digits, rates, shifted_groups, ten_groups, training_sizes, waveform
 from experiments._lines import append_line
 from experiments._report import machine, write_report
 from experiments._run import run
 
-MODULES = (ten_groups, shifted_groups, training_sizes, anuran, waveform, digits)
+MODULES = (ten_groups, shifted_groups, training_sizes, anuran, waveform, digits, rates)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 HERE = Path(__file__).parent
 

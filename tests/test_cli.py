@@ -622,6 +622,20 @@ def test_sample_size(folder):
     assert "SampleSizes: " in run(*arguments).stdout
     assert "'fair'" in refused(*arguments, "--allocation", "fair")
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
+    assert "take one of them" in refused(*arguments, "--goal", 0.9)
+
+
+def test_learning_curve(folder):
+    arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert set(result["rows"]) == set(SPECIES)
+    assert [each["rows"] for each in result["expected"]][-1] is None
+    assert [need["class"] for need in result["needed"]] == [None, *sorted(SPECIES)]
+    for each in (*result["measured"], *(found["accuracy"] for found in result["expected"])):
+        assert 0 <= each.get("accuracy", each.get("value")) <= 1
+    shown = run(*arguments).stdout
+    assert shown.startswith("LearningCurve: accuracy ")
+    assert "accuracy 0.95: " in shown
 
 
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):

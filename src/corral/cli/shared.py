@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._planning import SampleSizes
+    from corral._planning import LearningCurve, SampleSizes
     from corral.cli.variables import ModelVariables
 
 
@@ -65,20 +65,35 @@ def sample_sizes(
     step: int | None = None,
     allocation: Any = "proportional",
 ) -> SampleSizes:
-    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
+    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test.
+
+    Variables are relevant by contrast, as in the models and reports of the command line.
+    """
     import numpy as np
 
+    from corral._estimators.base import EmptySelectionWarning
+    from corral._estimators.classifier import RodeoClassifier
     from corral._planning import estimate_sample_sizes
 
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)
-    return estimate_sample_sizes(
-        X,
-        y,
-        tolerance=tolerance,
-        initial_size=min(30, third) if initial_size is None else initial_size,
-        test_size=min(50, third) if test_size is None else test_size,
-        step=max(30, classes.size) if step is None else step,
-        allocation=allocation,
-        random_state=seed,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptySelectionWarning)  # the result tells of such classes
+        return estimate_sample_sizes(
+            X,
+            y,
+            tolerance=tolerance,
+            initial_size=min(30, third) if initial_size is None else initial_size,
+            test_size=min(50, third) if test_size is None else test_size,
+            step=max(30, classes.size) if step is None else step,
+            estimator=RodeoClassifier(rule="contrast"),
+            allocation=allocation,
+            random_state=seed,
+        )
+
+
+def learning_curve(X: pd.DataFrame, y: NDArray[Any], goal: float | None, *, seed: int) -> LearningCurve:
+    """What more rows would bring to the pool that `corral fit` fits."""
+    from corral._planning import estimate_sample_sizes
+
+    return estimate_sample_sizes(X, y, method="curve", goal=goal, random_state=seed)
