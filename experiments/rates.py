@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.neighbors import KernelDensity
 
 from corral import RodeoClassifier
@@ -57,6 +58,46 @@ class PlainKernels:
         return self.classes_[self.log_density(X).argmax(axis=1)]
 
 
+class TwoPasses:
+    """Bandwidths that are chosen once more, among the selected variables of each class alone."""
+
+    def __init__(self, bandwidth: str, random_state: int) -> None:
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "TwoPasses":
+        """Select variables by a first Rodeo, and run a second one on them."""
+        settings = {"scale": None, "bandwidth": self.bandwidth, "random_state": self.random_state}
+        first = RodeoClassifier(**settings).fit(X, y)
+        self.classes_, self.relevant_ = first.classes_, first.relevant_
+        self.initial_bandwidth_, self.bandwidths_ = first.initial_bandwidth_, first.bandwidths_.copy()
+        self._models = []
+        for label, relevant in enumerate(first.relevant_):
+            columns = np.flatnonzero(relevant) if relevant.any() else np.arange(X.shape[1])
+            second = clone(first).fit(X[:, columns], y)
+            self.bandwidths_[label, columns] = second.bandwidths_[label]
+            self._models.append((columns, second))
+        return self
+
+    def log_density(self, X: np.ndarray) -> np.ndarray:
+        """Log densities (n_samples, n_classes); variables that are not selected are uniform on the cube."""
+        densities = [
+            model.log_density(X[:, columns])[:, label] for label, (columns, model) in enumerate(self._models)
+        ]
+        return np.column_stack(densities)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Most probable class of each row."""
+        return self.classes_[self.log_density(X).argmax(axis=1)]
+
+    def local_bandwidths(self, X: np.ndarray) -> np.ndarray:
+        """Bandwidths (n_samples, n_classes, n_features), those of the first Rodeo where none is selected."""
+        h = np.tile(self.bandwidths_, (len(X), 1, 1))
+        for label, (columns, model) in enumerate(self._models):
+            h[:, label, columns] = model.local_bandwidths(X[:, columns])[:, label]
+        return h
+
+
 def make_trial(seed: int, r: int, d: int, n_train: int, n_test: int = 500) -> Trial:
     """Independent training and test rows of two classes, and their densities."""
     rng = np.random.default_rng(seed)
@@ -88,17 +129,22 @@ def inspect(model: Any, trial: Trial, *, r: int, **_: Any) -> dict[str, float]:
     posterior = np.exp(trial.log_joint - np.logaddexp.reduce(trial.log_joint, axis=1, keepdims=True))
     chosen = np.searchsorted(np.unique(trial.y), model.predict(trial.X_test))
     numbers = {"excess": float((posterior.max(axis=1) - posterior[at, chosen]).mean())}
-    is_rodeo = isinstance(model, RodeoClassifier)
-    if is_rodeo or isinstance(model, PlainKernels):
-        ratio = np.exp(model.log_density(trial.X_test)[at, code] - trial.log_joint[at, code])
-        is_density = not (is_rodeo and model.bandwidth == "local")
+    if isinstance(model, RodeoClassifier | TwoPasses | PlainKernels):
+        log_density = model.log_density(trial.X_test)
+        if getattr(model, "features", None) == "selected":
+            # The other variables are uniform over the range of the training rows, which is no full cube.
+            log_density = log_density + ~model.relevant_ @ np.log(np.ptp(trial.X, axis=0))
+        ratio = np.exp(log_density[at, code] - trial.log_joint[at, code])
+        is_density = getattr(model, "bandwidth", None) != "local"
         numbers["l1"] = float(2 * np.maximum(1 - ratio, 0).mean() if is_density else np.abs(1 - ratio).mean())
-    if is_rodeo:
+    if isinstance(model, RodeoClassifier | TwoPasses):
         own = np.zeros(model.bandwidths_.shape, dtype=bool)
         for label in (0, 1):
             own[label, _own(label, r)] = True
         numbers["relevant"] = float(model.bandwidths_[own].mean())
         numbers["others"] = float(model.bandwidths_[~own].mean())
+        if model.bandwidth == "local":
+            numbers["center"] = float(model.local_bandwidths(np.full((1, own.shape[1]), 0.5))[0][own].mean())
         numbers["initial"] = float(model.initial_bandwidth_.mean())
         numbers["exact"] = float((model.relevant_ == own).all(axis=1).mean())
     return numbers
@@ -126,6 +172,14 @@ EXPERIMENT = Experiment(
         "class": _in_the_cube("class bandwidths", bandwidth="class"),
         "selected": _in_the_cube(
             "class bandwidths, selected variables", bandwidth="class", features="selected"
+        ),
+        "passes": Method(
+            "the same, bandwidths of a second Rodeo", lambda seed: TwoPasses("class", seed), "light"
+        ),
+        "local_passes": Method(
+            "local bandwidths of a second Rodeo, selected variables",
+            lambda seed: TwoPasses("local", seed),
+            "light",
         ),
         "cv": METHODS["cv"],
         "plain": Method("plain kernels, all variables", lambda _: PlainKernels(), "light"),

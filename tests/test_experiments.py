@@ -43,6 +43,7 @@ NEEDS_DATA = {
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
 # Of many variables every so manyth is enough to see that all runs, and much faster drawn.
 THINNED = {"anuran": 3, "digits": 8}
+WITHOUT_PROBABILITIES = ("svc", "plain", "passes", "local_passes")
 TIMES = ["fit_seconds", "predict_seconds"]
 
 
@@ -342,13 +343,15 @@ def test_two_trials_of_every_method(tmp_path, name):
     )
     for row in rows:
         assert 0 <= row["accuracy"] <= 1
-        assert ("log_loss" in row) == (row["method"] != "svc")
-        assert ("bandwidths" in row) == row["method"].startswith("local")
-    report = write_report([small], tmp_path, tmp_path, 0).read_text()
+        assert ("log_loss" in row) == (row["method"] not in WITHOUT_PROBABILITIES)
+        assert ("bandwidths" in row) == (row["method"] in ("local", *small.variants))
+    first = write_report([small], tmp_path, tmp_path, 0).read_text()
+    assert f"- [{small.title}](tables/{name}.md)" in first
+    page = (tmp_path / "tables" / f"{name}.md").read_text()
     for method in chosen:
-        assert f"| {small.methods[method].label} |" in report
+        assert f"| {small.methods[method].label} |" in page
     for figure in (tmp_path / "figures").iterdir():
-        assert f"](figures/{figure.name})" in report
+        assert f"](../figures/{figure.name})" in page
     figures = {
         "ten_groups": 1,
         "shifted_groups": 1,
@@ -356,6 +359,7 @@ def test_two_trials_of_every_method(tmp_path, name):
         "anuran": 3,
         "waveform": 1,
         "digits": 4,
+        "rates": 1,
     }
     assert len(list((tmp_path / "figures").iterdir())) == figures[name]
 
@@ -371,7 +375,8 @@ def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
         frame[column] = np.nan
     row = summary(frame).loc[("ten groups", "local", "accuracy")]
     assert_allclose(row.tolist(), [0.68, 0.02, 3])
-    report = write_report([ten_groups.EXPERIMENT], tmp_path, tmp_path, 0).read_text()
+    write_report([ten_groups.EXPERIMENT], tmp_path, tmp_path, 0)
+    report = (tmp_path / "tables" / "ten_groups.md").read_text()
     # Three trials are too few for a deviation of their own.
     error = 0.0153 * math.hypot(1 / math.sqrt(3), 1 / math.sqrt(1000))
     difference = 0.68 - 0.6749

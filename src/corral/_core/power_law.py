@@ -145,8 +145,9 @@ def fit_share(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
     count = _WORTH / float(weights @ weights)
-    # Jeffreys' prior: no errors in few rows do not promise that there will be none.
-    levels = betaincinv(share * count + 0.5, (1.0 - share) * count + 0.5, _probabilities())
+    # Jeffreys' prior, worth as little: no errors in few rows do not promise that there will be none.
+    half = 0.5 * _WORTH
+    levels = betaincinv(share * count + half, (1.0 - share) * count + half, _probabilities())
     return PowerLaw.fit(levels, times[1:], *_rises(losses, weights))
 
 

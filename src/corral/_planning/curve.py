@@ -74,12 +74,13 @@ class LearningCurve:
     --------
     >>> from corral import estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
-    >>> X, y = make_shifted_groups(60, groups=(1, 2, 3), random_state=0)
-    >>> curve = estimate_sample_sizes(X, y, method="curve", goal=0.75, random_state=0)
-    >>> curve.accuracy(720).low < curve.accuracy(720).value < curve.accuracy(720).high
+    >>> X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
+    >>> curve = estimate_sample_sizes(X, y, method="curve", goal=0.8, random_state=0)
+    >>> now, more = curve.accuracy(40), curve.accuracy(160)
+    >>> now.value < more.value < more.high
     True
-    >>> curve.needed[0].probability > 0.5
-    True
+    >>> [need.label for need in curve.needed]  # first the accuracy, then the recall of each class
+    [None, 1, 2]
     """
 
     classes: NDArray[Any]
