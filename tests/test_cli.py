@@ -636,6 +636,8 @@ def test_learning_curve(folder):
     shown = run(*arguments).stdout
     assert shown.startswith("LearningCurve: accuracy ")
     assert "accuracy 0.95: " in shown
+    page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
+    assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
 
 
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):

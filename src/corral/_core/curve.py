@@ -70,6 +70,35 @@ class Curve:
         log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
         return log_losses
 
+    @property
+    def accuracies(self) -> Floats:
+        """(n_sizes,) accuracies."""
+        accuracies: Floats = 1.0 - self.errors @ self.weights
+        return accuracies
+
+    @property
+    def mean_log_losses(self) -> Floats:
+        """(n_sizes,) log losses."""
+        means: Floats = self.log_losses @ self.weights
+        return means
+
+    @property
+    def recalls(self) -> Floats:
+        """(n_sizes, n_classes) shares of each class that get its label, NaN for a class without rows."""
+        n_classes = self.proba.shape[2]
+        totals = np.bincount(self.codes, self.weights, minlength=n_classes)
+        recalls = np.full((self.times.size, n_classes), np.nan)
+        for y in np.flatnonzero(totals > 0.0):
+            of_class = np.where(self.codes == y, self.weights, 0.0)
+            recalls[:, y] = 1.0 - self.errors @ of_class / totals[y]
+        return recalls
+
+    @property
+    def rows(self) -> Integers:
+        """(n_sizes,) rows by which each row was predicted, and itself."""
+        rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
+        return rows
+
     def accuracy_law(self) -> PowerLaw:
         """How the share of errors falls.
 

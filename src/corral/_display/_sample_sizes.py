@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -131,16 +132,12 @@ def _plot_extrapolation(axes: Any, total: int, result: SampleSizes, guess: Extra
 def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
     """Draw accuracy, log loss and recall against rows, measured and expected."""
     of_accuracy, of_log_loss, of_recall = axes
-    history = curve.history
-    rows = history["rows"].to_numpy()
-    _plot_expected(of_accuracy, curve.accuracy, rows, history["accuracy"], curve, "all classes")
-    _plot_expected(of_log_loss, curve.log_loss, rows, history["log_loss"], curve, "all classes")
-    for label in curve.classes[curve.sizes > 0].tolist():
-
-        def recall(n: float, label: Any = label) -> Any:
-            return curve.recall(label, n)
-
-        _plot_expected(of_recall, recall, rows, history["recall"][label], curve, str(label))
+    measured = curve.measured
+    _plot_expected(of_accuracy, curve.accuracy, measured.accuracies, curve, "all classes")
+    _plot_expected(of_log_loss, curve.log_loss, measured.mean_log_losses, curve, "all classes")
+    for label, size, recalls in zip(curve.classes.tolist(), curve.sizes, measured.recalls.T, strict=True):
+        if size > 0:
+            _plot_expected(of_recall, partial(curve.recall, label), recalls, curve, str(label))
     of_recall.legend(title="class")
     for each, name in zip(axes, ("accuracy", "log loss", "recall"), strict=True):
         each.set(xlabel="rows of all classes", ylabel=name, xscale="log")
@@ -151,14 +148,13 @@ def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
 def _plot_expected(
     axes: Any,
     expected: Callable[[float], Any],
-    rows: Any,
-    measured: Any,
+    measured: NDArray[Any],
     curve: LearningCurve,
     label: str,
 ) -> None:
     """Draw dots where something was measured, and a line with a band where it is expected."""
     grid = np.geomspace(curve.n_rows, max(TIMES) * curve.n_rows, _N_POINTS)
     value, low, high = np.array([expected(float(n)) for n in grid]).T
-    [line] = axes.plot(rows, measured, marker="o", linestyle="", label=label)
+    [line] = axes.plot(curve.measured.rows, measured, marker="o", linestyle="", label=label)
     axes.plot(grid, value, color=line.get_color())
     axes.fill_between(grid, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -63,8 +63,10 @@ class LearningCurve:
         Rows of each class that there are, copies counted once.
     goal : float or None
         Wanted accuracy, and recall of each class.
-    history : DataFrame
+    measured : Curve
         What was measured by leave-one-out with all rows, halves, quarters and eighths of them.
+    history : DataFrame
+        The same as a table.
 
     See Also
     --------
@@ -193,22 +195,18 @@ class LearningCurve:
         """
         import pandas as pd
 
-        measured, errors = self.measured, self.measured.errors
         whole: dict[tuple[str, Any], Any] = {
-            ("rows", ""): np.rint(measured.times * measured.n_rows).astype(int),
-            ("accuracy", ""): 1.0 - errors @ measured.weights,
-            ("log_loss", ""): measured.log_losses @ measured.weights,
+            ("rows", ""): self.measured.rows,
+            ("accuracy", ""): self.measured.accuracies,
+            ("log_loss", ""): self.measured.mean_log_losses,
         }
-        for y, label in enumerate(self.classes.tolist()):
-            of_class = np.where(measured.codes == y, measured.weights, 0.0)
-            total = of_class.sum()
-            whole["recall", label] = 1.0 - errors @ of_class / total if total > 0.0 else np.nan
+        for label, recalls in zip(self.classes.tolist(), self.measured.recalls.T, strict=True):
+            whole["recall", label] = recalls
         return pd.DataFrame(whole)
 
     def __repr__(self) -> str:
-        now = self.measured.errors[0] @ self.measured.weights
         lines = [
-            f"LearningCurve: accuracy {1.0 - now:.3f} by leave-one-out with "
+            f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
             f"{in_rows(self.measured.n_rows)} rows",
             *(
                 f"  with {in_rows(times * self.n_rows)} rows (not measured): accuracy "
