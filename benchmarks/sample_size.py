@@ -31,6 +31,7 @@ Samples = tuple[np.ndarray, np.ndarray]
 # Of the curve: rows of a class to learn from, test rows, and what is told and measured.
 _MOST_ROWS, _TEST_ROWS = 400, 3000
 _TIMES = (2, 4)
+_FEW_ROWS = 50
 _COLUMNS = ("predicted", "low", "high", "measured")
 _SHIPPED = (load_iris, load_wine, load_breast_cancer, load_digits)
 
@@ -83,6 +84,11 @@ def _curve(options: Options) -> Iterator[Figure]:
         detail=f"mean width {np.mean(high - low):.3f}; "
         + ", ".join(f"{name} {np.mean((e[1] <= e[3]) & (e[3] <= e[2])):.2f}" for name, e in by_table.items()),
     )  # fmt: skip
+    large = [each for name, each in by_table.items() if found[name][0]["rows"] >= _FEW_ROWS]
+    if large:
+        off = np.concatenate([np.abs(each[0] - each[3]) for each in large])
+        what = f"curve: off by, tables with {_FEW_ROWS} rows or more in a quarter"
+        yield Figure(what, float(off.mean()), digits=4)
     bias = [float((each[0] - each[3]).mean()) for each in by_table.values()]
     yield Figure("curve: off by, mean over seeds of each table", float(np.abs(bias).mean()), digits=4)
     seconds = [row["seconds"] / row["fit_seconds"] for rows in found.values() for row in rows]
@@ -127,7 +133,7 @@ def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
         between = time.process_time()
         curve = LearningCurve.from_estimator(fitted, random_state=seed)
         end = time.process_time()
-        found = {"fit_seconds": between - start, "seconds": end - between}
+        found = {"rows": len(quarter), "fit_seconds": between - start, "seconds": end - between}
         for m in _TIMES:
             rows = np.concatenate([each[: m * max(len(each) // 4, 2)] for each in order.values()])
             told = curve.accuracy(m * len(quarter))

@@ -64,7 +64,7 @@ def write_report(experiments: Iterable[Experiment], results: Path, output: Path,
     pages = output / "tables"
     pages.mkdir(parents=True, exist_ok=True)
     for experiment, frame in found.items():
-        lines = [*_page(experiment, frame), *reading.get(experiment.name, [])]
+        lines = [*_page(experiment, frame, reading.get(experiment.name, []))]
         for title, path in figures.get(experiment.name, {}).items():
             lines += [f"![{title}](../figures/{path.name})", ""]
         _write(pages / f"{experiment.name}.md", lines)
@@ -82,12 +82,14 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
     return path
 
 
-def _page(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
+def _page(experiment: Experiment, frame: pd.DataFrame, reading: list[str]) -> Iterator[str]:
     yield from [f"# {experiment.title}", "", "Written by `python -m experiments report`; see"]
     yield from ["[the first page](../RESULTS.md) and [how it was measured](runs.md).", ""]
     yield from _trial_counts(experiment, frame)
+    yield from reading
     if experiment.name == rates.EXPERIMENT.name:
         yield from slope_tables(frame)
+        return
     yield from _beside_the_paper(experiment, frame)
     yield from _all_methods(experiment, frame)
     yield from _zscores(experiment, frame)
@@ -211,7 +213,8 @@ def _trial_counts(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
                 experiment.methods[method].label
             )
     text = "; ".join(f"{count} of {', '.join(labels)}" for count, labels in parts.items())
-    yield f"Trials per cell: {text}. The paper has {experiment.paper_trials}."
+    paper = f" The paper has {experiment.paper_trials}." if experiment.tables or experiment.detailed else ""
+    yield f"Trials per cell: {text}.{paper}"
     yield ""
 
 

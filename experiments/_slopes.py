@@ -20,6 +20,8 @@ QUANTITIES = {
     "exact": "classes with exactly their variables",
 }
 SLOPES = ("relevant", "center", "others", "l1", "excess")
+# Methods share the bandwidths of the first and of the second Rodeo.
+SHOWN = {"relevant": ("class", "passes"), "others": ("class",)}
 LEVEL = 0.9
 # Largest acceptable distance of a slope from the theory.
 MOST_OFF = 0.1
@@ -70,8 +72,11 @@ def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
     """One table for each quantity: slopes by method and design, with the values at both ends."""
     found = slopes(frame)
     methods = rates.EXPERIMENT.methods
+    order = {name: k for k, name in enumerate(methods)}
+    found = found.sort_values(["method", "r", "d"], key=lambda column: column.map(lambda v: order.get(v, v)))
     for quantity in SLOPES:
         part = found[found["quantity"] == quantity]
+        part = part[part["method"].isin(SHOWN.get(quantity, methods))]
         if part.empty:
             continue
         yield from [f"## {QUANTITIES[quantity].capitalize()}: slopes on a log-log scale", ""]
@@ -135,5 +140,5 @@ def draw_rates(frame: pd.DataFrame) -> Figure:
         for panel in panels.ravel()
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
     return figure

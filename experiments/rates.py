@@ -174,7 +174,9 @@ EXPERIMENT = Experiment(
             "class bandwidths, selected variables", bandwidth="class", features="selected"
         ),
         "passes": Method(
-            "the same, bandwidths of a second Rodeo", lambda seed: TwoPasses("class", seed), "light"
+            "class bandwidths of a second Rodeo, selected variables",
+            lambda seed: TwoPasses("class", seed),
+            "light",
         ),
         "local_passes": Method(
             "local bandwidths of a second Rodeo, selected variables",

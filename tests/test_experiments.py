@@ -32,7 +32,7 @@ from experiments._methods import METHODS
 from experiments._paper import paper_table
 from experiments._report import summary, write_report
 from experiments._run import read_results, run
-from experiments._slopes import QUANTITIES, slope, slope_targets, theory
+from experiments._slopes import QUANTITIES, slope, slope_tables, slope_targets, theory
 from experiments._trial import Task, child_seeds, split_by_row
 
 ROOT = Path(__file__).parents[1]
@@ -211,6 +211,9 @@ def test_slopes_of_a_power_law():
         for size in rates.SIZES
     ]
     frame = pd.DataFrame(rows).reindex(columns=["cell", "method", "trial", *QUANTITIES])
+    assert "| class bandwidths | 1 | 10 | -0.20 ± 0.00 | -0.20 | 0.457 (n = 50) | 0.158 (n = 10000) |" in [
+        *slope_tables(frame.assign(method="class"))
+    ]
     [target] = slope_targets(frame)
     assert target == [
         "rates, selected variables: slopes of bandwidths off by",
@@ -397,7 +400,7 @@ def test_two_trials_of_every_method(tmp_path, name):
     first = write_report([small], tmp_path, tmp_path, 0).read_text()
     assert f"- [{small.title}](tables/{name}.md)" in first
     page = (tmp_path / "tables" / f"{name}.md").read_text()
-    for method in chosen:
+    for method in chosen if name != "rates" else ():  # one size has no slope
         assert f"| {small.methods[method].label} |" in page
     for figure in (tmp_path / "figures").iterdir():
         assert f"](../figures/{figure.name})" in page
