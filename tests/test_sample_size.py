@@ -196,7 +196,7 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     y = np.repeat(["a", "b"], [16, 24])
     random = np.random.RandomState(0)
     pools = {label: X[random.permutation(np.flatnonzero(y == label))] for label in ("a", "b")}
-    sizes = {"initial_size": 6, "test_size": 4, "step": 6}
+    sizes = {"initial_size": 6, "test_size": 4, "step": 4}
     expected = naive.sample_sizes(
         pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
     )
