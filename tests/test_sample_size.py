@@ -341,6 +341,7 @@ def test_a_bound_above_1_means_nothing_and_says_so():
     assert_array_equal(result.steps[-1].r, [34, 34])
     assert result.epsilon > 5
     assert result.caveats == ["no error exceeds another by 1, and the bound is not smaller"]
+    assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
 
 
 def test_relevance_is_that_of_the_rule_in_use(table):

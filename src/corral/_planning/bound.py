@@ -58,6 +58,9 @@ Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
 # Of the interval around an extrapolation.
 LEVEL = 0.9
 
+# Beyond so many times the rows no number is told.
+_FARTHEST = 10_000
+
 # A line through fewer points has no residuals.
 _FEWEST_STEPS = 3
 
@@ -208,6 +211,8 @@ class SampleSizes:
         guess = self.extrapolation
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
+        if guess.total > _FARTHEST * self.sizes.sum():
+            return [f"  extrapolation (not measured): more than {_FARTHEST} times the rows"]
         lines = [
             f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
             f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}"

@@ -148,7 +148,8 @@ def estimate_sample_sizes(
       averaged with the rest. With ``bandwidth="class"`` it is a constant, as printed; but then one sample
       in a tail, many bandwidths away from all rows, can dominate the mean.
     - Relevant variables are those of `relevant_`, by the rule of the estimator. In real tables z-scores
-      often find none for some class; ``RodeoClassifier(rule="contrast")`` finds more. See `empty`.
+      may find none for some class; ``RodeoClassifier(rule="contrast")`` finds more, often so many that the
+      bound exceeds 1. See `empty`.
     - The printed loop enlarges N before it looks at epsilon. Here the sizes returned are those that gave
       the epsilon returned.
     - A class whose rows do not suffice gets all it has, and the others the rest. The run ends if the

@@ -65,31 +65,23 @@ def sample_sizes(
     step: int | None = None,
     allocation: Any = "proportional",
 ) -> SampleSizes:
-    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test.
-
-    Variables are relevant by contrast, as in the models and reports of the command line.
-    """
+    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
     import numpy as np
 
-    from corral._estimators.base import EmptySelectionWarning
-    from corral._estimators.classifier import RodeoClassifier
     from corral._planning import estimate_sample_sizes
 
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)  # the result tells of such classes
-        return estimate_sample_sizes(
-            X,
-            y,
-            tolerance=tolerance,
-            initial_size=min(30, third) if initial_size is None else initial_size,
-            test_size=min(50, third) if test_size is None else test_size,
-            step=max(30, classes.size) if step is None else step,
-            estimator=RodeoClassifier(rule="contrast"),
-            allocation=allocation,
-            random_state=seed,
-        )
+    return estimate_sample_sizes(
+        X,
+        y,
+        tolerance=tolerance,
+        initial_size=min(30, third) if initial_size is None else initial_size,
+        test_size=min(50, third) if test_size is None else test_size,
+        step=max(30, classes.size) if step is None else step,
+        allocation=allocation,
+        random_state=seed,
+    )
 
 
 def learning_curve(X: pd.DataFrame, y: NDArray[Any], goal: float | None, *, seed: int) -> LearningCurve:
