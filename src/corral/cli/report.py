@@ -198,7 +198,7 @@ def sample_size(
 
     Rows are predicted by halves, quarters and eighths of the others, and the curve is drawn on. With
     --tolerance, algorithm 4 of the paper bounds the error of its rule instead; the four options that follow
-    it are for that, and it takes numbers without gaps only: --numeric-only leaves out other columns, --missing
+    it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
     drop-rows such rows.
     """
     from corral.cli.columns import Asked, training_rows
