@@ -1,7 +1,7 @@
 """Regenerate the paper's tables and figures.
 
 `run` measures what is not in the results yet, so a run that was stopped goes on where it was; `report` writes
-RESULTS.md and the figures from the results there are.
+RESULTS.md, the tables and the figures from the results there are.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import anuran, digits, shifted_groups, ten_groups, training_sizes, waveform
+from experiments import anuran, digits, rates, shifted_groups, ten_groups, training_sizes, waveform
 from experiments._lines import append_line
 from experiments._report import machine, write_report
 from experiments._run import run
 
-MODULES = (ten_groups, shifted_groups, training_sizes, anuran, waveform, digits)
+MODULES = (ten_groups, shifted_groups, training_sizes, anuran, waveform, digits, rates)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 HERE = Path(__file__).parent
 
@@ -37,7 +37,7 @@ def main() -> None:
     size.add_argument("--full", action="store_true", help="as many trials as the paper has")
     runner.add_argument("--jobs", type=_positive, default=1, help="processes (%(default)s)")
     runner.add_argument("--methods", help="some of the columns, separated by commas (default: all)")
-    reporter = commands.add_parser("report", help="write RESULTS.md and the figures")
+    reporter = commands.add_parser("report", help="write RESULTS.md, the tables and the figures")
     reporter.add_argument(
         "--output", type=Path, default=HERE, metavar="FOLDER", help="where to (%(default)s)"
     )

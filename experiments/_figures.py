@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from corral import BandwidthDisplay
-from experiments import shifted_groups
+from experiments import rates, shifted_groups
 from experiments._paper import paper_table
+from experiments._slopes import draw_rates
 from experiments._trial import Experiment
 
 # Titles of the panels, in the order of the sorted classes, and which of them share a figure.
@@ -42,6 +43,10 @@ def draw_figures(found: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict
             path = folder / "shifted_groups_means.png"
             _save(_scatter(), path)
             files["Means of the five groups, with ellipses of one and two standard deviations"] = path
+        if experiment.name == rates.EXPERIMENT.name:
+            path = folder / "rates.png"
+            _save(draw_rates(frame), path)
+            files["Bandwidths of relevant variables, L1 error and excess risk against rows"] = path
         for method in experiment.drawn:
             rows = frame[(frame["method"] == method) & frame["bandwidths"].notna()]
             if experiment.name not in PANELS or rows.empty:

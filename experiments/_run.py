@@ -75,9 +75,10 @@ def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
             numbers = _judge(trial, log_softmax(trial.log_joint, axis=1), np.unique(trial.y))
         else:
             _warm_up(method.label, partial(method.make, method_seed))
-            numbers = _fit_and_judge(
-                method.make(method_seed), trial, detailed=task.cell in experiment.detailed
-            )
+            model = method.make(method_seed)
+            numbers = _fit_and_judge(model, trial, detailed=task.cell in experiment.detailed)
+            if experiment.inspect is not None:
+                numbers |= experiment.inspect(model, trial, **experiment.cells[task.cell])
     return {"cell": task.cell, "trial": task.trial, "method": task.method, "seed": seed, **numbers}
 
 

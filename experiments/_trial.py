@@ -57,6 +57,8 @@ class Experiment:
     relevant : variables, counted from 1, that describe a class, by its label; for tables of z-scores.
     detailed : cells in which bandwidths at test rows and the z-scores that follow from them are kept.
     drawn : methods whose bandwidths in these cells are drawn.
+    columns : its methods, if they are not those of all tables.
+    inspect : further numbers of a fitted model, given the trial and the settings of the cell.
     """
 
     name: str
@@ -73,10 +75,14 @@ class Experiment:
     relevant: Callable[[int], range] | None = None
     detailed: tuple[str, ...] = ()
     drawn: tuple[str, ...] = ("local",)
+    columns: Mapping[str, Method] | None = None
+    inspect: Callable[..., dict[str, float]] | None = None
 
     @property
     def methods(self) -> dict[str, Method]:
         """All columns of its tables; the paper's rule first, its variants next."""
+        if self.columns is not None:
+            return dict(self.columns)
         methods = {"local": METHODS["local"], **self.variants, **METHODS}
         if not self.simulated:
             del methods["bayes"]

@@ -227,6 +227,7 @@ def sample_sizes(
     test_size: int,
     step: int,
     cutpoint: float,
+    empty: str,
     floor: Callable[[float, float], float],
 ) -> list[dict]:
     """Algorithm 4 in raw units: what every pass found, until epsilon or the rows of a class come to an end.
@@ -253,7 +254,9 @@ def sample_sizes(
             h0 = initial_bandwidth(n_y)
             settings = {"h0": h0, "floor": floor(n_y, h0)}
             z = zscores(mean_bandwidths(training[y], **settings))
-            R = [j for j, z_j in enumerate(z) if z_j <= cutpoint + 1e-9] or list(range(len(z)))
+            R = [j for j, z_j in enumerate(z) if z_j <= cutpoint + 1e-9]
+            if not R and empty == "all":
+                R = list(range(len(z)))
             samples = [x for (x, _), label in zip(tests, predicted, strict=True) if label == y]
             samples = samples or [x for x, label in tests if label == y]
             h = [rodeo(training[y], x, **settings)[0] for x in samples]
@@ -267,9 +270,42 @@ def sample_sizes(
         )
         N = sum(n) + step
         wanted = rearrange(B, r, N, initial_size, [N] * len(labels))
-        if epsilon <= tolerance or any(now == m < w for now, m, w in zip(n, most, wanted, strict=True)):
+        if (epsilon <= tolerance and all(r)) or any(
+            now == m < w for now, m, w in zip(n, most, wanted, strict=True)
+        ):
             return passes
         n = rearrange(B, r, min(N, sum(most)), initial_size, most)
+
+
+def power_law_weights(
+    levels: list[float],
+    times: list[float],
+    rises: list[float],
+    covariance: ArrayLike,
+    *,
+    shares: list[float],
+    rates: list[float],
+    prior: Callable[[float, float], float],
+    misfit: float,
+) -> dict[tuple[float, float, float], float]:
+    """Posterior probabilities of (D, u, c) by their definition; the levels stay equally probable."""
+    whole = np.array(covariance, dtype=float).reshape(len(times), len(times))
+    for k, (t, rise) in enumerate(zip(times, rises, strict=True)):
+        whole[k, k] += (misfit * max(rise, 0.0) * math.log2(1 / t)) ** 2
+    inverse = np.linalg.inv(whole)
+    weights = {}
+    for D in levels:
+        of_level = {}
+        for u in shares:
+            for c in rates:
+                gap = [D * u * (t**-c - 1) - rise for t, rise in zip(times, rises, strict=True)]
+                square = sum(
+                    gap[k] * inverse[k, m] * gap[m] for k in range(len(times)) for m in range(len(times))
+                )
+                of_level[D, u, c] = prior(u, c) * math.exp(-square / 2)
+        total = sum(of_level.values())
+        weights |= {point: weight / total / len(levels) for point, weight in of_level.items()}
+    return weights
 
 
 def kernel_log_density(

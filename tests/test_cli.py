@@ -373,10 +373,10 @@ def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
     assert json.loads(result.stdout)["rows"] == 90
     assert "\rPredict " in plain(result.stderr)
     arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--json", "--tolerance")
-    for tolerance, converged in ((1, True), (0.2, False)):
-        result = run(*arguments, tolerance)
-        assert json.loads(result.stdout)["converged"] is converged
-        assert "\rAdd rows step by step " in plain(result.stderr)
+    result = run(*arguments, 1)
+    assert json.loads(result.stdout)["converged"] is False
+    assert "no variable is relevant" in json.loads(result.stdout)["caveats"][0]  # z-scores of few variables
+    assert "\rAdd rows step by step " in plain(result.stderr)
 
 
 def plain(shown):
@@ -633,6 +633,22 @@ def test_sample_size(folder):
     assert "SampleSizes: " in run(*arguments).stdout
     assert "'fair'" in refused(*arguments, "--allocation", "fair")
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
+    assert "take one of them" in refused(*arguments, "--goal", 0.9)
+
+
+def test_learning_curve(folder):
+    arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert set(result["rows"]) == set(SPECIES)
+    assert [each["rows"] for each in result["expected"]][-1] is None
+    assert [need["class"] for need in result["needed"]] == [None, *sorted(SPECIES)]
+    for each in (*result["measured"], *(found["accuracy"] for found in result["expected"])):
+        assert 0 <= each.get("accuracy", each.get("value")) <= 1
+    shown = run(*arguments).stdout
+    assert shown.startswith("LearningCurve: accuracy ")
+    assert "accuracy 0.95: " in shown
+    page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
+    assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
 
 
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):

@@ -25,13 +25,14 @@ from benchmarks import accuracy
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
 from corral.datasets import make_shifted_groups, make_waveform
 from experiments import _run as running
-from experiments import anuran, shifted_groups, ten_groups, waveform
+from experiments import anuran, rates, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
 from experiments._lines import append_line, read_lines
 from experiments._methods import METHODS
 from experiments._paper import paper_table
 from experiments._report import summary, write_report
 from experiments._run import read_results, run
+from experiments._slopes import QUANTITIES, slope, slope_tables, slope_targets, theory
 from experiments._trial import Task, child_seeds, split_by_row
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +44,7 @@ NEEDS_DATA = {
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
 # Of many variables every so manyth is enough to see that all runs, and much faster drawn.
 THINNED = {"anuran": 3, "digits": 8}
+WITHOUT_PROBABILITIES = ("svc", "plain", "passes", "local_passes")
 TIMES = ["fit_seconds", "predict_seconds"]
 
 
@@ -168,6 +170,57 @@ def test_bayes_rule_is_as_accurate_as_known(make, accuracy):
     trials = [make(seed) for seed in range(4)]
     hits = [np.unique(t.y)[t.log_joint.argmax(axis=1)] == t.y_test for t in trials]
     assert_allclose(np.mean(hits), accuracy, atol=3 * math.sqrt(0.9 * 0.1 / np.size(hits)) + 0.005)
+
+
+def test_true_densities_of_the_rates():
+    trial = rates.make_trial(0, r=2, d=5, n_train=3, n_test=4)
+    assert trial.X.shape == (6, 5)
+    for x, joint in zip(trial.X_test, trial.log_joint, strict=True):
+        for y in range(2):
+            expected = sum(norm.logpdf(x[j], 0.5, rates.DEVIATION) for j in (2 * y, 2 * y + 1))
+            assert_allclose(joint[y], expected)
+
+
+def test_an_error_of_the_rates_is_an_integral():
+    # By z-scores no variable of two is selected, so that both take part in the second Rodeo.
+    trial = rates.make_trial(0, r=1, d=2, n_train=40, n_test=4000)
+    for model in (rates.PlainKernels(), rates.TwoPasses("class", 0)):
+        model.fit(trial.X, trial.y)
+        found = rates.inspect(model, trial, r=1)
+        axis = (np.arange(240) + 0.5) / 80 - 1.0
+        points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        inside = ((points >= 0) & (points <= 1)).all(axis=1)
+        estimate = np.exp(model.log_density(points))
+        errors = []
+        for y in range(2):
+            true = norm.pdf(points[:, y], 0.5, rates.DEVIATION) * inside
+            errors.append(np.abs(estimate[:, y] - true).mean() * 9)
+        assert_allclose(found["l1"], np.mean(errors), atol=0.03)
+        assert 0 <= found["excess"] < 0.1
+
+
+def test_slopes_of_a_power_law():
+    n = np.array([50.0, 400.0, 10_000.0])
+    assert_allclose(slope(n, 3 * n**-0.3), (-0.3, 0), atol=1e-9)
+    assert slope(n, n**-0.3 * [1.0, 1.2, 1.0])[1] > 0.1
+    assert theory("relevant", "selected", 2, 30) == -1 / 6
+    assert theory("l1", "selected", 2, 30) == theory("excess", "class", 2, 30) == -1 / 3
+    assert theory("l1", "plain", 2, 30) == -2 / 34
+    rows = [
+        {"cell": f"r = 1, d = 10, n = {size}", "method": "selected", "trial": 0, "relevant": size**-0.2}
+        for size in rates.SIZES
+    ]
+    frame = pd.DataFrame(rows).reindex(columns=["cell", "method", "trial", *QUANTITIES])
+    assert "| class bandwidths | 1 | 10 | -0.20 ± 0.00 | -0.20 | 0.457 (n = 50) | 0.158 (n = 10000) |" in [
+        *slope_tables(frame.assign(method="class"))
+    ]
+    [target] = slope_targets(frame)
+    assert target == [
+        "rates, selected variables: slopes of bandwidths off by",
+        "0.00 to 0.00",
+        "<= 0.1",
+        True,
+    ]
 
 
 # Scores
@@ -342,13 +395,15 @@ def test_two_trials_of_every_method(tmp_path, name):
     )
     for row in rows:
         assert 0 <= row["accuracy"] <= 1
-        assert ("log_loss" in row) == (row["method"] != "svc")
-        assert ("bandwidths" in row) == row["method"].startswith("local")
-    report = write_report([small], tmp_path, tmp_path, 0).read_text()
-    for method in chosen:
-        assert f"| {small.methods[method].label} |" in report
+        assert ("log_loss" in row) == (row["method"] not in WITHOUT_PROBABILITIES)
+        assert ("bandwidths" in row) == (row["method"] in ("local", *small.variants))
+    first = write_report([small], tmp_path, tmp_path, 0).read_text()
+    assert f"- [{small.title}](tables/{name}.md)" in first
+    page = (tmp_path / "tables" / f"{name}.md").read_text()
+    for method in chosen if name != "rates" else ():  # one size has no slope
+        assert f"| {small.methods[method].label} |" in page
     for figure in (tmp_path / "figures").iterdir():
-        assert f"](figures/{figure.name})" in report
+        assert f"](../figures/{figure.name})" in page
     figures = {
         "ten_groups": 1,
         "shifted_groups": 1,
@@ -356,6 +411,7 @@ def test_two_trials_of_every_method(tmp_path, name):
         "anuran": 3,
         "waveform": 1,
         "digits": 4,
+        "rates": 1,
     }
     assert len(list((tmp_path / "figures").iterdir())) == figures[name]
 
@@ -371,7 +427,8 @@ def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
         frame[column] = np.nan
     row = summary(frame).loc[("ten groups", "local", "accuracy")]
     assert_allclose(row.tolist(), [0.68, 0.02, 3])
-    report = write_report([ten_groups.EXPERIMENT], tmp_path, tmp_path, 0).read_text()
+    write_report([ten_groups.EXPERIMENT], tmp_path, tmp_path, 0)
+    report = (tmp_path / "tables" / "ten_groups.md").read_text()
     # Three trials are too few for a deviation of their own.
     error = 0.0153 * math.hypot(1 / math.sqrt(3), 1 / math.sqrt(1000))
     difference = 0.68 - 0.6749

@@ -319,6 +319,17 @@ def test_sample_sizes(rows, classifier, tmp_path):
     assert "sample-sizes" not in Outline(page_of(classifier, X, folder=tmp_path)).ids
 
 
+def test_a_learning_curve(rows, classifier, tmp_path):
+    X, y = rows
+    found = estimate_sample_sizes(X[::2], y[::2], method="curve", goal=0.9, random_state=0)
+    page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
+    assert data_of(page)["sampleSizes"] is None
+    assert "What more rows would bring" in Outline(page).text
+    for line in str(found).removeprefix("LearningCurve: ").splitlines():
+        assert line.strip() in Outline(page).text
+    assert "steps" not in Outline(page).ids
+
+
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
     fitted = RodeoClassifierCV(random_state=3).fit(X, y)

@@ -15,7 +15,7 @@ from scipy.stats import norm, spearmanr
 
 import naive
 from corral import RodeoClassifier, SampleSizeDisplay, SampleSizes, estimate_sample_sizes
-from corral._planning import Step, arrange, extrapolate, l1_bound
+from corral._planning.bound import Step, arrange, extrapolate, l1_bound
 from corral.datasets import make_shifted_groups
 
 matplotlib.use("agg")
@@ -188,20 +188,27 @@ def test_optimal_sizes_cannot_be_improved_by_moving_a_row(problem):
 # Whole runs
 
 
-def test_a_run_is_that_of_the_oracle():
+# With two variables z-scores are 0.71 and -0.71: -1 finds none, and -0.5 one for each class.
+@pytest.mark.parametrize(("cutpoint", "empty"), [(-1.0, "all"), (-1.0, "none"), (-0.5, "none")])
+def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     rng = np.random.default_rng(4)
     X = np.vstack([rng.normal(0.3, 0.15, (16, 2)), rng.normal([0.6, 0.4], [0.05, 0.3], (24, 2))])
     y = np.repeat(["a", "b"], [16, 24])
     random = np.random.RandomState(0)
     pools = {label: X[random.permutation(np.flatnonzero(y == label))] for label in ("a", "b")}
-    sizes = {"initial_size": 6, "test_size": 4, "step": 5}
-    expected = naive.sample_sizes(pools, tolerance=1e-3, **sizes, cutpoint=-1.0, floor=lambda n, h0: h0 / n)
+    sizes = {"initial_size": 6, "test_size": 4, "step": 4}
+    expected = naive.sample_sizes(
+        pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
+    )
     assert len(expected) > 3
     # Until rows come to an end, and until a tolerance is reached, by the second pass.
-    for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), expected[:2])):
+    # A bound that means nothing reaches no tolerance.
+    reached = expected if (cutpoint, empty) == (-1.0, "none") else expected[:2]
+    for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), reached)):
         result = estimate_sample_sizes(
-            X, y, tolerance=tolerance, **sizes, estimator=RodeoClassifier(scale=None), random_state=0
-        )
+            X, y, tolerance=tolerance, **sizes, estimator=RodeoClassifier(scale=None, cutpoint=cutpoint),
+            empty=empty, random_state=0,
+        )  # fmt: skip
         assert len(result.steps) == len(passes)
         for step, naive_step in zip(result.steps, passes, strict=True):
             for name, value in naive_step.items():
@@ -297,11 +304,59 @@ def test_a_class_that_nothing_is_predicted_as_is_measured_at_its_own_samples():
     assert np.all(np.isfinite(result.steps[-1].B))
 
 
-def test_a_class_without_relevant_variables_has_them_all():
+def test_a_class_without_relevant_variables_has_them_all_if_asked():
     rng = np.random.default_rng(0)
     X, y = rng.normal(np.repeat([0, 3], 60)[:, np.newaxis], 1.0, (120, 1)), np.repeat([0, 1], 60)
-    result = estimate_sample_sizes(X, y, **SETTINGS)  # the z-score of a single variable is 0
+    result = estimate_sample_sizes(X, y, **SETTINGS, empty="all")  # the z-score of a single variable is 0
     assert_array_equal(result.steps[-1].r, [1, 1])
+    assert result.caveats == []
+
+
+def wide_table(n_features=34):
+    """Two classes that differ a little in every one of many variables, as tables of measurements do."""
+    rng = np.random.default_rng(0)
+    means = np.repeat([0.0, 0.7], 60)[:, np.newaxis]
+    return rng.normal(means, 1.0, (120, n_features)), np.repeat(["a", "b"], 60)
+
+
+def test_a_bound_without_relevant_variables_means_nothing_and_says_so():
+    estimator = RodeoClassifier(cutpoint=-100.0)
+    result = estimate_sample_sizes(*wide_table(), **SETTINGS | {"tolerance": 0.5}, estimator=estimator)
+    assert_array_equal(result.steps[-1].r, [0, 0])
+    # A flat estimate has no bias and the noise of a share of n rows.
+    assert_allclose(result.steps[-1].B, 1.0)
+    assert_allclose(result.epsilon, np.sqrt(result.sizes).sum() / result.sizes.sum())
+    assert result.epsilon < 0.5
+    assert not result.converged
+    assert result.extrapolation is None
+    assert "class 'a': 40 rows, no relevant variables" in repr(result)
+    assert "means nothing: no variable is relevant for 'a', 'b', so nothing is known" in repr(result)
+    assert "extrapolation" not in repr(result)
+
+
+def test_a_bound_above_1_means_nothing_and_says_so():
+    settings = SETTINGS | {"tolerance": 0.5}
+    estimator = RodeoClassifier(cutpoint=-100.0)
+    result = estimate_sample_sizes(*wide_table(), **settings, estimator=estimator, empty="all")
+    assert_array_equal(result.steps[-1].r, [34, 34])
+    assert result.epsilon > 5
+    assert result.caveats == ["no error exceeds another by 1, and the bound is not smaller"]
+    assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
+
+
+def test_relevance_is_that_of_the_rule_in_use(table):
+    for rule in ("zscore", "contrast"):
+        fitted = []
+
+        class Recorder(RodeoClassifier):
+            def fit(self, X, y, fitted=fitted):
+                fitted.append(super().fit(X, y))
+                return fitted[-1]
+
+        settings = SETTINGS | {"initial_size": 60}
+        result = estimate_sample_sizes(*table, **settings, max_steps=2, estimator=Recorder(rule=rule))
+        for step, model in zip(result.steps, fitted, strict=True):
+            assert_array_equal(step.r, model.relevant_.sum(axis=1))
 
 
 # What the result says
@@ -545,6 +600,11 @@ def test_the_printed_rule_gives_fewer_rows_to_many_variables():
         ({"allocation": "best"}, "allocation must be one of 'proportional', 'optimal', got 'best'"),
         ({"initial_size": 101}, r"class 1 has 120 rows, fewer than initial_size \+ test_size = 121"),
         ({"estimator": "rodeo"}, "estimator must be a RodeoClassifier, got 'rodeo'"),
+        ({"empty": "some"}, "empty must be one of 'none', 'all', got 'some'"),
+        ({"method": "guess"}, "method must be one of 'bound', 'curve', got 'guess'"),
+        ({"goal": 0.9}, "goal belongs to method='curve', got method='bound' and goal=0.9"),
+        ({"method": "curve"}, "tolerance belongs to method='bound', got method='curve'"),
+        ({"tolerance": None, "step": None}, "method='bound' needs tolerance, step"),
     ],
 )
 def test_bad_parameters_are_refused_before_any_work(table, changed, message, monkeypatch):

@@ -20,7 +20,7 @@ from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._evaluation import HeldOut
 from ._persist.model_file import load_model, save_model
-from ._planning import SampleSizes, estimate_sample_sizes
+from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes
 from .report import write_report
 
 __version__: str
@@ -33,6 +33,7 @@ __all__ = [
     "ExplanationDisplay",
     "HeldOut",
     "LSPClassifier",
+    "LearningCurve",
     "RelevanceDisplay",
     "RodeoClassifier",
     "RodeoClassifierCV",

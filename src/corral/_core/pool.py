@@ -424,7 +424,7 @@ def fit_pool(
         heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
         order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
         members = list(parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order))
-        parts = _divide(some, np.random.RandomState(seed_of_parts))
+        parts = divide(some, np.random.RandomState(seed_of_parts))
         scores = judge(candidates, trial, target, parts, empirical=empirical)
     return Pool(
         members=members,
@@ -679,6 +679,18 @@ def judge(
     empirical: bool,
 ) -> PoolScores:
     """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
+    return _scores(cross_fitted(candidates, trial, target, parts, empirical=empirical), trial)
+
+
+def cross_fitted(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    parts: Integers,
+    *,
+    empirical: bool,
+) -> Floats:
+    """Log probabilities (n_points, n_classes) of each part of the rows by what is chosen for the others."""
     log_proba = np.empty(candidates[0].log_density.shape)
     data = trial.data
     row_weights = np.ones(parts.size) if data.weights is None else data.weights
@@ -696,10 +708,10 @@ def judge(
         log_density = np.array([candidate.log_density[inside] for candidate in refitted])
         score = _log(prior) + np.tensordot(weights, log_density, 1)
         log_proba[inside] = log_probability(score, prior, trial.lapse)
-    return _scores(log_proba, trial)
+    return log_proba
 
 
-def _divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
+def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
     """Divide the units into fifths (n_rows,), without regard to classes.
 
     If each part had its share of every class, as folds have, priors from the others would know the more

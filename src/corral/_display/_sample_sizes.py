@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._display._drawing import Floats, check_axes, pyplot
-from corral._planning import Extrapolation, SampleSizes
+from corral._display._drawing import check_axes, pyplot
+from corral._planning import Extrapolation, LearningCurve, SampleSizes
+from corral._planning.curve import TIMES
+
+# Points of a curve that is drawn.
+_N_POINTS = 40
 
 
 class SampleSizeDisplay:
-    """What `estimate_sample_sizes` found, step by step: epsilon, rows per class and accuracy against N.
+    """What `estimate_sample_sizes` found.
 
-    Make it with `from_result`; all parameters are stored as attributes.
+    Of a bound, step by step: epsilon, rows of each class and accuracy against N. Of a learning curve: what
+    was measured, and what is expected up to four times the rows, with 90 % intervals: accuracy, log loss and
+    the recall of each class. Make it with `from_result`.
 
     Parameters
     ----------
-    totals : ndarray of shape (n_steps,)
-        N, the number of training rows.
-    epsilon, accuracy : ndarray of shape (n_steps,)
-        Bound on the excess error, and accuracy on the test samples.
-    sizes : ndarray of shape (n_steps, n_classes)
-        Training rows of each class.
-    classes : ndarray of shape (n_classes,)
-        Class labels.
-    tolerance : float
-        What epsilon had to reach.
-    extrapolation : Extrapolation, default=None
-        Where it might reach it.
+    result : SampleSizes or LearningCurve
+        What is drawn; stored as an attribute.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
     axes_ : ndarray of shape (3,)
-        The axes of epsilon, rows and accuracy.
+        The axes of epsilon, rows and accuracy; or of accuracy, log loss and recall.
 
     See Also
     --------
@@ -57,32 +54,16 @@ class SampleSizeDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        totals: NDArray[np.int64],
-        epsilon: Floats,
-        accuracy: Floats,
-        sizes: NDArray[np.int64],
-        classes: NDArray[Any],
-        tolerance: float,
-        extrapolation: Extrapolation | None = None,
-    ) -> None:
-        self.totals = totals
-        self.epsilon = epsilon
-        self.accuracy = accuracy
-        self.sizes = sizes
-        self.classes = classes
-        self.tolerance = tolerance
-        self.extrapolation = extrapolation
+    def __init__(self, result: SampleSizes | LearningCurve) -> None:
+        self.result = result
 
     @classmethod
-    def from_result(cls, result: SampleSizes, *, axes: Sequence[Any] | None = None) -> Self:
+    def from_result(cls, result: SampleSizes | LearningCurve, *, axes: Sequence[Any] | None = None) -> Self:
         """Draw a result of `estimate_sample_sizes`.
 
         Parameters
         ----------
-        result : SampleSizes
+        result : SampleSizes or LearningCurve
         axes : three matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -90,17 +71,7 @@ class SampleSizeDisplay:
         -------
         display : SampleSizeDisplay
         """
-        sizes = np.array([step.sizes for step in result.steps])
-        display = cls(
-            totals=sizes.sum(axis=1),
-            epsilon=np.array([step.epsilon for step in result.steps]),
-            accuracy=np.array([step.accuracy for step in result.steps]),
-            sizes=sizes,
-            classes=result.classes,
-            tolerance=result.tolerance,
-            extrapolation=result.extrapolation,
-        )
-        return display.plot(axes)
+        return cls(result).plot(axes)
 
     def plot(self, axes: Sequence[Any] | None = None) -> Self:
         """Draw the three curves.
@@ -116,31 +87,74 @@ class SampleSizeDisplay:
         """
         if axes is None:
             _, axes = pyplot().subplots(1, 3, figsize=(12, 3.5), layout="constrained")
-        of_epsilon, of_sizes, of_accuracy = self.axes_ = check_axes(axes, 3)
-        self.figure_ = of_epsilon.figure
-        of_epsilon.plot(self.totals, self.epsilon, marker=".", label="epsilon")
-        of_epsilon.axhline(self.tolerance, color="black", linestyle=":", label="tolerance")
-        guess = self.extrapolation
-        if guess is not None and np.isfinite(guess.total):
-            self._plot_extrapolation(of_epsilon, guess)
-        of_epsilon.legend()
-        for label, n in zip(self.classes, self.sizes.T, strict=True):
-            of_sizes.plot(self.totals, n, marker=".", label=str(label))
-        of_sizes.legend(title="class")
-        of_accuracy.plot(self.totals, self.accuracy, marker=".")
-        for each, name in zip(self.axes_, ("epsilon", "rows", "accuracy"), strict=True):
-            each.set(xlabel="N, rows of all classes", ylabel=name)
+        self.axes_ = check_axes(axes, 3)
+        self.figure_ = self.axes_[0].figure
+        if isinstance(self.result, LearningCurve):
+            _plot_curve(self.axes_, self.result)
+        else:
+            _plot_bound(self.axes_, self.result)
         return self
 
-    def _plot_extrapolation(self, axes: Any, guess: Extrapolation) -> None:
-        """A dashed line to where the tolerance might be reached, and a bar over the interval of N."""
-        axes.plot(
-            [self.totals[-1], guess.total],
-            [self.epsilon[-1], self.tolerance],
-            linestyle="--",
-            color="gray",
-            label="extrapolation",
-        )
-        end = guess.high if np.isfinite(guess.high) else guess.total
-        axes.plot([guess.low, end], [self.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
-        axes.set_xscale("log")
+
+def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
+    """Draw epsilon, rows of each class and accuracy against N."""
+    of_epsilon, of_sizes, of_accuracy = axes
+    sizes = np.array([step.sizes for step in result.steps])
+    totals = sizes.sum(axis=1)
+    of_epsilon.plot(totals, [step.epsilon for step in result.steps], marker=".", label="epsilon")
+    of_epsilon.axhline(result.tolerance, color="black", linestyle=":", label="tolerance")
+    guess = result.extrapolation
+    if guess is not None and np.isfinite(guess.total):
+        _plot_extrapolation(of_epsilon, totals[-1], result, guess)
+    of_epsilon.legend()
+    for label, n in zip(result.classes, sizes.T, strict=True):
+        of_sizes.plot(totals, n, marker=".", label=str(label))
+    of_sizes.legend(title="class")
+    of_accuracy.plot(totals, [step.accuracy for step in result.steps], marker=".")
+    for each, name in zip(axes, ("epsilon", "rows", "accuracy"), strict=True):
+        each.set(xlabel="N, rows of all classes", ylabel=name)
+
+
+def _plot_extrapolation(axes: Any, total: int, result: SampleSizes, guess: Extrapolation) -> None:
+    """Draw a dashed line to where the tolerance might be reached, and a bar over the interval of N."""
+    axes.plot(
+        [total, guess.total],
+        [result.epsilon, result.tolerance],
+        linestyle="--",
+        color="gray",
+        label="extrapolation",
+    )
+    end = guess.high if np.isfinite(guess.high) else guess.total
+    axes.plot([guess.low, end], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
+    axes.set_xscale("log")
+
+
+def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
+    """Draw accuracy, log loss and recall against rows, measured and expected."""
+    of_accuracy, of_log_loss, of_recall = axes
+    measured = curve.measured
+    _plot_expected(of_accuracy, curve.accuracy, measured.accuracies, curve, "all classes")
+    _plot_expected(of_log_loss, curve.log_loss, measured.mean_log_losses, curve, "all classes")
+    for label, size, recalls in zip(curve.classes.tolist(), curve.sizes, measured.recalls.T, strict=True):
+        if size > 0:
+            _plot_expected(of_recall, partial(curve.recall, label), recalls, curve, str(label))
+    of_recall.legend(title="class")
+    for each, name in zip(axes, ("accuracy", "log loss", "recall"), strict=True):
+        each.set(xlabel="rows of all classes", ylabel=name, xscale="log")
+        if curve.goal is not None and name != "log loss":
+            each.axhline(curve.goal, color="black", linestyle=":")
+
+
+def _plot_expected(
+    axes: Any,
+    expected: Callable[[float], Any],
+    measured: NDArray[Any],
+    curve: LearningCurve,
+    label: str,
+) -> None:
+    """Draw dots where something was measured, and a line with a band where it is expected."""
+    grid = np.geomspace(curve.n_rows, max(TIMES) * curve.n_rows, _N_POINTS)
+    value, low, high = np.array([expected(float(n)) for n in grid]).T
+    [line] = axes.plot(curve.measured.rows, measured, marker="o", linestyle="", label=label)
+    axes.plot(grid, value, color=line.get_color())
+    axes.fill_between(grid, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

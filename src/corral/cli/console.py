@@ -27,6 +27,7 @@ from rich.text import Text
 
 from corral._estimators.validation import feature_names
 from corral._persist.files import naming
+from corral._planning.curve import TIMES
 from corral.cli.columns import MOST_NAMED, listed
 from corral.cli.text import visible
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from corral._estimators.description import Description
     from corral._estimators.explanation import Explanation
     from corral._evaluation import Scores
-    from corral._planning import SampleSizes
+    from corral._planning import LearningCurve, SampleSizes
 
 # Variables of a class that its line in a table names.
 _MOST_MARKS = 4
@@ -427,8 +428,34 @@ def sample_size_data(found: SampleSizes) -> dict[str, Any]:
         "accuracy": found.accuracy,
         "rows": by_class(found.classes, found.sizes),
         "extrapolation": None if guess is None else by_class(found.classes, guess.sizes),
+        "caveats": found.caveats,
         "steps": [
             {"rows": int(of_step.sizes.sum()), "epsilon": of_step.epsilon, "accuracy": of_step.accuracy}
             for of_step in found.steps
+        ],
+    }
+
+
+def learning_curve_data(found: LearningCurve) -> dict[str, Any]:
+    """What a learning curve tells; what is unlimited is null."""
+    return {
+        "rows": by_class(found.classes, found.sizes),
+        "measured": found.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),
+        "expected": [
+            {
+                "rows": None if times == math.inf else times * found.n_rows,
+                "accuracy": found.accuracy(times * found.n_rows)._asdict(),
+                "log_loss": found.log_loss(times * found.n_rows)._asdict(),
+            }
+            for times in (*TIMES, math.inf)
+        ],
+        "goal": found.goal,
+        "needed": [
+            {
+                "class": need.label,
+                "rows": {end: n if math.isfinite(n) else None for end, n in need.rows._asdict().items()},
+                "probability": need.probability,
+            }
+            for need in found.needed
         ],
     }

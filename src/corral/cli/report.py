@@ -29,10 +29,20 @@ from corral.cli.options import (
     Target,
     output_or_stream,
 )
-from corral.cli.shared import load_classifier, naming_column, note, sample_sizes, threads
+from corral.cli.shared import learning_curve, load_classifier, naming_column, note, sample_sizes, threads
 
 if TYPE_CHECKING:
     from corral._evaluation import HeldOut
+    from corral._planning import LearningCurve, SampleSizes
+
+Goal = Annotated[
+    float | None,
+    typer.Option(
+        help="Wanted accuracy, and recall of each class: tell how many rows it takes.",
+        min=1e-10,
+        max=1 - 1e-10,
+    ),
+]
 
 _IF_TEXT = "--tolerance needs variables that are numbers"
 
@@ -63,6 +73,7 @@ def report(
         float | None,
         typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
     ] = None,
+    goal: Goal = None,
     missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
     sep: Separator = None,
@@ -80,6 +91,7 @@ def report(
     and the page says so.
     """
     from corral._evaluation import unseen_predictions
+    from corral._planning import LearningCurve
     from corral.cli.columns import IF_MISSING, Asked, new_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
@@ -90,6 +102,8 @@ def report(
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
+    if tolerance is not None and goal is not None:
+        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
     check_kinds((None if page == STANDARD_STREAM else page, REPORT))
@@ -102,7 +116,8 @@ def report(
     )
     with out.share(f"Read {file.name}") as on_progress:
         X, y = new_rows(file, variables, target, fitted.classes_, asked, on_progress)
-    held_out, sizes = None, None
+    held_out: HeldOut | None = None
+    sizes: SampleSizes | LearningCurve | None = None
     with threads(jobs):
         if y is not None:
             held_out = unseen_predictions(fitted, X, y)
@@ -111,6 +126,9 @@ def report(
             with out.waiting("Add rows step by step"):
                 numbers = as_numbers(X, file, if_text=_IF_TEXT, if_missing=IF_MISSING)
                 sizes = sample_sizes(numbers, y, tolerance, seed=seed)
+        elif goal is not None:
+            with out.waiting("Take rows away"):
+                sizes = LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
         with out.waiting("Write the report"):
             _write_page(
                 page,
@@ -133,15 +151,20 @@ def report(
 @program.command(
     "sample-size",
     short_help="Estimate how many rows each class needs.",
-    epilog="\b\nExample:\n  corral sample-size penguins.csv --target species --numeric-only "
-    "--missing drop-rows --tolerance 0.6",
+    epilog="\b\nExamples:\n  corral sample-size penguins.csv --target species --goal 0.97\n"
+    "  corral sample-size penguins.csv --target species --numeric-only --missing drop-rows --tolerance 0.6",
 )
 def sample_size(
     table: TablePath,
     target: Target,
+    goal: Goal = None,
     tolerance: Annotated[
-        float, typer.Option(help="Largest acceptable bound on the excess error; it is loose.", min=1e-10)
-    ],
+        float | None,
+        typer.Option(
+            help="Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose.",
+            min=1e-10,
+        ),
+    ] = None,
     initial_size: Annotated[
         int | None,
         typer.Option(
@@ -171,26 +194,36 @@ def sample_size(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate how many rows each class needs, from those in a table (algorithm 4 of the paper).
+    """Estimate what more rows would bring, and how many each class needs, from those in a table.
 
-    It takes numbers without gaps only: --numeric-only leaves out other columns, --missing drop-rows such
-    rows.
+    Rows are predicted by halves, quarters and eighths of the others, and the curve is drawn on. With
+    --tolerance, algorithm 4 of the paper bounds the error of its rule instead; the four options that follow
+    it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
+    drop-rows such rows.
     """
     from corral.cli.columns import Asked, training_rows
-    from corral.cli.console import Output, sample_size_data
+    from corral.cli.console import Output, learning_curve_data, sample_size_data
     from corral.cli.formats import Given, open_table
 
     out = Output(as_json, quiet)
+    if goal is not None and tolerance is not None:
+        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
         numeric_only=numeric_only,
-        complete=True,
+        complete=tolerance is not None,
         missing=missing,
         na_values=na_values or (),
     )
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
         X, y, _ = training_rows(file, target, asked, on_progress)
+    if tolerance is None:
+        with threads(jobs), out.waiting("Take rows away"):
+            curve = learning_curve(X, y, goal, seed=seed)
+        lines = str(curve).split("\n")
+        out.answer(learning_curve_data(curve), lines[:1], lines)
+        return
     with threads(jobs), out.waiting("Add rows step by step"):
         found = sample_sizes(
             X,

@@ -23,7 +23,7 @@ from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.validation import check_integer
 from corral._evaluation import HeldOut
 from corral._persist.files import replacing
-from corral._planning import SampleSizes
+from corral._planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents
 from corral.report.numbers import Judged, Shown
 
@@ -40,7 +40,7 @@ def write_report(
     y: ArrayLike | None = None,
     *,
     held_out: HeldOut | None = None,
-    sample_sizes: SampleSizes | None = None,
+    sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
     max_samples: int = 200,
@@ -67,7 +67,7 @@ def write_report(
         Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
         theirs, and the page repeats what it claims of them. Without them they are those of `X`, provided that
         `y` is given, and the page says so.
-    sample_sizes : SampleSizes, default=None
+    sample_sizes : SampleSizes or LearningCurve, default=None
         What `estimate_sample_sizes` found.
     title : str, default=None
         Heading of the page.

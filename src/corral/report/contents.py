@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral._estimators.validation import feature_names
-from corral._planning import SampleSizes
+from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import (
     Judged,
     Shown,
@@ -50,7 +50,7 @@ class Contents:
         estimator: Any,
         shown: Shown,
         judged: Judged | None,
-        sample_sizes: SampleSizes | None,
+        sample_sizes: SampleSizes | LearningCurve | None,
         source: str | None,
         steps_before: Sequence[str] = (),
     ) -> Contents:
@@ -65,7 +65,7 @@ class Contents:
             "levels": has_levels(estimator, variables),
             "explains": description is not None,
             "errors": None if judged is None else errors(judged),
-            "sampleSizes": None if sample_sizes is None else steps(sample_sizes),
+            "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
         if description is not None:
@@ -80,6 +80,7 @@ class Contents:
             "explains": description is not None,
             "judged": judged,
             "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
+            "is_curve": isinstance(sample_sizes, LearningCurve),
             "n_variables": len(names),
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,

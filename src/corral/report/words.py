@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from corral._estimators.description import Description
-from corral._planning import SampleSizes
+from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import Judged
 
 # Variables that the line of a class names.
@@ -195,6 +195,6 @@ def _count(n: float, what: str) -> str:
     return f"{n:g} {what}" + ("" if n == 1 else "s")
 
 
-def in_words(found: SampleSizes) -> list[str]:
+def in_words(found: SampleSizes | LearningCurve) -> list[str]:
     """Say what `estimate_sample_sizes` found."""
     return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()

@@ -52,10 +52,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Allocation = Literal["proportional", "optimal"]
+Empty = Literal["none", "all"]
 Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
 
 # Of the interval around an extrapolation.
 LEVEL = 0.9
+
+# Beyond so many times the rows no number is told.
+_FARTHEST = 10_000
 
 # A line through fewer points has no residuals.
 _FEWEST_STEPS = 3
@@ -117,9 +121,11 @@ class SampleSizes:
     tolerance : float
         What was asked for.
     converged : bool
-        Whether epsilon is at most the tolerance.
+        Whether epsilon is at most the tolerance, and says something of every class.
     reason : str
         Why the run ended.
+    caveats : list of str
+        Why the bound of the last step means nothing; empty if it means something.
     steps : list of Step
         What each step found.
     history : DataFrame
@@ -152,6 +158,18 @@ class SampleSizes:
         return self.steps[-1].accuracy
 
     @property
+    def caveats(self) -> list[str]:
+        """Why the bound of the last step means nothing; empty if it means something."""
+        caveats = []
+        empty = self.classes[self.steps[-1].r == 0].tolist()
+        if empty:
+            named = ", ".join(repr(label) for label in empty)
+            caveats.append(f"no variable is relevant for {named}, so nothing is known of their densities")
+        if self.epsilon >= 1.0:
+            caveats.append("no error exceeds another by 1, and the bound is not smaller")
+        return caveats
+
+    @property
     def history(self) -> pd.DataFrame:
         """One line per step (needs pandas).
 
@@ -179,26 +197,29 @@ class SampleSizes:
             f"after {count}; accuracy {self.accuracy:.3f}",
         ]
         lines += [
-            f"  class {label!r}: {size} rows, {r} relevant variable" + ("s" if r > 1 else "")
+            f"  class {label!r}: {size} rows, {r or 'no'} relevant variable" + ("" if r == 1 else "s")
             for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
         ]
+        lines += [f"  the bound means nothing: {caveat}" for caveat in self.caveats]
         return "\n".join(lines + self._describe_extrapolation())
 
     def _describe_extrapolation(self) -> list[str]:
-        if self.converged:
+        if self.converged or not self.steps[-1].r.all():
             return []
         if self.extrapolation is None:
             return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
         guess = self.extrapolation
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
+        if guess.total > _FARTHEST * self.sizes.sum():
+            return [f"  extrapolation (not measured): more than {_FARTHEST} times the rows"]
         lines = [
-            f"  extrapolation (not measured): {self.tolerance:g} would take about {_rows(guess.total)} rows, "
-            f"{LEVEL:.0%} interval {_rows(guess.low)} to {_rows(guess.high)}"
+            f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
+            f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}"
         ]
         lines += [
-            f"    class {label!r}: {_rows(size)} ({_rows(low)} to {_rows(high)}), "
-            f"{_rows(max(size - used, 0.0))} more than now"
+            f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
+            f"{in_rows(max(size - used, 0.0))} more than now"
             for label, size, low, high, used in zip(
                 self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, self.sizes, strict=True
             )
@@ -206,12 +227,12 @@ class SampleSizes:
         return lines
 
 
-def _rows(n: float) -> str:
+def in_rows(n: float) -> str:
     """A number of rows that is known to two or three digits at best."""
     return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else f"{n:.1e}"
 
 
-def estimate_sample_sizes(
+def run_algorithm(
     X: ArrayLike | Draw,
     y: ArrayLike,
     *,
@@ -219,153 +240,21 @@ def estimate_sample_sizes(
     initial_size: int,
     test_size: int,
     step: int,
-    estimator: RodeoClassifier | None = None,
-    allocation: Allocation = "proportional",
-    max_steps: int = 100,
-    random_state: int | np.random.RandomState | None = None,
+    estimator: RodeoClassifier | None,
+    allocation: Allocation,
+    empty: Empty,
+    max_steps: int,
+    random_state: int | np.random.RandomState | None,
 ) -> SampleSizes:
-    r"""Estimate how many training rows each class needs.
-
-    Starting with few rows of each class, two steps alternate (algorithm 4 of [1]_). The E-step fits the
-    classifier and classifies the test samples. The R-step computes
-
-    .. math::
-
-        A_y = n_y^{(2 + r_y) / (4 + r_y)}, \qquad
-        B_y = \frac \alpha 2 \int \Big|\sum_j k_j^2 f_y^{(jj)}\Big|
-            + \beta \Big(\prod_j k_j\Big)^{-1/2} \int \sqrt{f_y}, \qquad
-        \epsilon = \frac{A \cdot B} N
-
-    over the :math:`r_y` relevant variables of each class, with :math:`h_j = k_j n_y^{-1/(4 + r_y)}`, adds
-    `step` rows to their number N and shares N out among the classes so that A is proportional to B. It
-    ends when :math:`\epsilon`, a bound on the error beyond that of the Bayes rule, is at most the
-    tolerance.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features) or callable
-        Rows to take the samples from, without replacement; or ``draw(label, n)``, which returns n new
-        rows of a class and their labels, as the generators of `corral.datasets` do. Fewer than n rows
-        say that the class has no more.
-    y : array-like of shape (n_samples,)
-        Classes of the rows; with a callable, the classes to draw.
-    tolerance : float
-        Largest acceptable bound, above 0. See Notes: the bound is loose.
-    initial_size : int
-        Training rows of each class in the first step; no class ever gets fewer.
-    test_size : int
-        Test samples of each class, the same in every step and never used for training.
-    step : int
-        Rows added in each step, at least as many as there are classes; the last step may add fewer.
-    estimator : RodeoClassifier, default=None
-        The classifier to fit; by default ``RodeoClassifier()``. It is cloned.
-    allocation : {"proportional", "optimal"}, default="proportional"
-        How N is shared out: so that A is proportional to B, as in the paper; or so that the mean over the
-        classes of their bounds :math:`B_y n_y^{-2/(4+r_y)}` is as small as it can be. See Notes.
-    max_steps : int, default=100
-        Largest number of steps.
-    random_state : int, RandomState or None, default=None
-        Chooses the rows and seeds the classifier.
-
-    Returns
-    -------
-    result : SampleSizes
-        Sizes per class, epsilon, whether it converged and why not, the history of all steps and, where
-        it did not converge, an extrapolation. An interrupted run (Ctrl-C) returns the steps it has done.
-
-    See Also
-    --------
-    SampleSizeDisplay : Draws the result.
-
-    Notes
-    -----
-    What the paper leaves open, and what is done here:
-
-    - The sums of equation B2 are read as means over the samples predicted as the class, since they stand
-      for integrals. Where none is predicted as the class, its own test samples are taken.
-    - :math:`\alpha` is printed as a matrix; for the Gaussian kernel it is the identity, so 1. The kernel is
-      that of the relevant variables, so :math:`\beta = (4\pi)^{-r/4}`.
-    - The Rodeo's bandwidths differ from sample to sample, so :math:`k_j = h_j n^{1/(4+r)}` does too and is
-      averaged with the rest. With ``bandwidth="class"`` it is a constant, as printed; but then one sample
-      in a tail, many bandwidths away from all rows, can dominate the mean.
-    - A class without relevant variables counts them all, as everywhere in `RodeoClassifier`.
-    - The printed loop enlarges N before it looks at epsilon. Here the sizes returned are those that gave
-      the epsilon returned.
-    - A class whose rows do not suffice gets all it has, and the others the rest. The run ends if the
-      next step would ask it for more again: from there on epsilon would fall mainly because the class
-      weighs less in it.
-
-    **How to read epsilon.** It bounds an L1 error of densities, which bounds the excess error, and much is
-    lost in between: on two overlapping groups of the paper (50 seeds, ``python -m benchmarks sample_size
-    --seeds 50``) epsilon falls from 0.67 at N = 60 to 0.475 at N = 600, the excess error from 0.078 to
-    0.033. Epsilon is 9 and 14 times as large in the median, and was never smaller. So compare sizes and
-    classes by it, do not read it as an error rate, and expect to need a tolerance of several tenths: it
-    falls like :math:`N^{-0.15}` there, more slowly than the asymptotic :math:`N^{-2/(4+r)}`.
-
-    It is no strict bound on the L1 error, since the second derivatives are those of the estimate and the
-    integrals see only where samples are. With ``bandwidth="class"`` the L1 error of these groups is 0.50
-    and 0.40; with local bandwidths it is 0.51 and 0.69, because the tails of the local estimate are so
-    heavy that it integrates to more than 1.
-
-    Epsilon grows with the number of relevant variables. With few rows some are overlooked, and epsilon is
-    too small until they are found and it jumps. Look at `r` in the history before believing that a run
-    has converged; an `estimator` with another `rule` or `cutpoint` may find them sooner.
-
-    **Which class gets more rows.** A is proportional to B if :math:`n_y^{r_y / (4 + r_y)}` is proportional
-    to the bound :math:`E_y = B_y n_y^{-2/(4+r_y)}` of the class. So of two classes with as many relevant
-    variables the rougher one gets more rows. But a class with more relevant variables gets *fewer*, except
-    in small samples: with 4 variables against 1, 38 of 80 rows but 129 of 480. Nor does this rule make
-    epsilon small, since :math:`\sum_y n_y^{a_y} B_y` is concave in the sizes. The sizes with the least mean
-    of the :math:`E_y`, ``allocation="optimal"``, have :math:`n_y^{(6+r_y)/(4+r_y)}` proportional to
-    :math:`B_y / (4 + r_y)` and give the harder class more rows in both cases (298 of 480).
-
-    **Extrapolation.** A line through log epsilon over log N is drawn on. In the groups above the 90 %
-    interval held the N that was needed in 93 % of 96 cases when that was twice the last N, and in 78 % of
-    98 cases when it was four times; the estimate was 4 % and 11 % too low in the median. Neither knows of
-    variables that are not found yet.
-
-    References
-    ----------
-    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
-       non-parametric density estimation.
-
-    Examples
-    --------
-    >>> from corral import estimate_sample_sizes
-    >>> from corral.datasets import make_shifted_groups
-    >>> X, y = make_shifted_groups(200, groups=(1, 2), random_state=0)
-    >>> estimate_sample_sizes(X, y, tolerance=0.6, initial_size=30, test_size=50, step=60, random_state=0)
-    SampleSizes: converged, the tolerance is reached
-      epsilon 0.5861 <= 0.6 with 180 rows after 3 steps; accuracy 0.820
-      class 1: 92 rows, 2 relevant variables
-      class 2: 88 rows, 2 relevant variables
-
-    New rows from a simulation instead of a fixed table:
-
-    >>> import numpy as np
-    >>> random = np.random.RandomState(0)
-    >>> def draw(label, n):
-    ...     return make_shifted_groups(n, groups=(label,), random_state=random)
-    >>> result = estimate_sample_sizes(
-    ...     draw, [1, 2], tolerance=0.5, initial_size=50, test_size=50, step=100, random_state=0
-    ... )
-    >>> result.converged
-    True
-    """
+    """Run algorithm 4, see `estimate_sample_sizes`."""
     tolerance = check_number("tolerance", tolerance, 0.0, math.inf, inclusive=False)
     initial_size = check_integer("initial_size", initial_size)
     test_size = check_integer("test_size", test_size)
     step = check_integer("step", step)
     max_steps = check_integer("max_steps", max_steps)
     check_choice("allocation", allocation, ("proportional", "optimal"))
-    if estimator is None:
-        estimator = RodeoClassifier()
-    if not isinstance(estimator, RodeoClassifier):
-        raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
-    if estimator.scale == "whiten":
-        raise ValueError(
-            "estimator must not have scale='whiten', which has no relevant variables of its own."
-        )
+    check_choice("empty", empty, ("none", "all"))
+    estimator = _check_estimator(estimator)
     random = check_random_state(random_state)
     classes, draw, pool = _check_source(X, y, random)
     if step < classes.size:
@@ -376,9 +265,9 @@ def estimate_sample_sizes(
     sizes = np.full(classes.size, initial_size)
     try:
         while True:
-            steps.append(_measure(estimator, supply, sizes, random))
-            _, r, _, B, epsilon, _ = steps[-1]
-            if epsilon <= tolerance:
+            steps.append(_measure(estimator, supply, sizes, random, empty))
+            _, r, _, B, _, _ = steps[-1]
+            if _reaches(steps[-1], tolerance):
                 reason = "the tolerance is reached"
                 break
             if len(steps) == max_steps:
@@ -395,9 +284,30 @@ def estimate_sample_sizes(
         if not steps:
             raise
         reason = "the run was interrupted"
-    converged = steps[-1].epsilon <= tolerance
-    extrapolation = None if converged else extrapolate(steps, tolerance, initial_size, allocation)
+    converged = _reaches(steps[-1], tolerance)
+    known = bool(np.all(steps[-1].r > 0))
+    extrapolation = None
+    if known and not converged:
+        extrapolation = extrapolate(steps, tolerance, initial_size, allocation)
     return SampleSizes(classes, tolerance, converged, reason, steps, extrapolation)
+
+
+def _check_estimator(estimator: Any) -> RodeoClassifier:
+    """Return the classifier to fit; refuse what has no relevant variables."""
+    if estimator is None:
+        return RodeoClassifier()
+    if not isinstance(estimator, RodeoClassifier):
+        raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
+    if estimator.scale == "whiten":
+        raise ValueError(
+            "estimator must not have scale='whiten', which has no relevant variables of its own."
+        )
+    return estimator
+
+
+def _reaches(step: Step, tolerance: float) -> bool:
+    """Tell whether a bound that says something of every class is at most the tolerance."""
+    return step.epsilon <= tolerance and bool(np.all(step.r > 0))
 
 
 def _check_source(
@@ -500,7 +410,11 @@ class _Supply:
 
 
 def _measure(
-    estimator: RodeoClassifier, supply: _Supply, sizes: Integers, random: np.random.RandomState
+    estimator: RodeoClassifier,
+    supply: _Supply,
+    sizes: Integers,
+    random: np.random.RandomState,
+    empty: Empty,
 ) -> Step:
     """The E-step, and A, B and epsilon of the R-step."""
     X, y = supply.training(sizes)
@@ -509,8 +423,9 @@ def _measure(
     h = fitted.local_bandwidths(supply.X_test)
     rows, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(supply.X_test)
     bounds = np.empty(sizes.size)
-    # A class without relevant variables has them all, as in the densities of the classifier.
-    relevant = fitted.relevant_ | ~fitted.relevant_.any(axis=1, keepdims=True)
+    relevant = fitted.relevant_
+    if empty == "all":
+        relevant = relevant | ~relevant.any(axis=1, keepdims=True)
     for a, used in enumerate(relevant):
         at = label == supply.classes[a]
         if not at.any():
@@ -527,7 +442,8 @@ def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
 
     Parameters
     ----------
-    rows : (n, r) training rows of the class, on its relevant variables.
+    rows : (n, r) training rows of the class, on its relevant variables; without any, the estimate is flat,
+        has no bias and the noise of a share of n rows, n^(-1/2).
     x : (n_samples, r) samples of the class, over which the integrals are averaged.
     h : (n_samples, r) bandwidths at the samples.
     """

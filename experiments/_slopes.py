@@ -1,0 +1,144 @@
+"""Slopes of the experiment `rates` on a log-log scale, beside those of theorem 1."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+
+from experiments import rates
+
+# What is measured, and the power of n that the theory gives it.
+QUANTITIES = {
+    "relevant": "mean bandwidth, relevant variables",
+    "center": "bandwidth at the centre, relevant variables",
+    "others": "mean bandwidth, other variables",
+    "l1": "L1 error",
+    "excess": "excess risk",
+    "initial": "initial bandwidth",
+    "exact": "classes with exactly their variables",
+}
+SLOPES = ("relevant", "center", "others", "l1", "excess")
+# Methods share the bandwidths of the first and of the second Rodeo.
+SHOWN = {"relevant": ("class", "passes"), "others": ("class",)}
+LEVEL = 0.9
+# Largest acceptable distance of a slope from the theory.
+MOST_OFF = 0.1
+# An excess risk below this is not told from 0 by so many test rows.
+LEAST = 2e-5
+
+
+def theory(quantity: str, method: str, r: int, d: int) -> float | None:
+    """Power of n by theorem 1, up to logarithms; by the usual rates for plain kernels."""
+    size = d if method == "plain" else r
+    powers = {"relevant": -1 / (4 + r), "center": -1 / (4 + r), "others": 0.0}
+    return powers.get(quantity, -2 / (4 + size))
+
+
+def slope(n: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Slope of a line through log values over log n, and half the width of its 90 % interval."""
+    x, z = np.log(n), np.log(values)
+    x = x - x.mean()
+    found = float(x @ z / (x @ x))
+    residual = z - z.mean() - found * x
+    error = np.sqrt(residual @ residual / max(len(x) - 2, 1) / (x @ x))
+    return found, float(student.ppf(0.5 + 0.5 * LEVEL, max(len(x) - 2, 1)) * error)
+
+
+def slopes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Slope, half width and theory by method, r, d and quantity."""
+    frame = with_settings(frame)
+    rows = []
+    for (method, r, d), part in frame.groupby(["method", "r", "d"], sort=False):
+        for quantity in SLOPES:
+            values = part.dropna(subset=quantity).groupby("n")[quantity].mean()
+            values = values[values > LEAST]
+            if len(values) > 2:
+                found, half = slope(values.index.to_numpy(float), values.to_numpy())
+                ends = values.index[[0, -1]], values.to_numpy()[[0, -1]]
+                rows.append((method, r, d, quantity, found, half, theory(quantity, method, r, d), *ends))
+    columns = ["method", "r", "d", "quantity", "slope", "half", "theory", "sizes", "values"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def with_settings(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add r, d and n, which the names of cells tell."""
+    settings = frame["cell"].str.extract(r"r = (?P<r>\d+), d = (?P<d>\d+), n = (?P<n>\d+)").astype(int)
+    return pd.concat([frame, settings], axis=1)
+
+
+def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
+    """One table for each quantity: slopes by method and design, with the values at both ends."""
+    found = slopes(frame)
+    methods = rates.EXPERIMENT.methods
+    order = {name: k for k, name in enumerate(methods)}
+    found = found.sort_values(["method", "r", "d"], key=lambda column: column.map(lambda v: order.get(v, v)))
+    for quantity in SLOPES:
+        part = found[found["quantity"] == quantity]
+        part = part[part["method"].isin(SHOWN.get(quantity, methods))]
+        if part.empty:
+            continue
+        yield from [f"## {QUANTITIES[quantity].capitalize()}: slopes on a log-log scale", ""]
+        yield "| method | r | d | slope, 90 % interval | theory | from | to |"
+        yield "|---|---|---|---|---|---|---|"
+        for row in part.itertuples(index=False):
+            ends = [f"{value:.3g} (n = {n})" for n, value in zip(row.sizes, row.values, strict=True)]
+            yield (
+                f"| {methods[row.method].label} | {row.r} | {row.d} | {row.slope:.2f} ± {row.half:.2f} | "
+                f"{row.theory:.2f} | {ends[0]} | {ends[1]} |"
+            )
+        yield ""
+
+
+def slope_targets(frame: pd.DataFrame) -> list[list]:
+    """How far slopes of class bandwidths on selected variables are from the theory, for r = 1 and 2."""
+    found = slopes(frame)
+    targets = []
+    for method, name in (("selected", "selected variables"), ("passes", "second Rodeo")):
+        part = found[(found["method"] == method) & found["r"].isin((1, 2))]
+        off = (part["slope"] - part["theory"]).abs()
+        for quantity, label in (("relevant", "bandwidths"), ("l1", "L1 error")):
+            of_quantity = off[part["quantity"] == quantity]
+            if len(of_quantity):
+                shown = f"{of_quantity.min():.2f} to {of_quantity.max():.2f}"
+                met = bool(of_quantity.max() <= MOST_OFF)
+                targets.append([f"rates, {name}: slopes of {label} off by", shown, f"<= {MOST_OFF}", met])
+        excess = part[part["quantity"] == "excess"]
+        if len(excess):
+            steep = excess["slope"] <= excess["theory"]
+            shown = f"{int(steep.sum())} of {len(excess)} designs"
+            label = f"rates, {name}: excess risk falls as fast as the bound"
+            targets.append([label, shown, "all", bool(steep.all())])
+    return targets
+
+
+def draw_rates(frame: pd.DataFrame) -> Figure:
+    """Draw bandwidths, L1 error and excess risk against n for r = 1 and 2, with lines of the theory."""
+    frame = with_settings(frame)
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    designs = [(r, d) for r in (1, 2) for d in rates.VARIABLES]
+    panels = figure.subplots(3, len(designs), sharex=True, sharey="row", squeeze=False)
+    for column, (r, d) in enumerate(designs):
+        part = frame[(frame["r"] == r) & (frame["d"] == d)]
+        for panel, quantity in zip(panels[:, column], ("relevant", "l1", "excess"), strict=True):
+            for i, (name, method) in enumerate(rates.EXPERIMENT.methods.items()):
+                values = part[part["method"] == name].groupby("n")[quantity].mean().dropna()
+                values = values[values > LEAST]
+                if len(values) > 1:
+                    panel.loglog(values.index, values, marker=".", color=f"C{i}", label=method.label)
+                    if name == "passes":
+                        n = values.index.to_numpy(float)
+                        line = values.iloc[0] * (n / n[0]) ** theory(quantity, name, r, d)
+                        panel.loglog(n, line, color="black", linestyle=":", label="slope of the theory")
+            if column == 0:
+                panel.set_ylabel(QUANTITIES[quantity])
+        panels[0, column].set_title(f"r = {r}, d = {d}")
+        panels[-1, column].set_xlabel("rows of each class")
+    handles = {
+        label: handle
+        for panel in panels.ravel()
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    return figure

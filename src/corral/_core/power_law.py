@@ -1,0 +1,175 @@
+r"""Learning curves as power laws: how a loss falls with more rows, and how well that is known.
+
+A mean loss (the share of errors, of one class perhaps, or the log loss) at t times as many rows as there are
+is taken to be
+
+.. math::
+
+    D(t) = D \, (1 - u + u \, t^{-c}), \qquad D \ge 0, \; 0 \le u \le 1, \; c > 0:
+
+it falls from D, the loss at the rows there are, towards (1 - u) D, and never below 0. The posterior of
+(D, u, c) is tabulated on a grid. D is known from all rows, each predicted by the others; u and c are known
+from how much the loss of the same points rises where they are predicted by fewer rows, :math:`t_k < 1`:
+
+.. math::
+
+    \bar d_k \sim N\bigl(D u (t_k^{-c} - 1), \; \Sigma\bigr).
+
+The prior of c is a log-normal one, and that of u has a density in proportion to its square: most of the error
+of a small table can be reduced. A power law does not hold exactly, so :math:`\Sigma` also has a part in
+proportion to the rises, the larger the fewer rows there are. The constants were chosen on simulated tables
+(``python -m benchmarks sample_size`` measures on others how far to trust them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv, gammaincinv
+
+from corral._core.settings import Floats
+
+# Probability of the intervals.
+LEVEL = 0.9
+
+# Median and deviation of the logarithm of the rate c.
+_RATE = 0.8
+_RATE_DEVIATION = 0.5
+
+# The power of u in its prior.
+_SHARE_POWER = 2.0
+
+# Deviation of a rise from its power law at half of the rows, as a share of it; twice as much at a quarter.
+_MISFIT = 0.15
+
+# Predictions of rows by each other are not independent: they are worth this share of independent ones.
+_WORTH = 0.5
+
+# Points of the grid.
+_N_LEVELS, _N_SHARES, _N_RATES = 41, 41, 31
+
+
+class Estimate(NamedTuple):
+    """A number with its 90 % interval.
+
+    Attributes
+    ----------
+    value : median of what is probable.
+    low, high : ends of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLaw:
+    """What is known of a learning curve.
+
+    Attributes
+    ----------
+    level, share, rate : (n_points,) D, u and c on a grid.
+    weights : (n_points,) their posterior probabilities.
+    """
+
+    level: Floats
+    share: Floats
+    rate: Floats
+    weights: Floats
+
+    @classmethod
+    def fit(cls, levels: Floats, times: Floats, rises: Floats, covariance: Floats) -> PowerLaw:
+        """Tabulate the posterior.
+
+        Parameters
+        ----------
+        levels : equally probable values of the loss at the rows there are.
+        times : (n_sizes,) fractions of the rows.
+        rises : (n_sizes,) by how much the mean loss is higher with these.
+        covariance : (n_sizes, n_sizes) of the rises.
+        """
+        rates = _RATE * np.exp(_RATE_DEVIATION * np.linspace(-3.0, 3.0, _N_RATES))
+        shares = (np.arange(_N_SHARES) + 0.5) / _N_SHARES
+        level, share, rate = (axis.ravel() for axis in np.meshgrid(levels, shares, rates, indexing="ij"))
+        log_weights = -0.5 * (np.log(rate / _RATE) / _RATE_DEVIATION) ** 2 + _SHARE_POWER * np.log(share)
+        if times.size:
+            expected = (level * share)[:, np.newaxis] * (times ** -rate[:, np.newaxis] - 1.0)
+            misfit = _MISFIT * np.maximum(rises, 0.0) * -np.log2(times)
+            whole = covariance + np.outer(misfit, misfit) * np.eye(times.size)
+            residual = np.linalg.solve(np.linalg.cholesky(whole), (expected - rises).T)
+            log_weights = log_weights - 0.5 * (residual**2).sum(axis=0)
+        # The rises have no say in the level: its values stay equally probable.
+        by_level = log_weights.reshape(len(levels), -1)
+        weights = np.exp(by_level - by_level.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True) * len(levels)
+        return cls(level, share, rate, weights.ravel())
+
+    def loss(self, times: float) -> Estimate:
+        """Estimate the loss at so many times the rows there are."""
+        return self._estimate(self.level * (1.0 - self.share + self.share * times**-self.rate))
+
+    def limit(self) -> Estimate:
+        """Estimate the loss with unlimited rows."""
+        return self._estimate(self.level * (1.0 - self.share))
+
+    def times_needed(self, loss: float) -> tuple[Estimate, float]:
+        """Estimate how many times the rows are needed for a loss, and the probability that any suffice.
+
+        Less than 1 where the rows there are suffice already; infinite where no number does.
+        """
+        with np.errstate(over="ignore"):
+            wanted = (loss / np.maximum(self.level, 1e-300) - (1.0 - self.share)) / self.share
+            times = np.where(wanted > 0.0, np.maximum(wanted, 1e-300) ** (-1.0 / self.rate), np.inf)
+        return self._estimate(times), float(self.weights[np.isfinite(times)].sum())
+
+    def _estimate(self, values: Floats) -> Estimate:
+        """Median of the posterior, and its interval."""
+        order = np.argsort(values)
+        middle = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
+        at = np.searchsorted(middle, [0.5, 0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL])
+        value, low, high = values[order[np.minimum(at, order.size - 1)]].tolist()
+        return Estimate(value, low, high)
+
+
+def fit_share(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
+    """Fit a power law to losses between 0 and 1, such as errors.
+
+    Parameters
+    ----------
+    losses : (n_sizes, n_points) with all rows first, then with fractions of them.
+    times : (n_sizes,) these fractions, 1 first.
+    weights : (n_points,) that sum to 1.
+    """
+    share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
+    count = _WORTH / float(weights @ weights)
+    # Jeffreys' prior, worth as little: no errors in few rows do not promise that there will be none.
+    half = 0.5 * _WORTH
+    levels = betaincinv(share * count + half, (1.0 - share) * count + half, _probabilities())
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights))
+
+
+def fit_mean(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
+    """Fit a power law to losses without an upper bound; the parameters are those of `fit_share`."""
+    mean = max(float(losses[0] @ weights), 1e-12)
+    error = float(np.sqrt(weights**2 @ (losses[0] - mean) ** 2 / _WORTH))
+    shape = (mean / max(error, 1e-3 * mean)) ** 2
+    levels = gammaincinv(shape, _probabilities()) * (mean / shape)
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights))
+
+
+def _rises(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """By how much mean losses rise with fewer rows, and the covariance of these numbers."""
+    paired = losses[1:] - losses[0]
+    rises = paired @ weights
+    centred = (paired - rises[:, np.newaxis]) * weights
+    # Where no point changes its loss, the next one might.
+    least = (weights @ weights) ** 2
+    return rises, centred @ centred.T / _WORTH + least * np.eye(len(rises))
+
+
+def _probabilities() -> Floats:
+    """Probabilities of the middles of equally probable parts."""
+    return (np.arange(_N_LEVELS) + 0.5) / _N_LEVELS

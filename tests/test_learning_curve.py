@@ -1,0 +1,372 @@
+"""Learning curves: power laws against plain loops, how rows are divided, what results say, and bad input."""
+
+import math
+from dataclasses import replace
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import naive
+from corral import (
+    LearningCurve,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    SampleSizeDisplay,
+    estimate_sample_sizes,
+)
+from corral._core import curve as core
+from corral._core.curve import Curve, learn_curve
+from corral._core.pool import RowsInUnits
+from corral._core.power_law import PowerLaw, fit_mean, fit_share
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import Computation
+from corral.datasets import make_shifted_groups
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_shifted_groups(40, groups=(1, 2, 4), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def curve(table):
+    return estimate_sample_sizes(*table, method="curve", goal=0.8, random_state=0)
+
+
+# Power laws
+
+
+TIMES = np.array([1 / 2, 1 / 4, 1 / 8])
+
+
+def test_the_posterior_is_that_of_the_oracle():
+    levels, rises = np.array([0.1, 0.2]), np.array([0.02, 0.05, -0.01])
+    root = np.random.default_rng(0).normal(0, 0.02, (3, 3))
+    covariance = root @ root.T + 1e-4 * np.eye(3)
+    law = PowerLaw.fit(levels, TIMES, rises, covariance)
+    expected = naive.power_law_weights(
+        levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
+        shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.5) ** 2) / 2),
+    )  # fmt: skip
+    points = zip(law.level.tolist(), law.share.tolist(), law.rate.tolist(), strict=True)
+    assert_allclose(law.weights, [expected[point] for point in points], rtol=1e-9, atol=1e-15)
+
+
+def test_estimates_are_quantiles_of_the_posterior():
+    law = PowerLaw.fit(np.array([0.1, 0.3]), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    values = law.level * (1 - law.share + law.share * 2.0**-law.rate)
+    found = law.loss(2.0)
+    for end, probability in zip(found, (0.5, 0.05, 0.95), strict=True):
+        assert_allclose(law.weights[values <= end].sum(), probability, atol=0.02)
+
+
+def test_more_rows_are_better_and_no_loss_is_negative():
+    law = PowerLaw.fit(np.linspace(0.01, 0.2, 9), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    falling = [law.loss(t) for t in (1.0, 2.0, 4.0, 100.0, math.inf)]
+    for ends in zip(*falling, strict=True):
+        assert list(ends) == sorted(ends, reverse=True)
+    assert law.limit() == falling[-1]
+    assert min(falling[-1]) >= 0
+
+
+def test_rows_needed_are_where_the_loss_is_the_goal():
+    law = PowerLaw(np.array([0.2]), np.array([0.5]), np.array([0.7]), np.array([1.0]))
+    times, probability = law.times_needed(0.15)
+    assert_allclose(law.loss(times.value).value, 0.15)
+    assert probability == 1
+    assert law.times_needed(0.25)[0].value < 1
+    assert law.times_needed(0.1) == ((math.inf,) * 3, 0.0)  # the limit is not reached
+    assert law.times_needed(0.05) == ((math.inf,) * 3, 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+@pytest.mark.parametrize("floor", [0.03, 0.1])
+def test_losses_that_follow_a_power_law_are_told(rate, floor):
+    rng = np.random.default_rng(0)
+    times = np.array([1, *TIMES])
+    means = floor + 0.1 * times**-rate
+    losses = rng.uniform(size=20_000) < means[:, np.newaxis]
+    weights = np.full(20_000, 1 / 20_000)
+    for fit in (fit_share, fit_mean):
+        law = fit(losses.astype(float), times, weights)
+        for more in (2, 4):
+            found = law.loss(more)
+            assert found.low < floor + 0.1 * more**-rate < found.high
+            assert found.high - found.low < 0.07
+
+
+@pytest.mark.parametrize("fit", [fit_share, fit_mean])
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_losses_that_are_all_alike(fit, loss):
+    # No error in 20 rows promises little.
+    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05))
+    assert np.isfinite(law.weights).all()
+    assert_allclose(law.weights.sum(), 1)
+    if fit is fit_share:
+        assert law.loss(1.0).high - law.loss(1.0).low > 0.02
+
+
+def test_one_size_alone_leaves_the_prior():
+    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25))
+    assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
+
+
+def test_fewer_rows_have_wider_intervals():
+    widths = []
+    for n in (20, 80, 320):
+        errors = np.tile([1.0, 0.0, 0.0, 0.0], n // 4)
+        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n)).loss(1.0)
+        widths.append(found.high - found.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+# Division of the rows
+
+
+def labelled(X, y, groups=None):
+    return LabelledRows.sort(TrainingRows(X, y, None, None, groups))
+
+
+@pytest.mark.parametrize("n_parts", [2, 4, 8])
+def test_parts_have_their_share_of_each_class(n_parts):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(83, 3)), rng.choice(3, 83, p=[0.6, 0.3, 0.1])
+    rows = RowsInUnits.learn(labelled(X, y), ())
+    parts = core._stratified_parts(rows, n_parts, np.random.RandomState(0))
+    counts = np.zeros((n_parts, 3), dtype=int)
+    np.add.at(counts, (parts, rows.data.codes), 1)
+    assert np.ptp(counts, axis=0).max() <= 1
+    assert np.ptp(counts.sum(axis=1)) <= 1
+
+
+def test_rows_of_a_group_share_a_part():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(20, size=80)
+    rows = RowsInUnits.learn(labelled(rng.normal(size=(80, 3)), groups % 2, groups), ())
+    parts = core._stratified_parts(rows, 4, np.random.RandomState(0))
+    assert len(set(zip(groups.tolist(), parts.tolist(), strict=True))) == len(set(groups.tolist()))
+
+
+def test_parts_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X, y, order = rng.normal(size=(40, 2)), rng.integers(2, size=40), rng.permutation(40)
+    first, other = (
+        core._stratified_parts(RowsInUnits.learn(labelled(*rows), ()), 4, np.random.RandomState(0))
+        for rows in ((X, y), (X[order], y[order]))
+    )
+    assert_array_equal(first[order], other)
+
+
+def measured(X, y, n_jobs=1, groups=None):
+    data = labelled(X, y, groups)
+    prior = data.counts / data.counts.sum()
+    return learn_curve(data, prior, np.random.RandomState(0), Computation(n_jobs), empirical=True)
+
+
+def test_threads_change_no_bit(table):
+    one, two = (measured(table[0][::3], table[1][::3], n_jobs=n) for n in (1, 2))
+    assert_array_equal(one.proba, two.proba)
+    assert_allclose(one.times, [1, 1 / 2])
+    assert_allclose(one.proba.sum(axis=2), 1)
+    assert_allclose(one.weights.sum(), 1)
+
+
+def test_rows_are_predicted_by_their_part_alone(table, monkeypatch):
+    seen = []
+    predict = core._predict
+
+    def recorded(data, is_point, *rest):
+        assert is_point.all()
+        seen.append(set(data.numbers.tolist()))
+        return predict(data, is_point, *rest)
+
+    monkeypatch.setattr(core, "_predict", recorded)
+    measured(*table)
+    everyone = set(range(120))
+    sizes = [1, 2, 4, 8]
+    for n_parts in sizes:
+        parts = [seen.pop(0) for _ in range(n_parts)]
+        assert set.union(*parts) == everyone
+        assert sum(map(len, parts)) == 120  # no row twice
+    assert not seen
+
+
+def test_noise_is_not_predicted_at_any_size():
+    rng = np.random.default_rng(0)
+    found = measured(rng.normal(size=(160, 3)), rng.integers(2, size=160))
+    assert np.all(np.abs(found.errors.mean(axis=1) - 0.5) < 0.12)
+
+
+def test_of_many_rows_some_are_read(table, monkeypatch):
+    monkeypatch.setattr(core, "CURVE_ROWS", 60)
+    found = LearningCurve.from_estimator(RodeoClassifierCV(random_state=0).fit(*table), random_state=0)
+    assert found.measured.n_rows == 60
+    assert found.n_rows == 120
+    # The rows there are count as twice those that were measured.
+    loss = found.measured.accuracy_law().loss(2.0)
+    assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
+
+
+def test_recalls_know_only_sizes_at_which_their_class_has_rows():
+    codes = np.repeat([0, 1], [60, 6])
+    proba = np.full((4, 66, 2), 0.5)
+    found = Curve(np.array([1, 1 / 2, 1 / 4, 1 / 8]), 66, codes, np.full(66, 1 / 66), proba)
+    calls = []
+    original = core.fit_share
+
+    def recorded(losses, times, weights):
+        calls.append(times.tolist())
+        return original(losses, times, weights)
+
+    core.fit_share = recorded
+    try:
+        found.recall_law(0), found.recall_law(1)
+    finally:
+        core.fit_share = original
+    assert calls == [[1, 0.5, 0.25, 0.125], [1, 0.5]]
+    assert Curve(found.times, 66, codes, found.weights, np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
+
+
+# Results
+
+
+def test_history_is_what_was_measured(curve):
+    history = curve.history
+    assert history["rows"].tolist() == [120, 60, 30, 15]
+    errors = curve.measured.errors
+    assert_allclose(history["accuracy"], 1 - errors.mean(axis=1))
+    for y, label in enumerate((1, 2, 4)):
+        assert_allclose(history["recall"][label], 1 - errors[:, curve.measured.codes == y].mean(axis=1))
+    assert history["accuracy"].iloc[0] > 0.7
+    assert (history["log_loss"] > 0).all()
+
+
+def test_estimates_of_a_result(curve):
+    assert_array_equal(curve.sizes, [40, 40, 40])
+    for n in (240, 480, math.inf):
+        for found in (curve.accuracy(n), curve.recall(4, n)):
+            assert 0 <= found.low <= found.value <= found.high <= 1
+        assert curve.log_loss(n).low >= 0
+    assert curve.accuracy(480).value >= curve.accuracy(240).value
+    assert [need.label for need in curve.needed] == [None, 1, 2, 4]
+    for need in curve.needed:
+        assert need.rows.low <= need.rows.value <= need.rows.high
+        assert_allclose(need.class_rows.sum(), need.rows.value)
+
+
+def test_a_result_in_words(curve):
+    lines = repr(curve).splitlines()
+    assert lines[0].startswith("LearningCurve: accuracy 0.")
+    assert lines[1].startswith("  with 240 rows (not measured): accuracy 0.")
+    assert lines[3].startswith("  with unlimited rows")
+    assert lines[4].startswith("  class 1, 40 rows: recall 0.")
+    assert sum("accuracy 0.8: " in line or "recall 0.8 of class" in line for line in lines) == 4
+    without = replace(curve, goal=None)
+    assert without.needed == []
+    assert "0.8:" not in repr(without)
+
+
+@pytest.mark.parametrize(
+    ("share", "goal", "words"),
+    [
+        (0.5, 0.5, "the rows there are probably suffice"),
+        (0.5, 0.85, "about 200 rows ('a' 100, 'b' 100), 90% interval 200 to 200"),
+        (0.5, 0.899, "more than 10000 rows, if any number will do"),
+        (0.5, 0.95, "probably no number of rows will do; some will with 0%"),
+    ],
+)
+def test_needs_in_words(share, goal, words, monkeypatch):
+    law = PowerLaw(np.array([0.2]), np.array([share]), np.array([1.0]), np.array([1.0]))
+    found = Curve(np.ones(1), 100, np.repeat([0, 1], 50), np.full(100, 0.01), np.full((1, 100, 2), 0.5))
+    for name in ("accuracy_law", "log_loss_law"):
+        monkeypatch.setattr(Curve, name, lambda _: law)
+    monkeypatch.setattr(Curve, "recall_law", lambda *_: law)
+    result = LearningCurve(np.array(["a", "b"]), np.array([50, 50]), goal, found)
+    assert f"  accuracy {goal:g}: {words}" in repr(result).splitlines()
+
+
+def test_a_seed_determines_the_curve(table):
+    rows = table[0][::4], table[1][::4]
+    one, again, other = (
+        estimate_sample_sizes(*rows, method="curve", goal=0.8, random_state=seed) for seed in (0, 0, 1)
+    )
+    pd.testing.assert_frame_equal(one.history, again.history)
+    assert repr(one) == repr(again) != repr(other)
+
+
+def test_tables_as_they_are():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], 15)
+    frame = pd.DataFrame({"x": rng.normal(y == "yes"), "colour": rng.choice(["red", "blue"], 30)})
+    frame.loc[::9, "x"] = np.nan
+    found = estimate_sample_sizes(frame, y, method="curve", random_state=0)
+    assert np.isfinite(found.history.to_numpy()).all()
+
+
+def test_a_class_of_one_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(31, 2)), np.array([*["a", "b"] * 15, "c"])
+    X[y == "b"] += 2
+    found = estimate_sample_sizes(X, y, method="curve", goal=0.9, random_state=0)
+    assert np.isfinite(found.history.to_numpy()).all()
+    assert found.recall("c", 62).low < 0.3
+    assert found.recall("c", 62).high > 0.7  # nothing is known
+    assert "class 'c', 1 rows" in repr(found)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"goal": 1.5}, "goal must be a number between 0 and 1 .* got 1.5"),
+        ({"goal": "all"}, "goal must be .* got 'all'"),
+        (
+            {"estimator": RodeoClassifier()},
+            "estimator must be a RodeoClassifierCV for method='curve', got Ro",
+        ),
+        ({"step": 3}, "step belongs to method='bound'"),
+    ],
+)
+def test_bad_parameters_are_refused(table, changed, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_sample_sizes(*table, method="curve", **changed)
+
+
+def test_a_callable_is_refused():
+    with pytest.raises(ValueError, match="method='curve' needs a table of rows, got a callable"):
+        estimate_sample_sizes(lambda label, n: None, [1, 2], method="curve")
+
+
+def test_bad_questions_are_refused(curve):
+    with pytest.raises(ValueError, match=r"label must be one of \[1, 2, 4\], got 3"):
+        curve.recall(3, 100)
+    with pytest.raises(ValueError, match="n_rows must be at least 1, got 0"):
+        curve.accuracy(0)
+    with pytest.raises(ValueError, match=r"n_rows must be .* got nan"):
+        curve.log_loss(math.nan)
+    with pytest.raises(ValueError, match="estimator must be a RodeoClassifierCV, got RodeoClassifier"):
+        LearningCurve.from_estimator(RodeoClassifier())
+
+
+# Display
+
+
+def test_display_of_a_curve(curve):
+    display = SampleSizeDisplay.from_result(curve)
+    of_accuracy, _, of_recall = display.axes_
+    assert [axes.get_ylabel() for axes in display.axes_] == ["accuracy", "log loss", "recall"]
+    assert_allclose(of_accuracy.lines[0].get_ydata(), curve.history["accuracy"])
+    assert_allclose(of_accuracy.lines[1].get_ydata()[-1], curve.accuracy(480).value)
+    assert_array_equal(of_accuracy.lines[2].get_ydata(), [0.8, 0.8])
+    assert [text.get_text() for text in of_recall.get_legend().texts] == ["1", "2", "4"]
+    display.figure_.canvas.draw()
+    plt.close(display.figure_)
