@@ -39,6 +39,7 @@ from corral._core.mixed import (
 from corral._core.pool import make_target
 from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
+from corral._core.trial import Trial
 
 LEVELS = [0, 3, 0, 2]
 
@@ -565,6 +566,23 @@ def test_labels_that_are_random_by_group_are_not_predictable():
         assert RodeoClassifierCV(random_state=0).fit(X, y).best_score_ > 0.95
         scores.append(told.best_score_)
     assert abs(np.mean(scores) - 0.5) < 0.1
+
+
+def test_groups_of_a_class_are_spread_over_the_folds():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(15), 4)
+    X, codes = rng.normal(size=(60, 2)), groups % 3
+    order = rng.permutation(60)
+    folds = []
+    for some in (np.arange(60), order):
+        data = LabelledRows.sort(TrainingRows(X[some], codes[some], None, None, groups[some]))
+        points, prior = np.arange(60), np.full(3, 1 / 3)
+        folds.append(Trial.prepare(data, points, prior, 0.01, np.random.RandomState(0)).folds)
+    assert_array_equal(folds[1], folds[0][order])
+    of_groups = folds[0].reshape(15, 4)
+    assert (of_groups == of_groups[:, :1]).all()
+    for y in range(3):
+        assert sorted(of_groups[y::3, 0]) == [0, 1, 2, 3, 4]
 
 
 def test_groups_are_left_out_by_the_rodeo():

@@ -45,17 +45,7 @@ class Trial:
         random: np.random.RandomState,
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
-        folds = np.empty(len(data.X), dtype=np.int64)
-        X = filled(data.X)
-        for members in data.members():
-            # By value, so that the order of rows does not matter. Rows that agree by chance share a fold
-            # where there are enough different ones: a fold should not hide a large part of a class.
-            distinct, value = np.unique(X[members], axis=0, return_inverse=True)
-            if len(distinct) < _MANY_VALUES:
-                value = np.argsort(np.argsort(value.reshape(-1), kind="stable"))
-            folds[members] = (random.permutation(value.max(initial=0) + 1) % N_FOLDS)[value.reshape(-1)]
-        _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
-        folds = folds[first][unit]
+        folds = _folds_of_groups(data, random) if data.grouped else _folds_of_rows(data, random)
         codes = data.codes[points]
         weights = np.ones(points.size) if data.weights is None else data.weights[points]
         shares = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
@@ -67,3 +57,35 @@ class Trial:
     def codes(self) -> Integers:
         """The right classes of the points."""
         return self.data.codes[self.points]
+
+
+def _folds_of_rows(data: LabelledRows, random: np.random.RandomState) -> Integers:
+    """Divide the rows of each class into fifths (n_rows,)."""
+    folds = np.empty(len(data.X), dtype=np.int64)
+    X = filled(data.X)
+    for members in data.members():
+        # By value, so that the order of rows does not matter. Rows that agree by chance share a fold
+        # where there are enough different ones: a fold should not hide a large part of a class.
+        distinct, value = np.unique(X[members], axis=0, return_inverse=True)
+        if len(distinct) < _MANY_VALUES:
+            value = np.argsort(np.argsort(value.reshape(-1), kind="stable"))
+        folds[members] = (random.permutation(value.max(initial=0) + 1) % N_FOLDS)[value.reshape(-1)]
+    _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
+    return folds[first][unit]
+
+
+def _folds_of_groups(data: LabelledRows, random: np.random.RandomState) -> Integers:
+    """Divide the groups of each class into fifths (n_rows,): few groups must not share a fold by chance."""
+    _, unit = np.unique(data.units, return_inverse=True)
+    rank = np.argsort(np.lexsort(filled(data.X).T))  # the order of rows does not matter
+    first = np.full(unit.max() + 1, unit.size)
+    np.minimum.at(first, unit, rank)
+    folds = np.full(first.size, -1)
+    n_placed = 0
+    for members in data.members():
+        groups = np.unique(unit[members])
+        groups = groups[folds[groups] < 0]  # a group with several classes has its place already
+        groups = random.permutation(groups[np.argsort(first[groups])])
+        folds[groups] = (n_placed + np.arange(groups.size)) % N_FOLDS
+        n_placed += groups.size
+    return folds[unit]
