@@ -50,7 +50,7 @@ _JUDGES = ("GaussianNB", "LDA", "SVC", "forest", "boosting")
 
 # Rounds of CatBoost; processor seconds that EBM may take for single variables, and again for pairs.
 ROUNDS = 300
-_SECONDS = 10.0
+_SECONDS = 300.0
 
 # Trials, at most, of those that take long.
 _FEWER_SEEDS = {"EBM": 2, "EBM pairs": 1, "CatBoost": 3, "LightGBM": 3}
@@ -154,9 +154,7 @@ class _ProbabilisticSVC(CalibratedClassifierCV):
 
 
 class _EndInTime:
-    """Ends the rounds of EBM's bags, so that each has its share of the time, for variables and for pairs."""
-
-    n_bags = 14  # EBM's default
+    """Ends the rounds of all of EBM's bags when a stage, of variables or of pairs, has had its time."""
 
     def __init__(self) -> None:
         self._bag, self._start = 0, None
@@ -167,7 +165,7 @@ class _EndInTime:
         if self._start is None or bag < self._bag:
             self._start = now
         self._bag = bag
-        return now - self._start > _SECONDS * (bag + 1) / self.n_bags
+        return now - self._start > _SECONDS
 
 
 def _models(seed: int) -> dict[str, Any]:
