@@ -12,6 +12,8 @@ from corral._core.settings import Floats
 from corral._estimators.collections import by_rows
 from corral._estimators.validation import check_number
 
+_LARGEST = float(np.finfo(np.float64).max)
+
 
 class Decisions:
     """Labels by costs, of classifiers that give probabilities."""
@@ -43,7 +45,7 @@ class Decisions:
         Returns
         -------
         labels : ndarray of shape (n_samples,), object
-            None, the reject mark, where no label costs less than `reject_cost` to be expected.
+            None, the reject mark, where each label is expected to cost more than `reject_cost`.
 
         Examples
         --------
@@ -56,17 +58,21 @@ class Decisions:
         (106, 154)
         """
         matrix = check_costs(costs, self.classes_)
-        rejecting = None if reject_cost is None else _check_reject_cost(reject_cost)
-        expected = self.predict_proba(X) @ matrix
-        labels: NDArray[Any] = self.classes_.astype(object)[expected.argmin(axis=1)]
-        if rejecting is not None:
-            labels[expected.min(axis=1) > rejecting] = None
-        return labels
+        if reject_cost is not None:
+            check_number("reject_cost", reject_cost, -_LARGEST, _LARGEST, inclusive=True)
+        return least_costly(self.predict_proba(X), matrix, self.classes_, reject_cost)
 
 
-def _check_reject_cost(reject_cost: Any) -> float:
-    largest = float(np.finfo(np.float64).max)
-    return check_number("reject_cost", reject_cost, -largest, largest, inclusive=True)
+def least_costly(
+    proba: Floats, costs: Floats, classes: NDArray[Any], reject_cost: float | None
+) -> NDArray[Any]:
+    """Labels (n_samples,) of least expected cost, None where each costs more than to decide for none."""
+    # Summed row by row, so that a row's bits do not depend on the others.
+    expected = (proba[:, :, np.newaxis] * costs).sum(axis=1)
+    labels: NDArray[Any] = classes.astype(object)[expected.argmin(axis=1)]
+    if reject_cost is not None:
+        labels[expected.min(axis=1) > reject_cost] = None
+    return labels
 
 
 def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
