@@ -9,8 +9,14 @@ overlap, as they do in the ten groups, the shifted groups and waveform, no metho
 other training rows lie as far out in the column, a moved row is not new in it; so rows that are moved outside
 the range of the training rows are counted by themselves.
 
-*Sets.* The coverage of a class depends on its training rows as much as on the test rows: the standard error
-of a class is that of both, sqrt(c (1 - c) (1 / n_train + 1 / n_test)).
+*Sets.* The target is two-sided, in binomial standard errors of the test rows. Two things stand against it.
+The coverage of a class depends on its training rows as well: with their error added, sqrt(c (1 - c)
+(1 / n_train + 1 / n_test)), it is shown as "below, training rows counted", where only what is missing counts.
+And a set that would be empty holds the predicted label, so that classes which are nearly always right are
+covered more often than asked for.
+
+The constants of the score were chosen with these sets in view (AUROCs of the variants differ by 0.002); the
+hard designs are drawn from seeds that had no part in any choice.
 """
 
 import warnings
@@ -38,6 +44,7 @@ _SMALL = 20
 _SKEWED = {1: 400, 2: 100, 3: 25}
 _NOVEL_SEEDS = 2
 _TEST_PER_CLASS = 500
+_FRESH = 1000  # the first seed of the hard designs
 
 
 def run(options: Options) -> Iterator[Figure]:
@@ -103,7 +110,7 @@ def _aurocs(
 
 def _known_rows_and_sets(sets: Sequence[Data], seeds: int) -> Iterator[Figure]:
     novel: dict[str, float] = {}
-    off: dict[float, dict[str, float]] = {c: {} for c in _COVERAGES}
+    off: dict[float, dict[object, tuple[float, float]]] = {c: {} for c in _COVERAGES}
     sizes: dict[float, dict[str, float]] = {c: {} for c in _COVERAGES}
     accuracy: dict[str, float] = {}
     for data in sets:
@@ -117,10 +124,7 @@ def _known_rows_and_sets(sets: Sequence[Data], seeds: int) -> Iterator[Figure]:
     share = np.mean(list(novel.values()))
     yield Figure("novel among known rows at 0.05, mean over sets", share, 0.03, 0.07, digits=3, detail=detail)
     for c in _COVERAGES:
-        worst = sorted(off[c].items(), key=lambda item: -abs(item[1]))[:3]
-        detail = f"{len(off[c])} classes, {seeds} seeds; " + ", ".join(f"{n} {z:+.1f}" for n, z in worst)
-        largest = abs(worst[0][1])
-        yield Figure(f"coverage off {c}, worst class", largest, high=3.0, unit=" se", digits=1, detail=detail)
+        yield from _coverage_figures(f"coverage off {c}, worst class", off[c], f"{seeds} seeds")
         easy = {name: size for name, size in sizes[c].items() if accuracy[name] > 0.95}
         detail = ", ".join(f"{name} {size:.2f}" for name, size in easy.items())
         what = f"  labels in a set where accuracy is above 0.95, worst set, {c}"
@@ -147,14 +151,32 @@ class _Trial:
         }
 
 
-def _deviations(trials: Sequence[_Trial], coverage: float) -> dict[object, float]:
-    """How far the coverage of each class is off, in standard errors; splits count as independent."""
+def _deviations(trials: Sequence[_Trial], coverage: float) -> dict[object, tuple[float, float]]:
+    """How far the coverage of each class is off, in standard errors of test rows, and of all rows.
+
+    Splits count as independent.
+    """
     held, n_test, n_train = (
         np.sum([values(trial) for trial in trials], axis=0)
         for values in (lambda t: t.held[coverage], lambda t: t.n_test, lambda t: t.n_train)
     )
-    error = np.sqrt(coverage * (1.0 - coverage) * (1.0 / n_test + 1.0 / n_train))
-    return dict(zip(trials[0].classes.tolist(), (held / n_test - coverage) / error, strict=True))
+    off = held / n_test - coverage
+    variance = coverage * (1.0 - coverage)
+    of_test = off / np.sqrt(variance / n_test)
+    of_all = off / np.sqrt(variance * (1.0 / n_test + 1.0 / n_train))
+    pairs = zip(of_test.tolist(), of_all.tolist(), strict=True)
+    return dict(zip(trials[0].classes.tolist(), pairs, strict=True))
+
+
+def _coverage_figures(what: str, off: dict[object, tuple[float, float]], detail: str) -> Iterator[Figure]:
+    """The target, two-sided, and how far below the coverage is if the training rows count as well."""
+    worst = sorted(off.items(), key=lambda item: -abs(item[1][0]))
+    within = np.mean([abs(z) <= 3.0 for z, _ in off.values()])
+    named = ", ".join(f"{name} {z:+.1f}" for name, (z, _) in worst[:4])
+    detail = f"{detail}; {within:.0%} of {len(off)} classes within 3; {named}"
+    yield Figure(what, abs(worst[0][1][0]), high=3.0, unit=" se", digits=1, detail=detail)
+    lowest = min(z for _, z in off.values())
+    yield Figure("  below, training rows counted", lowest, unit=" se", digits=1)
 
 
 def _hard_designs(seeds: int) -> Iterator[Figure]:
@@ -166,16 +188,11 @@ def _hard_designs(seeds: int) -> Iterator[Figure]:
         "skewed classes, shifted groups": _skewed,
     }
     for name, split in designs.items():
-        trials = [_Trial(split(seed=seed), seed) for seed in range(seeds)]
+        trials = [_Trial(split(seed=_FRESH + seed), seed) for seed in range(seeds)]
         for c in _COVERAGES:
-            off = _deviations(trials, c)
             size = np.mean([trial.sizes[c] for trial in trials])
-            detail = f"{seeds} seeds, {size:.2f} labels in a set; " + ", ".join(
-                f"{label} {z:+.1f}" for label, z in off.items()
-            )
-            largest = max(abs(z) for z in off.values())
             what = f"coverage off {c}, worst class, {name}"
-            yield Figure(what, largest, high=3.0, unit=" se", digits=1, detail=detail)
+            yield from _coverage_figures(what, _deviations(trials, c), f"{seeds} seeds, {size:.2f} labels")
 
 
 def _skewed(seed: int) -> Split:

@@ -1192,14 +1192,14 @@ def nearest_distance(
 
 
 def remoteness(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, weights: ArrayLike) -> float:
-    """Twice the sum of squares of how far values lie beyond one deviation from the nearest ones."""
+    """Four times the sum of squares of how far values lie beyond one deviation from the nearest ones."""
     X, total = np.asarray(X, dtype=float), 0.0
     for j, x_j in enumerate(_floats(x)):
         known = ~np.isnan(X[:, j])
         m = np.asarray(weights, dtype=float)[known]
         mean = float(m @ X[known, j] / m.sum())
         deviation = math.sqrt(float(m @ (X[known, j] - mean) ** 2 / m.sum())) or 1.0
-        total += 2.0 * max(0.0, nearest_distance(X[:, j], units, x_j, unit, deviation) - 1.0) ** 2
+        total += 4.0 * max(0.0, nearest_distance(X[:, j], units, x_j, unit, deviation) - 1.0) ** 2
     return total
 
 

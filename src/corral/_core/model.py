@@ -38,7 +38,7 @@ from corral._core.settings import (
     Rule,
     ScaleKind,
 )
-from corral._core.trust import MAX_POINTS, LeftOut, Trust, spread_rows
+from corral._core.trust import MAX_POINTS, Trust, spread_rows
 
 # The share of classes in which noise may be taken for a relevant variable by rule="shadow".
 _SHADOW_LEVEL = 0.01
@@ -242,8 +242,8 @@ class LocalModel(ClassModel):
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
 
     @abstractmethod
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> LeftOut:
-        """Log densities of X (n_points, n_features) without some rows, their copies and groups.
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_points, n_classes) of X without some rows, their copies and groups.
 
         `X` are the rows at `points`, of which values may be missing or filled in.
         """
@@ -288,10 +288,9 @@ class FittedModel(RodeoModel, LocalModel):
                 log_density[:, y] += gaps @ log_widths
         return log_density, h
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> LeftOut:
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
         """Log densities of rows without themselves; bandwidths of classes have seen them."""
-        log_density, _ = self.estimate(X, computation.quieter(), own=self.data.own_rows(points))
-        return LeftOut(log_density, log_density)
+        return self.estimate(X, computation.quieter(), own=self.data.own_rows(points))[0]
 
 
 def learn_model(

@@ -53,7 +53,6 @@ from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
-from corral._core.trust import LeftOut
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -243,8 +242,8 @@ class CrossFitted(NamedTuple):
     ----------
     points : (n_points,) which rows.
     log_density : (n_members, n_points, n_classes)
-    refined : (n_members,) whether bandwidths were fitted to labels, so that only differences between classes
-        compare with those of another fit: all log densities change together with the bandwidths.
+    refined : (n_members,) whether bandwidths were fitted to labels: then log densities change their level
+        from fold to fold, and only differences between classes compare.
     """
 
     points: Integers
@@ -338,44 +337,37 @@ class PoolModel(LocalModel):
         """Which training rows are left out, one by one: those that the search has left out."""
         return self._cross_fitted.points
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> LeftOut:
-        """Log densities of rows without themselves, and without what was fitted to their fold.
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+        """Log densities of rows without themselves, and without what was learnt from their fold.
 
         The latter is known of the rows as they are. Where they are asked about in other variables, what their
         fold adds is taken to be in proportion to the number of variables, and at most what it adds there.
+        Refined bandwidths keep their folds: those of other folds would give densities of another level.
         """
         kept = self._cross_fitted
         at = np.searchsorted(kept.points, points)
         rows = self.data.X[points]
         as_they_are = np.array_equal(rows, X, equal_nan=True)
         share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
-        density, score = (np.zeros((points.size, self.prior.size)) for _ in range(2))
-        gains = np.empty(kept.log_density.shape) if as_they_are else self._gains
-        for member, weight, log_density, gain, refined in zip(
-            self.pool.members,
-            self.pool.weights,
-            kept.log_density[:, at],
-            gains[:, at],
-            kept.refined,
-            strict=True,
-        ):
-            if as_they_are:
-                score += weight * log_density
-                density += weight * (self._without(member, points, X) if refined else log_density)
-                continue
-            without = self._without(member, points, X)
-            fold = share[:, np.newaxis] * gain
-            score += weight * (without + fold)
-            density += weight * (without if refined else without + fold)
-        return LeftOut(density, score)
+        found = np.zeros((points.size, self.prior.size))
+        for m, (member, weight) in enumerate(zip(self.pool.members, self.pool.weights, strict=True)):
+            if kept.refined[m]:
+                found += weight * self._without(member, points, X)
+            elif as_they_are:
+                found += weight * kept.log_density[m, at]
+            else:
+                gain = share[:, np.newaxis] * self._gains[m, at]
+                found += weight * (self._without(member, points, X) + gain)
+        return found
 
     @cached_property
     def _gains(self) -> Floats:
         """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
         kept = self._cross_fitted
-        rows = self.data.X[kept.points]
-        without = [self._without(member, kept.points, rows) for member in self.pool.members]
-        return kept.log_density - np.array(without)
+        gains, rows = np.zeros(kept.log_density.shape), self.data.X[kept.points]
+        for m in np.flatnonzero(~kept.refined).tolist():
+            gains[m] = kept.log_density[m] - self._without(self.pool.members[m], kept.points, rows)
+        return gains
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
         with threadpool_limits(1, user_api="blas"):

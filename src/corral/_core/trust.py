@@ -9,7 +9,7 @@ probability a (Vovk, Gammerman and Shafer, 2005).
 
 .. math::
 
-    u_y(x) = \frac{\log \hat p_y(x) - c_y}{b_y} - 2 \sum_j \max(0, e_j(x) - 1)^2.
+    u_y(x) = \frac{\log \hat p_y(x) - c_y}{b_y} - 4 \sum_j \max(0, e_j(x) - 1)^2.
 
 :math:`c_y` is the median of the log density at the rows of the class, each left out, and :math:`b_y` twice
 their mean deviation below it (drawn towards that of all classes), so that classes compare. :math:`e_j` is
@@ -57,24 +57,14 @@ _MAX_PATTERNS = 256
 # Values that lie nearer than this to others, in deviations of the column, are nothing special.
 _NEAR = 1.0
 
+# What a squared distance beyond that takes from a score.
+_STRENGTH = 4.0
+
 # The spread of a class counts as if so many rows with that of all classes were added.
 _EXTRA_ROWS = 10.0
 
 # A column that varies by less than this share of its values is constant but for rounding.
 _ROUNDING = 1e-12
-
-
-class LeftOut(NamedTuple):
-    """Log densities of training rows, each left out.
-
-    Attributes
-    ----------
-    density : (n_points, n_classes) as those of new samples are.
-    score : (n_points, n_classes) those that posteriors follow from: at each row, they may be shifted.
-    """
-
-    density: Floats
-    score: Floats
 
 
 class Densities(Protocol):
@@ -87,7 +77,7 @@ class Densities(Protocol):
     def calibration_points(self) -> Integers:
         """Which rows are left out, one by one."""
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> LeftOut:
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
         """Log densities of X (n_points, n_features) without these rows, their copies and groups."""
 
     def joint(self, log_density: Floats) -> Floats:
@@ -271,7 +261,7 @@ def _distances_to_others(x: Floats, units: Integers) -> Floats:
 def remoteness(distances: Floats) -> Floats:
     """What distances from the nearest values (n_samples, n_features) take from a score (n_samples,)."""
     far = np.maximum(distances - _NEAR, 0.0)
-    term: Floats = 2.0 * np.vecdot(far, far)
+    term: Floats = _STRENGTH * np.vecdot(far, far)
     return term
 
 
@@ -280,11 +270,13 @@ class Judgement(NamedTuple):
 
     Attributes
     ----------
-    typicality : (n_samples, n_classes) p-values of the classes' own densities.
+    scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
+    typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
     n : (n_samples,) how many rows of equal weight these are.
     """
 
+    scores: Floats
     typicality: Floats
     novelty: Floats
     n: Floats
@@ -315,16 +307,17 @@ class Trust:
 
     def judge(self, X: Floats, log_density: Floats, computation: Computation) -> Judgement:
         """Compare samples and their log densities with training rows."""
-        typicality, novelty, n = np.empty(log_density.shape), np.empty(len(X)), np.empty(len(X))
+        scores, typicality = np.empty(log_density.shape), np.empty(log_density.shape)
+        novelty, n = np.empty(len(X)), np.empty(len(X))
         far = remoteness(self._columns.distances(X))
         for at, missing in _by_pattern(X):
             reference = self.reference(missing, computation)
-            scores = reference.scores(log_density[at], far[at])
+            scores[at] = reference.scores(log_density[at], far[at])
             for y, shares in enumerate(reference.typical):
-                typicality[at, y] = shares.pvalues(scores[:, y])
-            novelty[at] = reference.best.pvalues(scores.max(axis=1))
+                typicality[at, y] = shares.pvalues(scores[at, y])
+            novelty[at] = reference.best.pvalues(scores[at].max(axis=1))
             n[at] = reference.best.n
-        return Judgement(typicality, novelty, n)
+        return Judgement(scores, typicality, novelty, n)
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log posterior of each class among its own rows."""
@@ -335,9 +328,10 @@ class Trust:
                 pvalues[at, y] = shares.pvalues(log_posteriors[at, y])
         return pvalues
 
-    def distances(self, X: Floats) -> Floats:
-        """How far values lie from the nearest ones in training, in standard deviations of their columns."""
-        return self._columns.distances(X)
+    def scores_of_rows(self, computation: Computation) -> list[Floats]:
+        """For each class the scores of its training rows, each left out, in order."""
+        nothing = np.empty(0, dtype=np.int64)
+        return [shares.values for shares in self.reference(nothing, computation).typical]
 
     def reference(self, missing: Integers, computation: Computation) -> Reference:
         """Rows as they are without some variables."""
@@ -359,9 +353,9 @@ class Trust:
         distances = self._distances[some].copy()
         distances[:, missing] = 0.0
         left_out = self._densities.leave_out(self._points[some], X, computation)
-        log_posteriors = log_posterior(self._densities.joint(left_out.score))
+        log_posteriors = log_posterior(self._densities.joint(left_out))
         return Reference.learn(
-            left_out.density, log_posteriors, remoteness(distances), self._codes[some], self._weights[some]
+            left_out, log_posteriors, remoteness(distances), self._codes[some], self._weights[some]
         )
 
 

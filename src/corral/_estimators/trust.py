@@ -24,6 +24,8 @@ class Assessment(NamedTuple):
     Attributes
     ----------
     proba : (n_samples, n_classes) as `predict_proba` returns them.
+    scores : (n_samples, n_classes) what typicality is the p-value of: 0 is the median row of a class, and
+        lower ones are less typical.
     typicality : (n_samples, n_classes) as `typicality` returns them.
     novelty : (n_samples,) share of the training rows that are at most as typical at their best class, the
         sample counted among them.
@@ -31,6 +33,7 @@ class Assessment(NamedTuple):
     """
 
     proba: Floats
+    scores: Floats
     typicality: Floats
     novelty: Floats
     is_novel: Bools
@@ -186,11 +189,12 @@ class Trustworthiness:
         Returns
         -------
         assessment : Assessment
-            With `proba`, `typicality`, `novelty` and `is_novel`.
+            With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
         """
         _, log_density, judgement = self._judge(X)
         return Assessment(
             np.exp(self.model_.posterior(log_density)),
+            judgement.scores,
             judgement.typicality,
             judgement.novelty,
             judgement.is_novel(LEVEL),
