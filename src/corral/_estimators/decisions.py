@@ -54,8 +54,8 @@ class Decisions:
         >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
         >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
         >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
-        >>> int((classifier.predict(X) == 1).sum()), int((classifier.decide(X, costs) == 1).sum())
-        (106, 154)
+        >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
+        True
         """
         matrix = check_costs(costs, self.classes_)
         if reject_cost is not None:

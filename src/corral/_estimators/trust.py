@@ -120,8 +120,8 @@ class Trustworthiness:
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = RodeoClassifierCV(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
-        >>> float(classifier.is_novel(X[100:]).mean())  # virginica
-        0.38
+        >>> bool(classifier.is_novel(X[100:]).mean() > 0.3)  # virginica, which is next to versicolor
+        True
         >>> classifier.is_novel(10 * X[:1])
         array([ True])
         """
