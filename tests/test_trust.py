@@ -123,6 +123,19 @@ def test_members_leave_rows_out_as_loops_do(grouped):
                 assert_allclose(found[k, a], expected, rtol=1e-9)
 
 
+def test_members_leave_rows_out_in_the_variables_asked_for(iris):
+    model = RodeoClassifierCV(random_state=0).fit(*iris[:2]).model_
+    points = np.array([0, 30, 60])
+    masked = model.data.X[points].copy()
+    masked[:, 1] = np.nan
+    masked[:, 2] += 0.3
+    others = model.data.codes[points][:, np.newaxis] != np.arange(3)
+    for member in model.pool.members:
+        found = member_without_rows(member, model.data, points, masked)
+        new = member.log_densities(masked, Computation())
+        assert_allclose(found[others], new[others], rtol=1e-9)
+
+
 def test_pool_compares_with_rows_left_out_of_their_folds():
     model = RodeoClassifierCV(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
     kept, data = model.pool.cross_fitted, model.data
@@ -271,6 +284,8 @@ def test_gaps_compare_with_rows_of_the_same_variables(iris):
 
 def test_without_a_column_as_if_it_were_not_there(iris):
     X, y, X_new, _ = iris
+    X = X.copy()
+    X[[0, 1, 30, 60], 0] += [1e3, -1e3, 2e3, -2e3]  # alone in a column that samples lack
     model = RodeoClassifier(bandwidth="initial", scale="standard").fit(X, y)
     fewer = RodeoClassifier(bandwidth="initial", scale="standard").fit(X[:, 1:], y)
     holes = X_new.copy()
