@@ -24,6 +24,7 @@ from benchmarks import (
     speed,
     startup,
     tables,
+    trust,
 )
 from benchmarks._measure import Options, machine
 
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "predict": predict,
     "dask": dask,
     "tables": tables,
+    "trust": trust,
 }
 
 

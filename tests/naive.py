@@ -1167,3 +1167,120 @@ def mixed_rodeo(
         active = kept
     h = [grid[k] for k in steps]
     return h, mixed_log_density(X, ones, x, h, levels)
+
+
+def conformal_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
+    """Share of weighted numbers that are at most x, x counted among them; n is Kish's number of them."""
+    m = [Fraction(w) for w in _floats(weights)]
+    if not any(m):
+        return 1.0
+    n = sum(m) ** 2 / sum(w * w for w in m)
+    at_most = sum((w for v, w in zip(_floats(values), m, strict=True) if v <= x), Fraction(0))
+    return float((1 + n * at_most / sum(m)) / (1 + n))
+
+
+def nearest_distance(
+    column: ArrayLike, units: ArrayLike, x: float, unit: Hashable, deviation: float
+) -> float:
+    """How far x lies from the nearest value of another unit, in deviations; 0 if there is none, or no x."""
+    apart = [
+        abs(v - x) / deviation
+        for v, of_row in zip(_floats(column), list(units), strict=True)
+        if of_row != unit and not math.isnan(v)
+    ]
+    return 0.0 if math.isnan(x) or not apart else min(apart)
+
+
+def remoteness(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, weights: ArrayLike) -> float:
+    """Four times the sum of squares of how far values lie beyond one deviation from the nearest ones."""
+    X, total = np.asarray(X, dtype=float), 0.0
+    for j, x_j in enumerate(_floats(x)):
+        known = ~np.isnan(X[:, j])
+        m = np.asarray(weights, dtype=float)[known]
+        mean = float(m @ X[known, j] / m.sum())
+        deviation = math.sqrt(float(m @ (X[known, j] - mean) ** 2 / m.sum())) or 1.0
+        total += 4.0 * max(0.0, nearest_distance(X[:, j], units, x_j, unit, deviation) - 1.0) ** 2
+    return total
+
+
+def typical_scores(
+    left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
+) -> Callable[[ArrayLike, float], list[float]]:
+    """What makes scores of log densities by class, given those of left-out rows and their classes.
+
+    The centre of a class is the lower weighted median of its rows' own log densities, the spread twice the
+    mean deviation below it, drawn towards that of all classes as if these had ten rows in it.
+    """
+    left_out = np.asarray(left_out, dtype=float)
+    n_classes = left_out.shape[1]
+    own = [
+        (float(left_out[i, y]), y, float(w))
+        for i, (y, w) in enumerate(zip(codes, weights, strict=True))
+        if w > 0
+    ]
+
+    def median(rows: list[tuple[float, int, float]]) -> float:
+        half, below = 0.5 * sum(w for _, _, w in rows), 0.0
+        for value, _, w in sorted(rows):
+            below += w
+            if below >= half:
+                return value
+        return 0.0
+
+    centers, deviations, sizes = [], [], []
+    for y in range(n_classes):
+        rows = [row for row in own if row[1] == y]
+        centers.append(median(rows or own))
+        total = sum(w for _, _, w in rows)
+        lower = sum(w * max(0.0, centers[y] - value) for value, _, w in rows)
+        deviations.append(2.0 * lower / total if rows else 0.0)
+        sizes.append(total**2 / sum(w * w for _, _, w in rows) if rows else 0.0)
+    of_all = sum(n * b for n, b in zip(sizes, deviations, strict=True)) / max(sum(sizes), 1.0) or 1.0
+    spreads = [(n * b + 10.0 * of_all) / (n + 10.0) for n, b in zip(sizes, deviations, strict=True)]
+    return lambda log_density, term: [
+        (log_p - c) / b - term for log_p, c, b in zip(_floats(log_density), centers, spreads, strict=True)
+    ]
+
+
+def judge(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    samples: ArrayLike,
+    log_density: Callable[[list[float], int, Hashable], float],
+    n_classes: int,
+) -> tuple[list[list[float]], list[float]]:
+    """Typicality of samples by class, and their novelty, every training row being left out with its unit.
+
+    ``log_density`` is asked for a row, a class, and the unit to leave out, None for a sample. Weights are 0
+    where a class has no row of another unit.
+    """
+    X = np.asarray(X, dtype=float)
+    m = [
+        w if any(c == y and u != unit for c, u in zip(codes, units, strict=True)) else 0.0
+        for w, y, unit in zip(_floats(weights), codes, units, strict=True)
+    ]
+    left_out = [
+        [log_density(_floats(x), y, unit) for y in range(n_classes)] for x, unit in zip(X, units, strict=True)
+    ]
+    scores_of = typical_scores(left_out, codes, m)
+    of_rows = [
+        scores_of(log_p, remoteness(X, units, x, unit, weights))
+        for log_p, x, unit in zip(left_out, X, units, strict=True)
+    ]
+    typicality, novelty = [], []
+    for x in np.asarray(samples, dtype=float):
+        scores = scores_of(
+            [log_density(_floats(x), y, None) for y in range(n_classes)],
+            remoteness(X, units, x, None, weights),
+        )
+        pvalues = []
+        for y in range(n_classes):
+            has_rows = any(w > 0 and c == y for w, c in zip(m, codes, strict=True))
+            rows = [i for i, c in enumerate(codes) if c == y or not has_rows]
+            own = [of_rows[i][codes[i]] for i in rows]
+            pvalues.append(conformal_pvalue(own, [m[i] for i in rows], scores[y]))
+        typicality.append(pvalues)
+        novelty.append(conformal_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
+    return typicality, novelty

@@ -408,10 +408,12 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     else:
         found = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype=str)
     model = load_model(folder / "m.corral")
-    assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat"]
+    assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
     assert found["id"].tolist() == frame["id"].tolist()  # with their zeros
     assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
-    assert_array_equal(found.iloc[:, 2:].to_numpy(float), model.predict_proba(frame[NAMES]))
+    assert_array_equal(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]))
+    assert_array_equal(found["typicality"].to_numpy(float), model.typicality(frame[NAMES]).max(axis=1))
+    assert_array_equal(found["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
     assert list(tmp_path.iterdir()) == [tmp_path / out]
 
 
@@ -423,13 +425,64 @@ def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     assert found["label"].tolist() == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
 
 
+def test_novel_rows_are_counted_also_those_of_an_earlier_run(folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 10)
+    far = frame.copy()
+    far.loc[::4, NAMES[0]] += 1e6
+    far.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    expected = int(load_model(folder / "m.corral").is_novel(far[NAMES]).sum())
+    assert expected >= len(far) / 4
+    assert f"; {expected} of them are novel; " in run(*arguments).stdout
+    assert json.loads(run(*arguments, "--json").stdout)["novel"] == expected
+    from corral.cli.answers import Answers
+
+    answer = Answers.of_rows
+    monkeypatch.setattr(Answers, "of_rows", lambda self, X: answer(self, X) if X.index[0] < 20 else 1 / 0)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run(*arguments, "--set", 0.9)
+    monkeypatch.setattr(Answers, "of_rows", answer)
+    assert f"; {expected} of them are novel; " in run(*arguments, "--set", 0.9).stdout
+
+
+def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
+    model = load_model(folder / "m.corral")
+    costs = pd.DataFrame([[0.0, 5.0, 1.0], [1.0, 0.0, 2.5], [9.0, 1.0, 0.0]], ["cat", "ant", "bee"])
+    costs.columns = ["ant", "cat", "bee"]
+    costs.to_csv(tmp_path / "costs.csv", index_label="true")
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    run(*arguments, "--set", 0.8, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
+    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    sets = found[["in_set_ant", "in_set_bee", "in_set_cat"]].to_numpy()
+    assert_array_equal(sets, model.predict_set(frame[NAMES], 0.8))
+    decided = model.decide(frame[NAMES], costs, reject_cost=0.3)
+    assert found["decision"].tolist() == ["" if label is None else label for label in decided]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but names 'cat' 0 times"),
+        ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
+        ("true,ant,bee,cat\nant,0,x,1\n", (), "column 'bee' must hold costs, which are numbers"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
+    ],
+)
+def test_bad_costs_and_coverages_are_refused(text, options, said, folder, tmp_path):
+    (tmp_path / "costs.csv").write_text(text)
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert said in refused(*arguments, "--costs", tmp_path / "costs.csv", *options)
+    assert "--reject-cost needs --costs" in refused(*arguments, "--reject-cost", 1.0)
+
+
 @pytest.mark.parametrize("name", ["label", "p_ant"])
 def test_kept_columns_may_have_any_name(name, folder, frame, tmp_path):
     frame.rename(columns={"id": name}).to_csv(tmp_path / "t.csv", index=False)
     arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     result = run(*arguments, "--id", name, "--id", "species")
     found = pd.read_csv(tmp_path / "o.csv")
-    added = ["predicted_label", "predicted_p_ant", "predicted_p_bee", "predicted_p_cat"]
+    columns = ["label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
+    added = [f"predicted_{column}" for column in columns]
     assert found.columns.tolist() == [name, "species", *added]
     assert found["species"].tolist() == frame["species"].tolist()
     assert "the label is in the column 'predicted_label'" in result.stderr

@@ -147,15 +147,15 @@ def test_predict_goes_on_in_any_format(name, out, model, frame, tmp_path, monkey
     monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
     write_table(tmp_path / name, frame)
     command = ("predict", model, tmp_path / name, "--id", "id", "--out", tmp_path / out)
-    predict_proba = RodeoClassifier.predict_proba
+    assess = RodeoClassifier.assess
 
     def stopped(self, X):
         if X.index[0] == 40:
             raise KeyboardInterrupt
-        return predict_proba(self, X)
+        return assess(self, X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RodeoClassifier, "predict_proba", stopped)
+        patch.setattr(RodeoClassifier, "assess", stopped)
         run(*command, code=130)
     assert not (tmp_path / out).exists()
     assert "going on from row 40" in run(*command).stderr

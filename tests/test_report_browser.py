@@ -28,6 +28,7 @@ from corral import (
     estimate_sample_sizes,
     write_report,
 )
+from corral._core.settings import Computation
 from corral.datasets import make_ten_groups
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -656,3 +657,29 @@ def test_what_is_seen_on_screen_can_be_printed(usual):
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") >= 6  # one at least for each class, though only one is on the screen
     assert len(usual.find_elements(By.CSS_SELECTOR, ".class-page h3")) == 4
+
+
+def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_path):
+    fitted, X, y = model
+    far = X.copy()
+    far.iloc[::4, 3] += 100.0
+    browser.get(write_report(tmp_path / "novel.html", fitted, far, y).as_uri())
+    novel = fitted.is_novel(far)
+    assert novel[::4].all()
+    assert not novel.all()
+    assert f"{novel.sum()} of {len(far)} rows looked at one by one are novel" in one(browser, "#summary").text
+    assert sum("⚠ novel" in row for row in listed(browser)) == novel.sum()
+    click(browser, "#filter-novel")
+    assert len(listed(browser)) == novel.sum()
+    assert "⚠ Novel: unlike the training rows of every class" in one(browser, "#row").text
+    bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
+    mark = one(browser, "#row .place path.rival")
+    assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
+    click(browser, "#filter-novel")
+    Select(one(browser, "#order")).select_by_visible_text("least typical first")
+    assert all("⚠ novel" in row for row in listed(browser)[: novel.sum()])
+    unfold(browser, "#row .place")
+    scores = fitted.model_.trust.scores_of_rows(Computation())
+    best = int(fitted.assess(far).scores[novel].max(axis=1).argmin())
+    a = int(fitted.assess(far[novel].iloc[[best]]).scores.argmax())
+    assert sum(int(line[-1]) for line in cells(browser, "#row .place")) == scores[a].size

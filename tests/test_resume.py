@@ -20,7 +20,7 @@ from corral.cli import app
 fcntl = pytest.importorskip("fcntl", reason="needs locks and signals of Unix")
 
 NAMES = ["length", "width"]
-PREDICT = RodeoClassifier.predict_proba
+PREDICT = RodeoClassifier.assess
 OPTIONS = ("--id", "id", "--missing", "drop-rows")
 NOTE = "going on from row 30, where a run was stopped."
 
@@ -92,14 +92,14 @@ class Watch:
 def watch(monkeypatch):
     watch = Watch()
 
-    def predict_proba(self, X):
+    def assess(self, X):
         if watch.error is not None and len(watch.rows) == 3:
             error, watch.error, watch.rows = watch.error, None, []
             raise error
         watch.rows.append(X.index[0])
         return PREDICT(self, X)
 
-    monkeypatch.setattr(RodeoClassifier, "predict_proba", predict_proba)
+    monkeypatch.setattr(RodeoClassifier, "assess", assess)
     return watch
 
 
@@ -155,7 +155,7 @@ def assert_same(out, *options):
     [("o.csv", signal.SIGKILL, -signal.SIGKILL), ("o.parquet", signal.SIGINT, 130)],
 )
 def test_goes_on_where_it_was_stopped(out, how, code, watch):
-    process = started(out, "predict_proba", 3)
+    process = started(out, "assess", 3)
     said = run(out, *OPTIONS, "--quiet", code=2).stderr
     assert said == f"error: another run is writing {out}: wait for its end, or write to another file.\n"
     assert stop(process, how) == code

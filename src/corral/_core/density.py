@@ -127,14 +127,17 @@ class ClassDensity:
         used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
         return cls(used, grid, plan)
 
-    def estimate(self, x: Floats, update: Update) -> tuple[Floats, Floats]:
-        """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused."""
+    def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
+        """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused.
+
+        `own` (n_queries,) are rows of the class that queries leave out, or -1.
+        """
         used = x[:, self.plan.variables]
         if self.plan.fixed is None:
-            log_density, steps = local_density(self.rows, self.grid, used, update)
+            log_density, steps = local_density(self.rows, self.grid, used, update, own)
             return self.completed(log_density, self.grid[steps], x.shape[1])
         density = separate_density if self.plan.separate else kernel_density
-        return self.completed(density(self.rows, used, self.plan.fixed), self.plan.fixed, x.shape[1])
+        return self.completed(density(self.rows, used, self.plan.fixed, own), self.plan.fixed, x.shape[1])
 
     def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
         """Extend both from the variables used to all d of them."""
@@ -150,8 +153,11 @@ def class_log_densities(
     computation: Computation,
     *,
     bandwidths: bool = False,
+    own: Sequence[Integers] | None = None,
 ) -> tuple[Floats, Floats]:
     """Log densities of every query in every class, and the bandwidths that gave them.
+
+    `own` are for each class (n_queries,) its rows that queries leave out, or -1.
 
     Returns arrays (n_queries, n_classes) and, if bandwidths are asked for, (n_queries, n_classes,
     n_features), else an empty one.
@@ -161,7 +167,8 @@ def class_log_densities(
     h = np.empty((n_queries if bandwidths else 0, len(densities), d))
 
     def estimate(y: int, chunk: slice) -> None:
-        log_density[chunk, y], chosen = densities[y].estimate(x[chunk], update)
+        left_out = None if own is None else own[y][chunk]
+        log_density[chunk, y], chosen = densities[y].estimate(x[chunk], update, left_out)
         if bandwidths:
             h[chunk, y] = chosen
 

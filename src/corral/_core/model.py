@@ -32,11 +32,13 @@ from corral._core.settings import (
     Computation,
     Features,
     Floats,
+    Integers,
     ModelSettings,
     RodeoSettings,
     Rule,
     ScaleKind,
 )
+from corral._core.trust import MAX_POINTS, Trust, spread_rows
 
 # The share of classes in which noise may be taken for a relevant variable by rule="shadow".
 _SHADOW_LEVEL = 0.01
@@ -230,6 +232,22 @@ class LocalModel(ClassModel):
         """How each class differs from its background in what is missing; None if nothing is."""
         return learn_gap_contrast(self.data, self.min_effect)
 
+    @cached_property
+    def trust(self) -> Trust:
+        """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
+        return Trust(self)
+
+    def calibration_points(self) -> Integers:
+        """Which training rows are left out, one by one: all, or some that are spread over each class."""
+        return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
+
+    @abstractmethod
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_points, n_classes) of X without some rows, their copies and groups.
+
+        `X` are the rows at `points`, of which values may be missing or filled in.
+        """
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(RodeoModel, LocalModel):
@@ -246,13 +264,21 @@ class FittedModel(RodeoModel, LocalModel):
     variable_scale: Scale
 
     def estimate(
-        self, X: Floats, computation: Computation, *, bandwidths: bool = False
+        self,
+        X: Floats,
+        computation: Computation,
+        *,
+        bandwidths: bool = False,
+        own: Sequence[Integers] | None = None,
     ) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
+        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths.
+
+        `own` are for each class (n_samples,) its rows that samples leave out, or -1.
+        """
         scaled = self.scale.transform(X)
         update = self.settings.rodeo.update
         log_density, h = class_log_densities(
-            self.densities, scaled, update, computation, bandwidths=bandwidths
+            self.densities, scaled, update, computation, bandwidths=bandwidths, own=own
         )
         gaps = np.isnan(X)
         if gaps.any():  # of variables that a class takes as uniform
@@ -261,6 +287,10 @@ class FittedModel(RodeoModel, LocalModel):
                 log_widths[density.plan.variables] = 0.0
                 log_density[:, y] += gaps @ log_widths
         return log_density, h
+
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+        """Log densities of rows without themselves; bandwidths of classes have seen them."""
+        return self.estimate(X, computation.quieter(), own=self.data.own_rows(points))[0]
 
 
 def learn_model(

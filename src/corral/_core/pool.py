@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from corral._core.mixed import (
     MixedSample,
     learn_mixed_frames,
     mixed_log_densities,
+    patterns,
     refine_mixed,
     refined_frames,
     without_gaps,
@@ -49,7 +51,7 @@ from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale, spreads
-from corral._core.settings import Computation, Floats, Integers, ScaleKind
+from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
@@ -233,6 +235,26 @@ class PoolScores(NamedTuple):
     recall: Floats
 
 
+class CrossFitted(NamedTuple):
+    """Log densities of training rows that were left out, and whose fold the members did not know.
+
+    Attributes
+    ----------
+    points : (n_points,) which rows.
+    log_density : (n_members, n_points, n_classes)
+    refined : (n_members,) whether bandwidths were fitted to labels: then log densities change their level
+        from fold to fold, and only differences between classes compare.
+    """
+
+    points: Integers
+    log_density: Floats
+    refined: Bools
+
+    def of_member(self, m: int) -> CrossFitted:
+        """Keep those of one member."""
+        return CrossFitted(self.points, self.log_density[m : m + 1], self.refined[m : m + 1])
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     """Members and their weights.
@@ -246,6 +268,7 @@ class Pool:
     lapse : share of probabilities given to the prior.
     scores : what to expect.
     table : columns about all members tried.
+    cross_fitted : log densities of training rows; None of a pool that was saved without them.
     """
 
     members: Sequence[Member]
@@ -255,6 +278,7 @@ class Pool:
     lapse: float
     scores: PoolScores
     table: dict[str, Any]
+    cross_fitted: CrossFitted | None
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
@@ -299,13 +323,64 @@ class PoolModel(LocalModel):
 
     def alone(self, m: int) -> PoolModel:
         """Take one member, at the temperature at which it is calibrated on its own."""
+        kept = self.pool.cross_fitted
         pool = replace(
             self.pool,
             members=[self.pool.members[m]],
             weights=1.0 / self.pool.temperatures[m : m + 1],
             temperatures=self.pool.temperatures[m : m + 1],
+            cross_fitted=None if kept is None else kept.of_member(m),
         )
         return replace(self, pool=pool)
+
+    def calibration_points(self) -> Integers:
+        """Which training rows are left out, one by one: those that the search has left out."""
+        return self._cross_fitted.points
+
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+        """Log densities of rows without themselves, and without what was learnt from their fold.
+
+        The latter is known of the rows as they are. Where they are asked about in other variables, what their
+        fold adds is taken to be in proportion to the number of variables, and at most what it adds there.
+        Refined bandwidths keep their folds: those of other folds would give densities of another level.
+        """
+        kept = self._cross_fitted
+        at = np.searchsorted(kept.points, points)
+        rows = self.data.X[points]
+        as_they_are = np.array_equal(rows, X, equal_nan=True)
+        share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
+        found = np.zeros((points.size, self.prior.size))
+        for m, (member, weight) in enumerate(zip(self.pool.members, self.pool.weights, strict=True)):
+            if kept.refined[m]:
+                found += weight * self._without(member, points, X)
+            elif as_they_are:
+                found += weight * kept.log_density[m, at]
+            else:
+                gain = share[:, np.newaxis] * self._gains[m, at]
+                found += weight * (self._without(member, points, X) + gain)
+        return found
+
+    @cached_property
+    def _gains(self) -> Floats:
+        """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
+        kept = self._cross_fitted
+        gains, rows = np.zeros(kept.log_density.shape), self.data.X[kept.points]
+        for m in np.flatnonzero(~kept.refined).tolist():
+            gains[m] = kept.log_density[m] - self._without(self.pool.members[m], kept.points, rows)
+        return gains
+
+    def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
+        with threadpool_limits(1, user_api="blas"):
+            return known(member_without_rows(member, self.data, points, X))
+
+    @property
+    def _cross_fitted(self) -> CrossFitted:
+        if self.pool.cross_fitted is None:
+            raise ValueError(
+                "the model comes from a file without log densities of rows left out, which an earlier corral "
+                "has written: fit it again."
+            )
+        return self.pool.cross_fitted
 
 
 def learn_pool(
@@ -406,7 +481,8 @@ def fit_pool(
     """
     lapse = 1.0 / (data.n + 2.0)
     whole = RowsInUnits.learn(data, kinds)
-    some = whole.take(whole.choose(whole.shares(SEARCH_ROWS), random))
+    chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
+    some = whole.take(chosen)
     points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
@@ -434,6 +510,11 @@ def fit_pool(
         lapse=lapse,
         scores=scores,
         table=_table(candidates, log_weights, trial, target),
+        cross_fitted=CrossFitted(
+            chosen[points],
+            np.array([candidates[m].log_density for m in order]),
+            np.array([candidates[m].kind.covariance is None for m in order]),
+        ),
     )
 
 
@@ -476,8 +557,11 @@ def left_out_log_densities(
     points: Integers,
     bandwidths: Floats,
     pulls: Floats,
+    x: Floats | None = None,
 ) -> Floats:
     """Log densities (n_bandwidths, n_points, n_classes) of some rows by all others of other units.
+
+    If `x` (n_points, n_features) is given, it stands in the place of these rows.
 
     Distances come from matrix products of coordinates relative to the mean of the class. What they lose is
     small against the squared length of the coordinates, and so against the exponent of any row, unless row
@@ -485,6 +569,7 @@ def left_out_log_densities(
     further than the root of their number.
     """
     weights = np.ones(len(scaled)) if data.weights is None else data.weights
+    scaled_points = scaled[points] if x is None else x
     log_density = np.empty((bandwidths.size, points.size, len(frames)))
     for y, (frame, of_class) in enumerate(zip(frames, data.members(), strict=True)):
         if isinstance(frame, MixedFrame):
@@ -493,22 +578,22 @@ def left_out_log_densities(
                 scaled[of_class],
                 weights[of_class],
                 data.units[of_class],
-                scaled[points],
+                scaled_points,
                 data.units[points],
                 bandwidths,
                 pulls,
             )
             continue
         c = frame.coordinates(scaled[of_class])
-        x = frame.coordinates(scaled[points])
+        z = frame.coordinates(scaled_points)
         log_mean = np.empty((bandwidths.size, points.size))
         step = max(1, _BLOCK // max(of_class.size, 1))
         for first in range(0, points.size, step):
             block = slice(first, first + step)
-            part = np.empty((bandwidths.size, x[block].shape[0]))
+            part = np.empty((bandwidths.size, z[block].shape[0]))
             kernels.pulled_log_means(
-                x[block] @ c.T,
-                0.5 * np.vecdot(x[block], x[block]),
+                z[block] @ c.T,
+                0.5 * np.vecdot(z[block], z[block]),
                 0.5 * np.vecdot(c, c),
                 weights[of_class],
                 data.units[points[block]],
@@ -523,6 +608,34 @@ def left_out_log_densities(
         log_norm = n_axes * (np.log(bandwidths) + 0.5 * np.log(2.0 * np.pi)) - frame.log_volume
         log_density[:, :, y] = log_mean - log_norm[:, np.newaxis]
     return log_density
+
+
+def member_without_rows(member: Member, data: LabelledRows, points: Integers, X: Floats) -> Floats:
+    """Log densities (n_points, n_classes) of X by a member without some rows and those of their units.
+
+    `X` (n_points, n_features) stands in the place of the rows. Means, covariances and bandwidths keep them.
+    """
+    scaled, x = member.scale.transform(data.X), member.scale.transform(X)
+    gaps = np.isnan(x)
+    complete = np.flatnonzero(~gaps.any(axis=1))
+    log_density = np.empty((points.size, len(member.classes)))
+    for at, missing in [(complete, np.empty(0, dtype=np.int64)), *patterns(gaps)]:
+        kept = np.delete(np.arange(x.shape[1]), missing)
+        frames = [_frame_of(mixture, kept) for mixture in member.classes]
+        first = member.classes[0]
+        bandwidth = first.bandwidth if isinstance(first, MixedMixture) else 1.0  # or it is in the factors
+        log_density[at] = left_out_log_densities(
+            frames, data, scaled, points[at], np.array([bandwidth]), np.array([first.pull]), x[at]
+        )[0]
+    return log_density
+
+
+def _frame_of(mixture: Mixture | MixedMixture, kept: Integers) -> AnyFrame:
+    """The coordinates of a density of some of the variables; mixed ones know of gaps by themselves."""
+    if isinstance(mixture, MixedMixture):
+        return mixture.frame
+    part = mixture.marginal(kept)
+    return ClassFrame(part.variables, part.mean, part.factor, part.log_volume)
 
 
 def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:

@@ -150,6 +150,19 @@ class LabelledRows:
         """List the positions of the rows of each class."""
         return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
 
+    def own_rows(self, positions: Integers) -> list[Integers]:
+        """For each class where in it a row stands that shares the unit of each of some rows; -1 if none."""
+        found = []
+        for of_class in self.members():
+            units, first = np.unique(self.units[of_class], return_index=True)
+            if not units.size:
+                found.append(np.full(positions.size, -1))
+                continue
+            wanted = self.units[positions]
+            at = np.minimum(np.searchsorted(units, wanted), units.size - 1)
+            found.append(np.where(units[at] == wanted, first[at], -1))
+        return found
+
     def weights_of(self, positions: Integers) -> Floats | None:
         """Weights of some of the rows, or None if all rows matter alike."""
         return None if self.weights is None else self.weights[positions]

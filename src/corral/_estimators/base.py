@@ -21,6 +21,7 @@ from corral._core.model import ClassModel, LocalModel, RodeoModel, learn_contras
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
+from corral._estimators.decisions import Decisions
 from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation
 from corral._estimators.tables import (
@@ -30,6 +31,7 @@ from corral._estimators.tables import (
     read_table,
     unknown_sentence,
 )
+from corral._estimators.trust import Trustworthiness
 from corral._estimators.validation import (
     check_integer,
     check_sample_weight,
@@ -103,7 +105,7 @@ def copies_sentence(n_copies: int, n_rows: int) -> str:
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
-class ModelPredictions(ClassifierMixin, BaseEstimator):
+class ModelPredictions(Decisions, ClassifierMixin, BaseEstimator):
     """Predictions and attributes of classifiers that keep what they have learnt in `model_`."""
 
     model_: ClassModel
@@ -279,7 +281,7 @@ class BandwidthsOfClasses(ModelPredictions):
         return scores
 
 
-class DensityClassifier(ModelPredictions):
+class DensityClassifier(Trustworthiness, ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
 
     model_: LocalModel

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,31 +18,56 @@ def is_collection(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def by_rows(*axes: Literal["classes", "features"]) -> Callable[[Method], Method]:
+def by_rows(
+    *axes: Literal["classes", "features"], dtype: type[Any] | None = None
+) -> Callable[[Method], Method]:
     """Let a method of a classifier take dask collections, and return one with the same chunks and index.
 
-    `axes` are those of its result behind the samples. Labels have none.
+    `axes` are those of its result behind the samples; labels have none. `dtype` is that of the result, by
+    default of numbers if it has axes, and else of labels.
     """
 
     def decorate(method: Method) -> Method:
         @wraps(method)
-        def of_any(self: Any, X: Any) -> Any:
+        def of_any(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
             if not is_collection(X):
-                return method(self, X)
+                return method(self, X, *arguments, **options)
             check_is_fitted(self)
             sizes = {"classes": self.classes_.size, "features": self.n_features_in_}
-            empty = np.empty(
-                (0, *(sizes[axis] for axis in axes)), np.float64 if axes else self.classes_.dtype
-            )
-            return _map(method.__name__, self, X, empty)
+            usual = np.float64 if axes else self.classes_.dtype
+            empty = np.empty((0, *(sizes[axis] for axis in axes)), usual if dtype is None else dtype)
+            return _map(_Call(method.__name__, arguments, options, empty), self, X)
 
         return cast(Method, of_any)
 
     return decorate
 
 
-def _map(method: str, estimator: Any, X: Any, empty: NDArray[Any]) -> Any:
-    """Apply a method to the blocks of a collection; `empty` is its result for no rows."""
+class _Call(NamedTuple):
+    """A call of a method, but for the estimator and its rows.
+
+    Attributes
+    ----------
+    method : its name.
+    arguments, options : what it is given besides the rows.
+    empty : its result for no rows.
+    """
+
+    method: str
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+    empty: NDArray[Any]
+
+    def of_block(self, X: Any, estimator: Any) -> NDArray[Any]:
+        """Call the method for the rows of a block."""
+        if not len(X):
+            return self.empty
+        found: NDArray[Any] = getattr(estimator, self.method)(X, *self.arguments, **self.options)
+        return found
+
+
+def _map(call: _Call, estimator: Any, X: Any) -> Any:
+    """Apply a method to the blocks of a collection."""
     import dask
     import dask.array as da
 
@@ -52,13 +77,13 @@ def _map(method: str, estimator: Any, X: Any, empty: NDArray[Any]) -> Any:
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {X.ndim}.")
         rows = X.rechunk({1: -1})
+        empty = call.empty
         behind = tuple((size,) for size in empty.shape[1:])
         return da.map_blocks(
             _of_block,
             rows,
             shared,
-            method=method,
-            empty=empty,
+            call=call,
             dtype=empty.dtype,
             chunks=(rows.chunks[0], *behind),
             drop_axis=[1] if empty.ndim == 1 else [],
@@ -71,17 +96,16 @@ def _map(method: str, estimator: Any, X: Any, empty: NDArray[Any]) -> Any:
     if not isinstance(X, dd.DataFrame):
         raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
     index = pd.Index([], dtype=X.index.dtype, name=X.index.name)
-    framed = _framed(empty, index, estimator.classes_)
-    return X.map_partitions(_of_frame, shared, method=method, empty=empty, meta=framed)
+    framed = _framed(call.empty, index, estimator.classes_)
+    return X.map_partitions(_of_frame, shared, call=call, meta=framed)
 
 
-def _of_block(X: Any, estimator: Any, method: str, empty: NDArray[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = getattr(estimator, method)(X) if len(X) else empty
-    return found
+def _of_block(X: Any, estimator: Any, call: _Call) -> NDArray[Any]:
+    return call.of_block(X, estimator)
 
 
-def _of_frame(X: Any, estimator: Any, method: str, empty: NDArray[Any]) -> Any:
-    return _framed(_of_block(X, estimator, method, empty), X.index, estimator.classes_)
+def _of_frame(X: Any, estimator: Any, call: _Call) -> Any:
+    return _framed(call.of_block(X, estimator), X.index, estimator.classes_)
 
 
 def _framed(found: NDArray[Any], index: Any, classes: NDArray[Any]) -> Any:

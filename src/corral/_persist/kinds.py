@@ -18,7 +18,7 @@ from corral._core.density import ClassDensity, DensityPlan
 from corral._core.members import Member, Mixture
 from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
-from corral._core.pool import Pool, PoolModel, PoolScores
+from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
 from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers
@@ -395,6 +395,7 @@ def _pack_pool(pool: Pool) -> dict[str, Any]:
         "lapse": pool.lapse,
         "scores": pool.scores._asdict(),
         "table": pool.table,
+        "cross_fitted": None if pool.cross_fitted is None else pool.cross_fitted._asdict(),
     }
 
 
@@ -440,7 +441,20 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats) -> Pool:
             scores.floats_or_nan("recall", (prior.size,)),
         ),
         table=state.columns("table"),
+        cross_fitted=_restore_cross_fitted(state, weights.size, data),
     )
+
+
+def _restore_cross_fitted(state: State, n_members: int, data: LabelledRows) -> CrossFitted | None:
+    """Restore log densities of training rows, which earlier files do not have."""
+    if "cross_fitted" not in state:
+        return None
+    part = state.part("cross_fitted")
+    points = part.integers("points", (None,), 0, len(data.X) - 1)
+    if points.size < 1 or (np.diff(points) <= 0).any():
+        raise ValueError("points do not rise")
+    shape = n_members, points.size, data.labels.size
+    return CrossFitted(points, part.floats("log_density", shape), part.bools("refined", (n_members,)))
 
 
 # Normal quantiles of ranks lie far below.

@@ -77,6 +77,11 @@ def _input(path: Path) -> Path:
     return check_readable(path)
 
 
+def input_file(path: Path | None) -> Path | None:
+    """The same where there need not be a file."""
+    return None if path is None else check_readable(path)
+
+
 def _input_or_stream(path: Path) -> Path:
     return path if path == STANDARD_STREAM else check_readable(path)
 

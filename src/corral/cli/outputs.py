@@ -81,10 +81,16 @@ def table_of(name: str, has_names: Callable[[Sequence[str]], bool]) -> Kind:
 
 
 def _are_predictions(columns: Sequence[str]) -> bool:
-    """Whether the last columns are a label and probabilities, under the names that `corral predict` gives."""
+    """Whether the last columns are a label and what `corral predict` writes behind it."""
     labels = ((i, re.fullmatch(r"((?:predicted_)*)label", name)) for i, name in enumerate(columns[:-1]))
+    answer = re.compile("p_.*|typicality|novel|in_set_.*|decision", re.DOTALL)
     return any(
-        label and all(name.startswith(f"{label[1]}p_") for name in columns[i + 1 :]) for i, label in labels
+        label
+        and all(
+            name.startswith(label[1]) and answer.fullmatch(name.removeprefix(label[1]))
+            for name in columns[i + 1 :]
+        )
+        for i, label in labels
     )
 
 

@@ -25,6 +25,7 @@ from corral.cli.options import (
     QuoteFormulas,
     Separator,
     TablePath,
+    input_file,
     output_or_stream,
 )
 from corral.cli.shared import load_classifier, naming_column, note, threads
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from corral.cli.answers import Answers
     from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
 
@@ -56,6 +58,29 @@ def predict(
         ),
     ],
     ids: Ids = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--set",
+            metavar="COVERAGE",
+            help="Also write which labels a row may have: sets that hold the right one with this "
+            "probability, such as 0.9, in each class.",
+        ),
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            "--costs",
+            metavar="FILE",
+            help="Also write the label of least expected cost. FILE is a table with the true classes in its "
+            "first column and the classes to decide for in its header.",
+            callback=input_file,
+        ),
+    ] = None,
+    reject_cost: Annotated[
+        float | None,
+        typer.Option("--reject-cost", metavar="COST", help="What it costs not to decide (with --costs)."),
+    ] = None,
     missing: MissingInNewRows = MissingInNew.keep,
     na_values: NaValues = None,
     sep: Separator = None,
@@ -68,6 +93,10 @@ def predict(
 ) -> None:
     """Write the label and the probability of each class for every row, in the order of the table.
 
+    Of class densities two more columns say how typical a row is of the class that it is most typical of (the
+    share of training rows that are at most so) and whether it is novel: less typical than 99 in 100 training
+    rows of all classes. The label of a novel row means little.
+
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
     all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
     what was done, which is kept in a hidden folder beside FILE; what goes to the standard output is not kept,
@@ -77,6 +106,7 @@ def predict(
     """
     import pandas as pd
 
+    from corral.cli.answers import Answers
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds
@@ -90,19 +120,25 @@ def predict(
     file = open_table(table, Given.checked(sep, decimal, encoding))
     known = naming_column(fitted, table_columns(file))
     kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
-    added = _added_columns(fitted.classes_.tolist(), kept)
+    answers = Answers.of(fitted, model, coverage=coverage, costs=costs, reject_cost=reject_cost)
+    added = _added_columns(answers.columns, kept)
     numbered = missing is MissingInNew.drop_rows and not kept  # or nobody could tell which rows are there
 
     def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
-        proba = fitted.predict_proba(chunk[variables.names])
-        labels = fitted.classes_[proba.argmax(axis=1)]
-        rows = pd.DataFrame(dict(zip(added, (labels, *proba.T), strict=True)), index=chunk.index)
+        found = answers.of_rows(chunk[variables.names])
+        rows = pd.DataFrame(dict(zip(added, found, strict=True)), index=chunk.index)
         if numbered:
             rows.insert(0, "row", chunk.index)
         rows = pd.concat([chunk[kept], rows], axis=1)
         return without_formulas(rows, to) if quote_formulas else rows
 
-    options = {"kept": kept, "missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    options = {
+        "kept": kept,
+        "answers": answers.options(),
+        "missing": missing,
+        "na_values": na_values,
+        "quote_formulas": quote_formulas,
+    }
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
@@ -122,17 +158,20 @@ def predict(
         return
     written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
     columns = list((without_formulas(written, to) if quote_formulas else written).columns)
+    n_novel = _n_novel(answers, n_rows, to, columns)
+    said = [] if n_novel is None else [f"{n_novel} of them {'is' if n_novel == 1 else 'are'} novel"]
     out.answer(
         {
             "rows": n_rows,
             "left_out": n_left_out,
             "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
+            "novel": n_novel,
             "seconds": seconds,
             "columns": columns,
             "out": to,
         },
         [],
-        [f"{n_rows} rows in {seconds:.1f} s; labels and probabilities are in {to}"],
+        ["; ".join([f"{n_rows} rows in {seconds:.1f} s", *said, f"labels and probabilities are in {to}"])],
     )
 
 
@@ -164,6 +203,16 @@ def _chunks(
         yield len(chunk) - len(rows), read
 
 
+def _n_novel(answers: Answers, n_rows: int, to: Path, columns: Sequence[str]) -> int | None:
+    """How many rows are novel; None if that is not known. What an earlier run has written is read again."""
+    from corral.cli.tables import read_table
+
+    if not answers.judges or answers.n_rows == n_rows:
+        return answers.n_novel if answers.judges else None
+    name = columns[len(columns) - len(answers.columns) + answers.columns.index("novel")]
+    return int((read_table(to, [name], verbatim=[name])[name].astype(str).str.lower() == "true").sum())
+
+
 def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:
     """Note rows that were left out, and text that a spreadsheet may run."""
     if n_left_out:
@@ -186,9 +235,9 @@ def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> 
     return list(dict.fromkeys(ids))
 
 
-def _added_columns(classes: Sequence[Any], kept: Sequence[str]) -> list[str]:
-    """Name the columns of labels and probabilities, unlike those that are kept."""
-    added = ["label", *(f"p_{label}" for label in classes)]
+def _added_columns(columns: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Name the columns of labels and all else, unlike those that are kept."""
+    added = list(columns)
     while set(added) & set(kept):
         added = [f"predicted_{name}" for name in added]
     if added[0] != "label":

@@ -19,8 +19,17 @@ from corral.report.numbers import (
     shown_variables,
     steps,
     training_values,
+    yardsticks,
 )
-from corral.report.words import classes_at_a_glance, facts, in_words, parameters, summary, versions
+from corral.report.words import (
+    classes_at_a_glance,
+    facts,
+    in_words,
+    novelty,
+    parameters,
+    summary,
+    versions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +80,15 @@ class Contents:
         if description is not None:
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
+            numbers["yardsticks"] = yardsticks(estimator.model_)
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
             training = training_values(estimator, sorted({*supporting, *typical}), variables)
         words = {
-            "summary": summary(estimator, description, judged, source, steps_before),
+            "summary": [
+                *summary(estimator, description, judged, source, steps_before),
+                *novelty(rows),
+            ],
             "classes": classes_at_a_glance(estimator, description, judged),
             "explains": description is not None,
             "judged": judged,

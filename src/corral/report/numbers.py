@@ -28,6 +28,8 @@ _FEWEST_CURVES = 6
 _MOST_CANDIDATES = 1000
 
 _N_POINTS = 49  # of a curve
+_N_BARS = 24  # of a histogram
+_LEAST_SCORE = -1e6  # what is less typical is drawn there
 _N_TYPICAL = 5
 _MOST_LEVELS = 12  # of a variable, as bars
 
@@ -263,6 +265,14 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
     if truth is not None:
         for row, code in zip(rows, np.searchsorted(estimator.classes_, truth[order]).tolist(), strict=True):
             row["truth"] = code
+    if hasattr(estimator, "assess"):
+        judged = estimator.assess(part)
+        for i, row in enumerate(rows):
+            row |= {
+                "novel": bool(judged.is_novel[i]),
+                "typicality": _decimals(judged.typicality[i], 3),
+                "scores": _decimals(np.maximum(judged.scores[i], _LEAST_SCORE), 2),
+            }
     if not hasattr(estimator, "explain"):
         values = np.asarray(part, dtype=np.float64)
         for row, of_row in zip(rows, values[:, variables], strict=True):
@@ -291,6 +301,16 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
 def _bounded(log_odds: float) -> float:
     """Log odds that JSON can hold; beyond these nobody asks how large they are."""
     return float(np.clip(log_odds, -1e6, 1e6))
+
+
+def yardsticks(model: LocalModel) -> list[dict[str, Any]]:
+    """How typical the training rows of each class are: the bounds of their scores, and counts between."""
+    found = []
+    for scores in model.trust.scores_of_rows(Computation()):
+        low, high = max(float(scores.min(initial=0.0)), _LEAST_SCORE), float(scores.max(initial=1.0))
+        counts, _ = np.histogram(np.maximum(scores, low), bins=_N_BARS, range=(low, high))
+        found.append({"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()})
+    return found
 
 
 # Errors and sample sizes

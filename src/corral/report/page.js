@@ -347,13 +347,15 @@ function drawClasses() {
 
 const wrong = (row) => row.truth >= 0 && row.truth !== row.label;
 const truthKnown = rows.some((row) => row.truth >= 0);
+const noveltyKnown = rows.some((row) => row.typicality);
 
 const browser = {
   text: make("input", { type: "search", id: "filter-text" }),
   label: choice("filter-label", ["all", ...classes]),
   truth: choice("filter-truth", ["all", ...classes]),
-  order: choice("order", ["as in the table", "least certain first"]),
+  order: choice("order", ["as in the table", "least certain first", ...(noveltyKnown ? ["least typical first"] : [])]),
   wrong: make("input", { type: "checkbox", id: "filter-wrong" }),
+  novel: make("input", { type: "checkbox", id: "filter-novel" }),
   list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
   count: make("p", { id: "list-count", class: "small", role: "status" }),
   panel: make("article", { id: "row", "aria-label": "The row picked" }),
@@ -365,7 +367,8 @@ function choice(id, names) {
 }
 
 function rowTitle(row) {
-  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})`;
+  const mark = row.novel ? " ⚠ novel" : "";
+  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})${mark}`;
   return wrong(row) ? `✗ ${said} is ${classes[row.truth]}` : said;
 }
 
@@ -377,9 +380,11 @@ function refilter() {
     rowTitle(row).toLowerCase().includes(query) &&
     (label < 0 || row.label === label) &&
     (truth < 0 || row.truth === truth) &&
-    (!browser.wrong.checked || wrong(row));
+    (!browser.wrong.checked || wrong(row)) &&
+    (!browser.novel.checked || row.novel);
   const found = positions(rows).filter((i) => matches(rows[i]));
-  if (order >= 0) found.sort(by((i) => rows[i].proba[rows[i].label]));
+  if (order === 0) found.sort(by((i) => rows[i].proba[rows[i].label]));
+  if (order === 1) found.sort(by((i) => Math.max(...rows[i].scores)));
   const before = list.value;
   list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
   list.value = found.map(String).includes(before) ? before : found[0];
@@ -400,6 +405,7 @@ function rowPage(row) {
   const parts = [
     make("h3", {}, `Row ${row.name}: ${label}`),
     make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
+    ...(row.typicality ? place(row) : []),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
   return [
@@ -410,6 +416,68 @@ function rowPage(row) {
     make("div", { class: "sides" }, probabilities(row), evidenceTable(row)),
     supportTable(row),
   ];
+}
+
+// Where the row lies among the training rows of the class that it is most typical of.
+function place(row) {
+  const a = positions(classes).sort(by((b) => -row.scores[b]))[0];
+  const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
+  const said = row.novel
+    ? `⚠ Novel: unlike the training rows of every class, so that the label means little. At most ${share} of the ` +
+      `rows of ${classes[a]}, the class that fits best, are as little typical.`
+    : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
+  const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
+  return data.yardsticks ? [text, placeFigure(row, a)] : [text];
+}
+
+function placeFigure(row, a) {
+  const { low, high, counts } = data.yardsticks[a];
+  const left = Math.min(low, Math.max(row.scores[a], low - (high - low))) - 0.05 * (high - low);
+  const at = Math.max(row.scores[a], left);
+  const chart = frame(`Typicality of the training rows of ${classes[a]}, and of this row`, {
+    width: 360,
+    height: 96,
+    xs: [left, high],
+    ys: [0, Math.max(...counts, 1)],
+    xTicks: [
+      [left, "less typical", "start"],
+      [high, "more typical", "end"],
+    ],
+  });
+  const width = (chart.x(high) - chart.x(low)) / counts.length;
+  chart.node.append(
+    ...counts.map((n, i) =>
+      draw("rect", {
+        class: "under",
+        x: (chart.x(low) + i * width).toFixed(1),
+        y: chart.y(n).toFixed(1),
+        width: Math.max(width - 1, 0.5).toFixed(1),
+        height: (chart.y(0) - chart.y(n)).toFixed(1),
+      }),
+    ),
+    draw("path", {
+      class: row.novel ? "rival" : "own",
+      d: line([
+        [chart.x(at), chart.y(0)],
+        [chart.x(at), chart.y(Math.max(...counts, 1))],
+      ]),
+    }),
+  );
+  const off = row.scores[a] < left ? "; it lies further to the left" : "";
+  const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
+  const numbers = behind("The bars as a table", () => yardstickTable(a));
+  return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
+}
+
+function yardstickTable(a) {
+  const { low, high, counts } = data.yardsticks[a];
+  const step = (high - low) / counts.length;
+  const columns = [
+    { name: "score from", show: (i) => hundredths(low + i * step) },
+    { name: "to", show: (i) => hundredths(low + (i + 1) * step) },
+    { name: "training rows", show: (i) => plain(counts[i]) },
+  ];
+  return table(`Scores of the training rows of ${classes[a]}; 0 is their median`, columns, positions(counts));
 }
 
 // Why not the runner-up, in words.
@@ -507,6 +575,7 @@ function drawBrowser() {
   const { text, label, truth, order, list, count, panel } = browser;
   const control = (name, input) => make("label", { class: "control", for: input.id }, name, input);
   const onlyWrong = make("label", { class: "control check" }, browser.wrong, "wrong ones only");
+  const onlyNovel = make("label", { class: "control check" }, browser.novel, "novel ones only");
   const controls = make(
     "div",
     { role: "search", "aria-label": "Rows" },
@@ -515,10 +584,13 @@ function drawBrowser() {
     ...(truthKnown ? [control("True class", truth)] : []),
     control("Order", order),
     ...(truthKnown ? [onlyWrong] : []),
+    ...(noveltyKnown ? [onlyNovel] : []),
   );
   fill("browser", make("div", { class: "picker" }, controls, control("Row", list), count), panel);
   text.addEventListener("input", refilter);
-  for (const input of [label, truth, order, browser.wrong]) input.addEventListener("change", refilter);
+  for (const input of [label, truth, order, browser.wrong, browser.novel]) {
+    input.addEventListener("change", refilter);
+  }
   list.addEventListener("change", showRow);
   refilter();
 }
@@ -553,6 +625,7 @@ function confusionCell(a, b, n, total) {
     browser.label.value = b;
     browser.truth.value = truthKnown ? a : -1;
     browser.wrong.checked = false;
+    browser.novel.checked = false;
     refilter();
     document.getElementById("rows").scrollIntoView();
     browser.list.focus({ preventScroll: true });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -46,6 +46,19 @@ def summary(
     if description is not None:
         paragraphs.append(_relevance_in_words(estimator, description))
     return paragraphs
+
+
+def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say how many of the rows drawn for the page are novel, if that is known."""
+    if not rows or "novel" not in rows[0]:
+        return []
+    n, n_rows = sum(row["novel"] for row in rows), len(rows)
+    if not n:
+        return [f"None of {_count(n_rows, 'row')} looked at one by one is novel: unlike all training rows."]
+    return [
+        f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
+        "typical, at the class that fits best, than 99 in 100 training rows. Their labels mean little."
+    ]
 
 
 def _quality(judged: Judged) -> list[str]:

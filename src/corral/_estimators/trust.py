@@ -1,0 +1,208 @@
+"""What classifiers by class densities say of how far their labels can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corral._core.model import LocalModel
+from corral._core.settings import Bools, Computation, Floats
+from corral._core.trust import Judgement
+from corral._estimators.collections import by_rows
+from corral._estimators.validation import check_number
+
+# The share of training rows below which a sample is novel, by default.
+LEVEL = 0.01
+
+
+class Assessment(NamedTuple):
+    """All that is said of samples, from one look at their densities.
+
+    Attributes
+    ----------
+    proba : (n_samples, n_classes) as `predict_proba` returns them.
+    scores : (n_samples, n_classes) what typicality is the p-value of: 0 is the median row of a class, and
+        lower ones are less typical.
+    typicality : (n_samples, n_classes) as `typicality` returns them.
+    novelty : (n_samples,) share of the training rows that are at most as typical at their best class, the
+        sample counted among them.
+    is_novel : (n_samples,) at the default level.
+    """
+
+    proba: Floats
+    scores: Floats
+    typicality: Floats
+    novelty: Floats
+    is_novel: Bools
+
+
+class Trustworthiness:
+    """Typicality, novelty and sets of labels, of classifiers whose training rows are at hand."""
+
+    model_: LocalModel
+    _check_samples: Callable[[ArrayLike], Floats]
+    _computation: Callable[[], Computation]
+
+    @by_rows("classes")
+    def typicality(self, X: ArrayLike) -> Floats:
+        """How typical each row of `X` is of each class: the share of the class's rows that are at most so.
+
+        It is a conformal p-value. If a row is another one of the class, exchangeable with its training rows,
+        then a typicality of at most 0.05 has a probability of at most 0.05 (but for chance, and for what the
+        densities have learnt from all rows together).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows. Training rows are in the density that judges them, and seem more typical than they are.
+
+        Returns
+        -------
+        typicality : ndarray of shape (n_samples, n_classes)
+            At least 1 / (n + 1) for a class of n rows. A class with a single row has no other to compare
+            with, and is judged by the rows of all classes.
+
+        See Also
+        --------
+        is_novel : Whether a row is like no class at all.
+
+        Notes
+        -----
+        Rows are compared by the log density of the class, each training row being left out with its copies
+        and its group (2000 of them, if there are more), and by how far each value lies from the nearest one
+        of its column in training: beyond one standard deviation that counts against a row, so that a value
+        outside the training range is far in all units, and in columns that the density makes no use of.
+
+        A row with missing values is compared with training rows without these variables. That takes as long
+        as the prediction of 500 rows for each combination of variables that are missing.
+
+        Examples
+        --------
+        >>> from corral import RodeoClassifierCV
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:])
+        >>> classifier.typicality(X[:1]).round(2)
+        array([[0.92, 0.02, 0.02]])
+        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
+        array([[0.02, 0.02, 0.02]])
+        """
+        return self._judge(X)[2].typicality
+
+    @by_rows(dtype=np.bool_)
+    def is_novel(self, X: ArrayLike, level: float = LEVEL) -> Bools:
+        """Whether each row of `X` is unlike all training rows: "none of these".
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        level : float, default=0.01
+            A row is novel if, at its best class, it is less typical than all but this share of the training
+            rows of all classes together, each left out. With fewer than 1 / level rows it is novel if it is
+            less typical than every one of them.
+
+        Returns
+        -------
+        novel : ndarray of shape (n_samples,), bool
+            About a share `level` of rows that are like the training rows is novel, too.
+
+        See Also
+        --------
+        typicality : The same by class, as a p-value.
+
+        Examples
+        --------
+        >>> from corral import RodeoClassifierCV
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
+        >>> bool(classifier.is_novel(X[100:]).mean() > 0.3)  # virginica, which is next to versicolor
+        True
+        >>> classifier.is_novel(10 * X[:1])
+        array([ True])
+        """
+        share = check_number("level", level, 0.0, 1.0, inclusive=True)
+        return self._judge(X)[2].is_novel(share)
+
+    @by_rows("classes", dtype=np.bool_)
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
+        """Labels that each row of `X` may have: a set that holds the right one with a given probability.
+
+        If a row is another one of class y, exchangeable with the training rows of the class, then the set
+        holds y with at least the probability `coverage`, for each class y by itself: rare classes are covered
+        like frequent ones. What is compared are log posteriors of training rows, each left out. Exchangeable
+        with those of a new row these are only nearly, as the new row is judged by one row more; the same goes
+        for all methods that leave out one row at a time (Barber et al., 2021). Rows of one group are
+        exchangeable with rows of others only if groups are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        coverage : float, default=0.9
+            Probability with which a set holds the right label. A class of n rows can be left out of sets only
+            if 1 - coverage is at least 1 / (n + 1).
+
+        Returns
+        -------
+        sets : ndarray of shape (n_samples, n_classes), bool
+            Which labels are in the set: one of an easy row, several of a hard one, and none of a row that is
+            less typical than every training row (`is_novel` at any level). The latter lowers the coverage by
+            1 / (n + 1) at most, where n is the number of all rows. Any other set holds at least the label
+            that `predict` returns.
+
+        Examples
+        --------
+        >>> from corral import RodeoClassifierCV
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+        >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
+        >>> bool(sets[range(75), y[1::2]].mean() >= 0.95)
+        True
+        >>> float(sets.sum(axis=1).mean().round(2))  # labels in a set
+        1.01
+        """
+        wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
+        samples, log_density, judgement = self._judge(X)
+        pvalues = self.model_.trust.label_pvalues(samples, log_density, self._computation())
+        # Without rounding: 1 - 0.9 is a little more than 0.1 would be of ten rows.
+        sets: Bools = pvalues > 1.0 - wanted + 1e-12
+        label = self.model_.posterior(log_density).argmax(axis=1)
+        empty = ~sets.any(axis=1)
+        sets[empty, label[empty]] = True
+        sets[judgement.is_novel(0.0)] = False
+        return sets
+
+    def assess(self, X: ArrayLike) -> Assessment:
+        """Probabilities, typicality and novelty of each row of `X`, in the time of one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        assessment : Assessment
+            With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
+        """
+        _, log_density, judgement = self._judge(X)
+        return Assessment(
+            np.exp(self.model_.posterior(log_density)),
+            judgement.scores,
+            judgement.typicality,
+            judgement.novelty,
+            judgement.is_novel(LEVEL),
+        )
+
+    def _judge(self, X: ArrayLike) -> tuple[Floats, Floats, Judgement]:
+        """Checked samples, their log densities, and how they compare with training rows."""
+        samples = self._check_samples(X)
+        computation: Computation = self._computation()
+        log_density = self.model_.log_densities(samples, computation)
+        return samples, log_density, self.model_.trust.judge(samples, log_density, computation)

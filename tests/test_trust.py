@@ -1,0 +1,503 @@
+"""Typicality, novelty, sets of labels and decisions: against plain loops, by levels, and on odd tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris, load_wine
+
+import naive
+from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral._core.pool import member_without_rows
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import Computation
+from corral._core.trust import Columns, Shares, _filled, remoteness, spread_rows
+from corral.datasets import make_shifted_groups
+
+KINDS = {
+    "local": RodeoClassifier(),
+    "class": RodeoClassifier(bandwidth="class", scale="standard"),
+    "rank": RodeoClassifier(bandwidth="class", scale="rank"),
+    "separate": RodeoClassifier(bandwidth="class", features="separate", scale=None),
+    "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
+    "whiten": RodeoClassifier(bandwidth="initial", scale="whiten"),
+    "pool": RodeoClassifierCV(random_state=0),
+}
+
+
+def table(n=24, d=3, seed=0):
+    """Rows of three classes, the last one smaller."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [n // 2, n // 3, n - n // 2 - n // 3])
+    X = rng.normal(size=(n, d)) + 2.0 * rng.normal(size=(3, d))[y]
+    X[0, 0] += 6.0  # alone in its column
+    return np.round(X * np.logspace(-1.0, 1.0, d) * 64.0) / 64.0, y  # short fractions for the loops
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::2], y[::2], X[1::2], y[1::2]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, iris):
+    return KINDS[request.param].fit(*iris[:2])
+
+
+# ---------------------------------------------------------------------------------------- against loops
+
+
+@pytest.mark.filterwarnings("ignore:.* copies of others:UserWarning")
+@pytest.mark.parametrize(
+    ("bandwidth", "case"),
+    [
+        ("initial", "plain"),
+        ("initial", "weights"),
+        ("initial", "copies"),
+        ("initial", "groups"),
+        ("initial", "lonely"),
+        ("local", "plain"),
+        ("local", "groups"),
+    ],
+)
+def test_typicality_and_novelty_against_loops(case, bandwidth):
+    X, y = table()
+    weights = groups = None
+    if case == "weights":
+        weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X))
+    if case == "copies":  # also one with another label
+        X, y = np.vstack([X, X[[3, 20]]]), np.append(y, [y[3], 0])
+    if case == "groups":
+        groups = np.arange(len(X)) // 2
+    if case == "lonely":
+        X, y = np.vstack([X, X[:1] + 0.5]), np.append(y, 3)
+    model = RodeoClassifier(bandwidth=bandwidth, scale=None, min_bandwidth=0.3)
+    model.fit(X, y, sample_weight=weights, groups=groups)
+    data = model.model_.data
+    m = np.ones(len(data.X)) if data.weights is None else data.weights
+
+    def log_density(x, a, unit):
+        of_class = data.codes == a
+        left = of_class & (data.units != unit)
+        if not left.any():
+            return -np.inf
+        h0 = float(model.initial_bandwidth_[a])
+        if bandwidth == "initial":
+            return naive.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
+        return naive.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
+
+    rng = np.random.default_rng(2)
+    shift = np.array([3.0, 0.0, 0.0])
+    samples = np.vstack([X[:4] + rng.integers(-32, 32, (4, 3)) / 64.0, X[4:6] + shift, X[:1] * 50.0])
+    expected = naive.judge(data.X, data.codes, data.units, m, samples, log_density, data.labels.size)
+    found = model.assess(samples)
+    assert_allclose(found.typicality, expected[0], rtol=1e-12)
+    assert_allclose(found.novelty, expected[1], rtol=1e-12)
+    assert_array_equal(model.typicality(samples), found.typicality)
+    assert_array_equal(model.is_novel(samples), found.is_novel)
+    assert_allclose(found.proba, model.predict_proba(samples), rtol=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_members_leave_rows_out_as_loops_do(grouped):
+    X, y = table(30)
+    groups = np.arange(30) // 3 if grouped else None
+    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=groups).model_
+    data, points = model.data, np.array([0, 7, 20, 29])
+    for member in model.pool.members:
+        found = member_without_rows(member, data, points, data.X[points])
+        scaled = member.scale.transform(data.X)
+        for a, mixture in enumerate(member.classes):
+            for k, i in enumerate(points):
+                left = (data.codes == a) & (data.units != data.units[i])
+                expected = naive.pulled_log_density(
+                    scaled[i, mixture.variables],
+                    scaled[left][:, mixture.variables],
+                    mixture.mean,
+                    mixture.factor,
+                    mixture.log_volume,
+                    bandwidth=1.0,
+                    pull=mixture.pull,
+                )
+                assert_allclose(found[k, a], expected, rtol=1e-9)
+
+
+def test_members_leave_rows_out_in_the_variables_asked_for(iris):
+    model = RodeoClassifierCV(random_state=0).fit(*iris[:2]).model_
+    points = np.array([0, 30, 60])
+    masked = model.data.X[points].copy()
+    masked[:, 1] = np.nan
+    masked[:, 2] += 0.3
+    others = model.data.codes[points][:, np.newaxis] != np.arange(3)
+    for member in model.pool.members:
+        found = member_without_rows(member, model.data, points, masked)
+        new = member.log_densities(masked, Computation())
+        assert_allclose(found[others], new[others], rtol=1e-9)
+
+
+def test_pool_compares_with_rows_left_out_of_their_folds():
+    model = RodeoClassifierCV(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
+    kept, data = model.pool.cross_fitted, model.data
+    left_out = model.leave_out(kept.points, data.X[kept.points], Computation())
+    density = np.zeros(left_out.shape)
+    for m, member in enumerate(model.pool.members):
+        of_member = kept.log_density[m]
+        if kept.refined[m]:
+            of_member = member_without_rows(member, data, kept.points, data.X[kept.points])
+        density += model.pool.weights[m] * of_member
+    assert_allclose(left_out, density, rtol=1e-12)
+    assert kept.refined.any()
+    assert not kept.refined.all()
+
+
+def test_sets_against_loops(iris):
+    X, y, X_new, _ = iris
+    model = RodeoClassifier(bandwidth="initial", scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
+    data = model.model_.data
+
+    def log_posterior(x, unit):
+        left = data.units != unit
+        log_p = [
+            naive.kernel_log_density(data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4)
+            for a in range(3)
+        ]
+        return np.log(naive.posterior(log_p, model.class_prior_))
+
+    own = [log_posterior(x, unit)[a] for x, unit, a in zip(data.X, data.units, data.codes, strict=True)]
+    own = np.array(own)
+    for coverage in (0.8, 0.95):
+        sets = model.predict_set(X_new[30:50], coverage)
+        for x, found in zip(X_new[30:50], sets, strict=True):
+            log_p = log_posterior(x, None)
+            expected = [
+                naive.conformal_pvalue(own[data.codes == a], np.ones(25), log_p[a]) > 1.0 - coverage + 1e-9
+                for a in range(3)
+            ]
+            if not any(expected):
+                expected[int(np.argmax(log_p))] = True
+            assert model.is_novel([x], 0.0)[0] or found.tolist() == expected
+
+
+def test_shares_are_exact_and_count_ties():
+    shares = Shares.of(np.array([3.0, 1.0, 1.0, 2.0]), np.ones(4))
+    assert_array_equal(shares.pvalues(np.array([0.0, 1.0, 2.5, 3.0])), [0.2, 0.6, 0.8, 1.0])
+    weighted = Shares.of(np.array([1.0, 2.0, 9.0]), np.array([1.0, 3.0, 0.0]))
+    assert_allclose(weighted.pvalues(np.array([1.5])), (1.0 + 1.6 * 0.25) / 2.6)
+    assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
+
+
+# --------------------------------------------------------------------------------------- what must hold
+
+
+def test_rows_moved_in_any_column_are_novel_in_all_units(fitted, iris):
+    X, _, X_new, _ = iris
+    deviation = X.std(axis=0)
+    for j in range(4):
+        for factor in (10.0, -10.0, 1e3, 1e6, -1e150):
+            moved = X_new.copy()
+            moved[:, j] += factor * deviation[j]
+            assert fitted.is_novel(moved).all()
+            assert not fitted.predict_set(moved).any()
+            assert_array_equal(fitted.typicality(moved), np.full((75, 3), 1.0 / 26.0))
+
+
+def test_levels_of_known_rows(fitted, iris):
+    X_new = iris[2]
+    novel = [fitted.is_novel(X_new, level).mean() for level in (0.01, 0.05, 0.2, 1.0)]
+    assert novel[0] <= 0.08
+    assert novel[1] <= 0.14
+    assert 0.05 <= novel[2] <= 0.4
+    assert novel[3] == 1.0
+    assert fitted.typicality(X_new).min() >= 1.0 / 26.0
+    assert fitted.typicality(X_new).max() <= 1.0
+
+
+def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
+    _, _, X_new, y_new = iris
+    for coverage in (0.8, 0.9, 0.95):
+        sets = fitted.predict_set(X_new, coverage)
+        for a in range(3):
+            assert sets[y_new == a, a].mean() >= coverage - 4.0 * np.sqrt(coverage * (1 - coverage) / 12.5)
+        predicted = np.searchsorted(fitted.classes_, fitted.predict(X_new))
+        single = sets.sum(axis=1) == 1
+        assert (sets[single, predicted[single]]).mean() > 0.9
+        assert fitted.is_novel(X_new[~sets.any(axis=1)], 0.0).all() if (~sets.any(axis=1)).any() else True
+    assert fitted.predict_set(X_new, 1.0)[~fitted.is_novel(X_new, 0.0)].all()
+
+
+def test_small_classes_do_not_prevent_novelty():
+    X, y = make_shifted_groups(12, groups=(1, 2, 3, 4, 5), random_state=0)
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    X_new, _ = make_shifted_groups(100, groups=(1, 2, 3, 4, 5), random_state=1)
+    assert model.is_novel(X_new).mean() <= 0.08  # 60 rows: it can be no less than 1 in 61
+    assert model.is_novel(X_new + 3.0).all()
+
+
+def test_unused_and_constant_columns_count():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = np.column_stack([rng.normal(3.0 * y, 1.0), rng.normal(size=120), np.full(120, 7.0)])
+    model = RodeoClassifier(bandwidth="class", features="selected", rule="contrast").fit(X, y)
+    assert not model.relevant_[:, 1:].any()
+    new, (shift, other) = X[:20] + np.array([0.01, 0.0, 0.0]), np.eye(3)[1:]
+    assert not model.is_novel(new).all()
+    assert model.is_novel(new + 10.0 * shift).all()
+    assert model.is_novel(new + 10.0 * other).all()
+    assert_array_equal(model.is_novel(new + 1e-9 * other), model.is_novel(new))
+
+
+def test_a_few_values_far_out_do_not_hide_values_between():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, 4)) + y[:, np.newaxis]
+    X[:2, 0] = 60.0, 61.0
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    moved = rng.normal(size=(50, 4))
+    moved[:, 0] += 10.0 * X[:, 0].std()
+    assert model.is_novel(moved).all()
+
+
+# -------------------------------------------------------------------------------------- gaps and levels
+
+
+def test_gaps_compare_with_rows_of_the_same_variables(iris):
+    X, y, X_new, y_new = iris
+    rng = np.random.default_rng(0)
+    holes = X_new.copy()
+    holes[rng.random(holes.shape) < 0.3] = np.nan
+    holes[np.isnan(holes).sum(axis=1) > 2] = X_new[0]
+    for name in ("pool", "class", "rank"):
+        model = KINDS[name].fit(X, y)
+        assert model.is_novel(holes, 0.05).mean() <= 0.16
+        sets = model.predict_set(holes, 0.9)
+        assert sets[np.arange(75), y_new].mean() >= 0.8
+        known = ~np.isnan(holes[:, 0])
+        far = holes.copy()
+        far[:, 0] += 20.0
+        assert model.is_novel(far)[known].all()
+        assert_array_equal(model.is_novel(far)[~known], model.is_novel(holes)[~known])
+        nothing = np.full((1, 4), np.nan)
+        assert not model.is_novel(nothing)[0]
+        assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
+
+
+def test_without_a_column_as_if_it_were_not_there(iris):
+    X, y, X_new, _ = iris
+    X = X.copy()
+    X[[0, 1, 30, 60], 0] += [1e3, -1e3, 2e3, -2e3]  # alone in a column that samples lack
+    model = RodeoClassifier(bandwidth="initial", scale="standard").fit(X, y)
+    fewer = RodeoClassifier(bandwidth="initial", scale="standard").fit(X[:, 1:], y)
+    holes = X_new.copy()
+    holes[:, 0] = np.nan
+    assert_allclose(model.typicality(holes), fewer.typicality(X_new[:, 1:]), rtol=1e-12)
+    assert_array_equal(model.is_novel(holes, 0.1), fewer.is_novel(X_new[:, 1:], 0.1))
+    assert_array_equal(model.predict_set(holes), fewer.predict_set(X_new[:, 1:]))
+
+
+def test_a_row_has_the_same_bits_alone_and_among_others(fitted, iris):
+    X_new = iris[2].copy()
+    if fitted.get_params().get("scale") != "whiten":
+        X_new[::5, 1] = np.nan
+    together = fitted.assess(X_new)
+    for i in (0, 1, 5, 33):
+        alone = fitted.assess(X_new[i : i + 1])
+        for of_all, of_one in zip(together, alone, strict=True):
+            assert_array_equal(of_all[i : i + 1], of_one)
+
+
+def mixed_table(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(["a", "b"], n // 2)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(np.where(y == "a", 0.0, 2.0), 1.0),
+            "weight": rng.normal(size=n),
+            "colour": np.where(rng.random(n) < np.where(y == "a", 0.8, 0.3), "red", "blue"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "weight"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame, y
+
+
+@pytest.mark.parametrize("name", ["local", "class", "pool"])
+def test_tables_with_gaps_and_levels(name):
+    frame, y = mixed_table()
+    model = KINDS[name].fit(frame, y)
+    new, y_new = mixed_table(seed=1)
+    assert model.is_novel(new, 0.05).mean() <= 0.17
+    far = new.assign(size=new["size"] + 30.0)
+    assert model.is_novel(far).all()
+    far = new.assign(weight=new["weight"] - 30.0)
+    assert_array_equal(model.is_novel(far)[new["weight"].notna()], True)
+    sets = model.predict_set(new, 0.9)
+    codes = np.searchsorted(model.classes_, y_new)
+    assert sets[np.arange(60), codes].mean() >= 0.8
+
+
+def test_gaps_are_filled_from_the_nearest_row_of_the_class():
+    nan = np.nan
+    X = np.array([[0.0, nan], [0.1, 5.0], [3.0, 7.0], [0.0, 9.0], [nan, 1.0], [nan, 2.0]])
+    data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 0, 1, 2, 2]), None))
+    filled = _filled(data, np.arange(6), Columns.learn(data).scale)
+    assert_array_equal(filled, [[0.0, 5.0], *X[1:]])  # the third class has nothing to fill in
+
+
+# ------------------------------------------------------------------------------------- models and files
+
+
+def test_members_judge_by_themselves(iris):
+    X, y, X_new, _ = iris
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    for member in model.members_:
+        assert member.is_novel(X_new, 0.05).mean() <= 0.16
+        assert member.is_novel(X_new + 50.0).all()
+        assert member.predict_set(X_new).any(axis=1).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["class", "pool"])
+def test_files_keep_the_yardstick(name, iris, tmp_path):
+    X, y, X_new, _ = iris
+    model = KINDS[name].fit(X, y)
+    save_model(model, tmp_path / "m.corral")
+    loaded = load_model(tmp_path / "m.corral")
+    for found, expected in zip(loaded.assess(X_new), model.assess(X_new), strict=True):
+        assert_array_equal(found, expected)
+    assert_array_equal(loaded.predict_set(X_new), model.predict_set(X_new))
+
+
+def test_a_pool_without_rows_left_out_is_refused_in_one_sentence(iris):
+    from dataclasses import replace
+
+    model = RodeoClassifierCV(random_state=0).fit(*iris[:2])
+    model.set_pool(replace(model.model_, pool=replace(model.model_.pool, cross_fitted=None)))
+    model.predict(iris[2])
+    with pytest.raises(ValueError, match="fit it again"):
+        model.typicality(iris[2])
+
+
+def test_classes_of_one_row_and_of_none():
+    X, y = table()
+    model = RodeoClassifier().fit(np.vstack([X, [[50.0, 0.0, 0.0]]]), np.append(y, 3))
+    model.partial_fit(X[:1] + 0.1, [0], classes=[0, 1, 2, 3, 4])
+    found = model.assess(np.vstack([X[:3] + 0.01, [[50.0, 0.0, 0.1]], [[1e5, 0.0, 0.0]]]))
+    assert np.isfinite(found.typicality).all()
+    assert (found.typicality[:, 4] == found.typicality[:, 4].min()).all()
+    assert found.is_novel[-1]
+    pairs = RodeoClassifier().fit([[0.0], [1.0]], [0, 1])  # nothing can be left out
+    assert not pairs.is_novel([[1e9]])[0]
+    assert_array_equal(pairs.typicality([[1e9]]), [[1.0, 1.0]])
+
+
+def test_many_rows_are_sampled_evenly():
+    codes = np.repeat([0, 1, 2], [10, 2000, 500])
+    chosen = spread_rows(codes, 3, 90)
+    assert_array_equal(np.bincount(codes[chosen]), [10, 30, 30])
+    assert_array_equal(chosen, np.unique(chosen))
+    assert_array_equal(spread_rows(codes[:50], 3, 90), np.arange(50))
+
+
+def test_scaled_weights_change_nothing(iris):
+    X, y, X_new, _ = iris
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    first, second = (
+        RodeoClassifierCV(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
+        for w in (weights, 8.0 * weights)
+    )
+    assert_array_equal(first.typicality, second.typicality)
+    assert_array_equal(first.novelty, second.novelty)
+
+
+def test_levels_and_coverages_are_checked(iris):
+    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
+        model.is_novel(iris[2], 1.5)
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        model.predict_set(iris[2], "much")
+
+
+def test_remoteness_begins_at_one_deviation():
+    assert_array_equal(remoteness(np.array([[0.0, 1.0], [2.0, 3.0]])), [0.0, 4.0 + 16.0])
+
+
+# -------------------------------------------------------------------------------------------- decisions
+
+
+def test_decisions_have_the_least_expected_cost(iris):
+    X, y, X_new, _ = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    model = RodeoClassifierCV(random_state=0).fit(X, names[y])
+    rng = np.random.default_rng(0)
+    costs = rng.uniform(0.0, 10.0, (3, 3)) * (1.0 - np.eye(3))
+    P = model.predict_proba(X_new)
+    expected = []
+    for p in P:
+        prices = [sum(p[a] * costs[a, b] for a in range(3)) for b in range(3)]
+        expected.append(names[int(np.argmin(prices))])
+    assert model.decide(X_new, costs).tolist() == expected
+    frame = pd.DataFrame(costs, names, names)
+    assert model.decide(X_new, frame.iloc[::-1, [1, 2, 0]]).tolist() == expected
+    assert model.decide(X_new, frame.T.to_dict()).tolist() == expected
+    assert model.decide(X_new, 1.0 - np.eye(3)).tolist() == model.predict(X_new).tolist()
+
+
+def test_no_decision_where_it_costs_less(iris):
+    X, y, X_new, _ = iris
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    decided = model.decide(X_new, 1.0 - np.eye(3), reject_cost=0.2)
+    certain = model.predict_proba(X_new).max(axis=1) >= 0.8
+    assert [label is None for label in decided] == (~certain).tolist()
+    assert decided[certain].tolist() == model.predict(X_new)[certain].tolist()
+    assert None in model.decide(X_new, 1.0 - np.eye(3), reject_cost=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
+        ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),
+        ("cheap", "costs must have the shape|costs must be numbers"),
+        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
+        ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
+        ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
+        ({0: 1.0, 1: 2.0, 2: 3.0}, "dict of dicts"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 3], [0, 1, 2]), "index of costs must name classes, but 3"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 2], [0, 1, 1]), "columns of costs must name each class once"),
+    ],
+)
+def test_bad_costs_get_one_sentence(costs, said, iris):
+    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    with pytest.raises(ValueError, match=said):
+        model.decide(iris[2], costs)
+    with pytest.raises(ValueError, match="reject_cost must be a number"):
+        model.decide(iris[2], np.zeros((3, 3)), reject_cost=np.nan)
+
+
+# ------------------------------------------------------------------------------------------ collections
+
+
+def test_collections_block_by_block(iris):
+    da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, X_new, _ = iris
+    model = RodeoClassifier(bandwidth="class").fit(pd.DataFrame(X, columns=list("abcd")), y)
+    frame = pd.DataFrame(X_new, columns=list("abcd"))
+    blocks = da.from_array(X_new, chunks=(20, 4))
+    costs = 1.0 - np.eye(3)
+    plain = RodeoClassifier(bandwidth="class").fit(X, y)
+    assert_array_equal(plain.typicality(blocks).compute(), plain.typicality(X_new))
+    novel = plain.is_novel(blocks, level=0.2)
+    assert novel.dtype == bool
+    assert_array_equal(novel.compute(), plain.is_novel(X_new, 0.2))
+    assert_array_equal(plain.predict_set(blocks, 0.8).compute(), plain.predict_set(X_new, 0.8))
+    assert plain.decide(blocks, costs, 0.1).compute().tolist() == plain.decide(X_new, costs, 0.1).tolist()
+    sets = model.predict_set(dd.from_pandas(frame, npartitions=2), coverage=0.8).compute()
+    assert sets.columns.tolist() == [0, 1, 2]
+    assert_array_equal(sets.to_numpy(), plain.predict_set(X_new, 0.8))
+
+
+def test_wine_of_a_kind_never_seen():
+    X, y = load_wine(return_X_y=True)
+    model = RodeoClassifierCV(random_state=0).fit(X[y != 1], y[y != 1])
+    assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
