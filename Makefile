@@ -19,11 +19,11 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest fuzz lint types bench reproduce clean
+.PHONY: help demo test test-oldest fuzz lint types docs docs-browser dist bench reproduce clean
 
 help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [VENV=folder] [ARGS="options of the command"]'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.has-cli ## fit, predict, explain and report on two tables; files go to corral-demo
 	$(VENV)/bin/corral demo $(ARGS)
@@ -49,6 +49,13 @@ lint: $(VENV)/.has-lint ## check style, format and the order of imports
 types: $(VENV)/.has-dev ## check types, of what the package imports as well
 	$(PY) -m mypy
 
+docs: $(VENV)/.has-docs ## build the site into build/site, and check its links; ARGS="-D plot_gallery=0" runs no example
+	$(PY) -m sphinx -W --keep-going -q docs build/site $(ARGS)
+	$(PY) docs/check_site.py build/site
+
+docs-browser: $(VENV)/.has-docs ## open every page of the built site in Chromium
+	$(PY) docs/check_site.py build/site --browser
+
 bench: $(VENV)/.has-test ## measure speed and memory against peers
 	$(PY) -m benchmarks $(ARGS)
 
@@ -58,6 +65,7 @@ reproduce: $(VENV)/.has-test ## regenerate the paper's tables and figures on two
 
 clean: ## remove everything that make, the tests and the checks have written, .venv included
 	rm -rf .venv .venv-oldest corral-demo build dist htmlcov .coverage .hypothesis
+	rm -rf docs/auto_examples docs/generated docs/sg_execution_times.rst
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -616,11 +616,11 @@ def test_a_missing_matplotlib_is_named(fitted, X_test, monkeypatch):
         RelevanceDisplay.from_estimator(fitted["range"])
 
 
-def test_the_gallery_has_a_picture_of_every_display():
-    gallery = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "gallery.py"))
-    displays = dict(gallery["displays"]())
+def test_there_is_a_picture_of_every_display():
+    pictures = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "pictures.py"))
+    displays = dict(pictures["displays"]())
     assert {type(display).__name__ for display in displays.values()} == {
         name for name in corral.__all__ if name.endswith("Display")
     }
-    files = {file.stem for file in gallery["IMAGES"].glob("*.png")}
+    files = {file.stem for file in pictures["IMAGES"].glob("*.png")}
     assert files == {*displays, "report_relevance", "report_rows"}

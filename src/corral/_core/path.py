@@ -17,13 +17,21 @@ from corral._core.settings import Bools, Floats, Integers, Update
 
 @dataclass(frozen=True, eq=False)
 class RodeoPath:
-    """How the Rodeo came to the bandwidths of one sample in one class, as returned by `bandwidth_path`.
+    r"""How the Rodeo came to the bandwidths of one sample in one class, as returned by `bandwidth_path`.
 
     Attributes
     ----------
-    bandwidths : (n_sweeps + 1, n_features) the initial ones, then those after each sweep, scaled units.
-    ratios : (n_sweeps, n_features) |Z_j| / lambda_j, infinite where all rows agree; 0 where not tested.
-    tested : (n_sweeps, n_features) which variables took part in a sweep: those that had not stopped.
+    bandwidths : ndarray of shape (n_sweeps + 1, n_features)
+        The initial ones, then those after each sweep, in scaled units.
+    ratios : ndarray of shape (n_sweeps, n_features)
+        :math:`|Z_j| / \lambda_j` of each sweep; infinite where all rows agree, 0 where not tested.
+    tested : ndarray of shape (n_sweeps, n_features)
+        Which variables took part in a sweep: those that had not stopped.
+
+    See Also
+    --------
+    corral.RodeoPathDisplay : Draws it.
+    corral.RodeoClassifier.bandwidth_path : Makes it.
 
     Examples
     --------

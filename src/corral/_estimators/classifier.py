@@ -147,7 +147,7 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

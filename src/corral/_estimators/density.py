@@ -84,7 +84,7 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         Number of rows that are copies of others; see Notes of `RodeoClassifier`.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

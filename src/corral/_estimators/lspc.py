@@ -109,7 +109,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         The coefficients :math:`\alpha`, zero at the centres of other classes.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

@@ -126,7 +126,7 @@ class RodeoClassifierCV(DensityClassifier):
         Number of training rows that are copies of others; see `RodeoClassifier`.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

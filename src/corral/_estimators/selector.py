@@ -79,7 +79,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         Mean bandwidths standardised over the variables of a class, likewise.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

@@ -67,7 +67,7 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
         As in `RodeoClassifier`.
     n_features_in_ : int
         Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if `X` had any.
 
     See Also

@@ -1,4 +1,4 @@
-"""Draws one picture with every display, and two of the report: python docs/gallery.py [FOLDER]
+"""Draws one picture with every display, and two of the report: python docs/pictures.py [FOLDER]
 
 The pictures in docs/images, which the README shows, are made by it. Those of the report need Chromium and
 its driver.

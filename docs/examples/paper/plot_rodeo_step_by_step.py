@@ -1,0 +1,8 @@
+"""
+What does the Rodeo do, step by step?
+=====================================
+
+Test.
+"""
+
+from corral import RodeoClassifier
