@@ -6,7 +6,6 @@ of other projects.
 
 import re
 import sys
-import warnings
 from pathlib import Path
 
 import corral
@@ -28,6 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "drawings",
     "live_report",
 ]
 exclude_patterns = ["examples", "_*"]
@@ -62,7 +62,7 @@ default_role = None
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
-    "subsection_order": [f"examples/{name}" for name in ("paper",)],
+    "subsection_order": [f"examples/{name}" for name in ("describe", "trust", "practice", "paper")],
     "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"\.py",  # all of them are run
     "abort_on_example_error": True,
@@ -75,7 +75,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
 }
-warnings.filterwarnings("error", module="corral")
 
 # ------------------------------------------------------------------------------------------------- pages
 

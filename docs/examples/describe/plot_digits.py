@@ -1,0 +1,60 @@
+"""
+Which pixels make a four?
+=========================
+
+Handwritten digits, 8 x 8 pixels each. The classifier labels them, and says for every digit which pixels are
+darker or lighter than in the other digits.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from corral import RodeoClassifierCV
+
+digits = load_digits()
+X_train, X_test, y_train, y_test = train_test_split(
+    digits.data, digits.target, train_size=600, stratify=digits.target, random_state=0
+)
+classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
+print(f"expected accuracy {classifier.best_score_:.3f}, on other rows {classifier.score(X_test, y_test):.3f}")
+
+# %%
+# What :meth:`~corral.RodeoClassifierCV.describe` finds, as pictures: red pixels are darker in this digit than in
+# the others, blue ones lighter, and white ones do not mark it.
+
+description = classifier.describe()
+figure, axes = plt.subplots(2, 5, figsize=(9, 4), layout="constrained")
+for digit, axis in zip(classifier.classes_, axes.flat, strict=True):
+    effect = description.effect[digit] * description.relevant[digit]
+    shown = axis.imshow(effect.reshape(8, 8), cmap="RdBu_r", vmin=-1, vmax=1)
+    axis.set(title=f"digit {digit}", xticks=[], yticks=[])
+figure.colorbar(shown, ax=axes, label="effect (Cliff's delta)", shrink=0.8)
+figure.suptitle("Pixels that mark each digit")
+plt.show()
+
+# %%
+# A four that was taken for something else, if there is one, or the least certain label: which pixels spoke for it?
+
+probability = classifier.predict_proba(X_test)
+wrong = classifier.predict(X_test) != y_test
+row = int((probability.max(axis=1) - wrong).argmin())
+why = classifier.explain(X_test[[row]])
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), layout="constrained")
+axes[0].imshow(X_test[row].reshape(8, 8), cmap="gray_r")
+axes[0].set(title=f"a {y_test[row]}, labelled {why.label[0]}", xticks=[], yticks=[])
+limit = abs(why.evidence).max()
+shown = axes[1].imshow(why.evidence.reshape(8, 8), cmap="PuOr_r", vmin=-limit, vmax=limit)
+axes[1].set(title=f"evidence for {why.label[0]} over {why.rival[0]}", xticks=[], yticks=[])
+figure.colorbar(shown, ax=axes[1], shrink=0.8)
+plt.show()
+
+# %%
+# The label rests on training rows that look like it. These are the first, with their share of its density.
+
+figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
+for position, share, axis in zip(why.rows[0], why.shares[0], axes, strict=False):
+    axis.imshow(X_train[position].reshape(8, 8), cmap="gray_r")
+    axis.set(title=f"a {y_train[position]}: {share:.0%}", xticks=[], yticks=[])
+figure.suptitle("Training rows behind the label")
+plt.show()

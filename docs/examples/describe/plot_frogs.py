@@ -1,0 +1,77 @@
+"""
+Will it know a frog that it has never heard?
+============================================
+
+Syllables of one recording are alike. A classifier that has heard some of them recognises the others, which says
+nothing about other animals. Rows that belong together, such as syllables of a recording or visits of a patient,
+are given as ``groups`` and are then left out together.
+"""
+
+import os
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold
+
+from corral import RodeoClassifierCV
+from corral.datasets import load_anuran
+
+# %%
+# The calls are those of UCI's Anuran Calls where its table is at hand (the folder that ``CORRAL_DATA`` names).
+# Otherwise they are drawn: five species, eight recordings each, and each recording has an accent of its own.
+
+
+def draw_calls(rng, n_species=5, n_recordings=8, n_syllables=15, n_coefficients=22):
+    """Draw syllables: what is common to a species, to a recording, and what is by chance."""
+    species = rng.normal(0, 1, (n_species, 1, 1, n_coefficients))
+    accent = rng.normal(0, 1.5, (n_species, n_recordings, 1, n_coefficients))
+    X = species + accent + rng.normal(0, 1, (n_species, n_recordings, n_syllables, n_coefficients))
+    numbers = np.indices(X.shape[:3]).reshape(3, -1)
+    return X.reshape(-1, n_coefficients), numbers[0].astype(str), numbers[0] * n_recordings + numbers[1]
+
+
+rng = np.random.default_rng(0)
+if os.environ.get("CORRAL_DATA"):
+    frogs = load_anuran()
+    kept = rng.choice(len(frogs.target), 1200, replace=False)
+    X, y, recording = frogs.data[kept], frogs.target[kept], frogs.record_id[kept]
+else:
+    X, y, recording = draw_calls(rng)
+print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordings")
+
+# %%
+# Fitted twice: once as if all rows were strangers to each other, once with recordings as groups. ``best_score_``
+# is the accuracy to expect on rows that are held out in the same way.
+
+by_row = RodeoClassifierCV(random_state=0).fit(X, y)
+by_recording = RodeoClassifierCV(random_state=0).fit(X, y, groups=recording)
+print(f"expected accuracy by row {by_row.best_score_:.3f}, by recording {by_recording.best_score_:.3f}")
+
+# %%
+# Which one is right? Hold out whole recordings, and single rows, and see.
+
+
+def accuracy(splits):
+    """Accuracy over three parts that are held out in turn."""
+    hits = []
+    for train, test in splits:
+        model = RodeoClassifierCV(random_state=0).fit(X[train], y[train], groups=recording[train])
+        hits.append(model.predict(X[test]) == y[test])
+    return np.concatenate(hits).mean()
+
+
+new_rows = accuracy(KFold(3, shuffle=True, random_state=0).split(X))
+new_recordings = accuracy(GroupKFold(3).split(X, y, recording))
+print(f"measured: other syllables {new_rows:.3f}, other recordings {new_recordings:.3f}")
+
+# %%
+# The score by row promises what holds for other syllables of animals that were heard before. The one by recording
+# tells what to expect of a new animal.
+
+figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
+axis.barh([3, 2], [by_row.best_score_, new_rows], color="tab:orange", label="by row")
+axis.barh([1, 0], [by_recording.best_score_, new_recordings], color="tab:blue", label="by recording")
+axis.set_yticks([3, 2, 1, 0], ["best_score_", "other syllables", "best_score_, groups", "other recordings"])
+axis.set(xlim=(0, 1.25), xlabel="accuracy", title="What is promised, and what is held")
+axis.legend(loc="center right")
+plt.show()

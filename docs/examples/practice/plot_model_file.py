@@ -1,0 +1,64 @@
+"""
+How is a fitted model deployed?
+===============================
+
+A model file holds numbers and text only: loading one runs no code, and the loaded model predicts the same bits.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.model_selection import train_test_split
+
+import corral
+from corral import RodeoClassifierCV, load_model, save_model
+
+wines = load_wine(as_frame=True)
+names = wines.target_names[wines.target]
+X_train, X_test, y_train, y_test = train_test_split(wines.data, names, stratify=names, random_state=0)
+classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
+
+# %%
+# Save it. The file is written whole or not at all, and carries a checksum and the versions that wrote it.
+
+folder = Path(tempfile.mkdtemp())
+save_model(classifier, folder / "wines.corral")
+print(f"{(folder / 'wines.corral').stat().st_size / 1024:.0f} KiB, corral {corral.__version__}")
+
+# %%
+# Load it, say in a service. Column names are checked, so that a table in another order cannot be mistaken.
+
+served = load_model(folder / "wines.corral")
+assert np.array_equal(served.predict_proba(X_test), classifier.predict_proba(X_test))
+try:
+    served.predict(X_test[X_test.columns[::-1]])
+except ValueError as error:
+    print(error)
+
+# %%
+# How long does one row take?
+
+served.predict_proba(X_test[:1])  # the first call compiles or loads compiled code
+start = time.perf_counter()
+for row in range(20):
+    served.predict_proba(X_test[row : row + 1])
+print(f"{(time.perf_counter() - start) / 20 * 1000:.1f} ms for one row")
+
+# %%
+# A damaged file is refused in one sentence. So is a file that is no model.
+
+damaged = bytearray((folder / "wines.corral").read_bytes())
+damaged[-100] ^= 1
+(folder / "damaged.corral").write_bytes(damaged)
+try:
+    load_model(folder / "damaged.corral")
+except ValueError as error:
+    print(str(error).replace(str(folder), "..."))
+
+# %%
+# Densities are made of training rows, so the file holds them: do not pass it on where the rows must not go.
+# On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for tables of any
+# length, in chunks, and goes on after an interruption.
