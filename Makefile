@@ -56,6 +56,11 @@ docs: $(VENV)/.has-docs ## build the site into build/site, and check its links; 
 docs-browser: $(VENV)/.has-docs ## open every page of the built site in Chromium
 	$(PY) docs/check_site.py build/site --browser
 
+dist: $(VENV)/.has-dist ## build wheel and source distribution, and try the wheel in an empty environment
+	rm -rf dist
+	$(PY) -m build
+	$(PY) .ci/check_dist
+
 bench: $(VENV)/.has-test ## measure speed and memory against peers
 	$(PY) -m benchmarks $(ARGS)
 

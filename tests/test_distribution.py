@@ -1,14 +1,17 @@
-"""The source distribution holds all that a checkout has, so that its tests find what they import and read."""
+"""The source distribution holds all that a checkout has, and the conda recipe asks for what the package does."""
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+RECIPE = ROOT / ".ci" / "conda" / "recipe.yaml"
 
 
 def test_the_source_distribution_is_the_checkout(tmp_path):
@@ -24,3 +27,16 @@ def test_the_source_distribution_is_the_checkout(tmp_path):
     tracked = {name for name in listing.stdout.split("\0") if name and (ROOT / name).exists()}
     assert "tests/test_distribution.py" in shipped
     assert tracked - shipped == set()
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["cli"]
+    wanted += project["optional-dependencies"]["plot"]
+    named = {
+        line.replace(" >=", ">=").replace("matplotlib-base", "matplotlib")
+        for line in re.findall(r"^    - (\S+ >=[\d.]+)$", RECIPE.read_text(), re.MULTILINE)
+    }
+    assert named - {"hatchling>=1.27"} == {text for text in wanted if not text.startswith("corral[")}
+    [version] = re.findall(r'version: "([\d.]+)"', RECIPE.read_text())
+    assert project["version"].removesuffix(".dev0") == version
