@@ -29,6 +29,7 @@ extensions = [
     "mathml",
     "drawings",
     "live_report",
+    "repository_pages",
 ]
 exclude_patterns = ["examples", "_*"]
 templates_path = ["_templates"]

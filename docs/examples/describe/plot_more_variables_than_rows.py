@@ -18,11 +18,11 @@ n_groups, n_rows, n_variables, n_marks = 4, 15, 2000, 10
 
 
 def draw(n):
-    """Draw n rows of each group; group g is shifted by 2.5 in the variables 10 g to 10 g + 9."""
+    """Draw n rows of each group; group g is shifted by 1.8 in the variables 10 g to 10 g + 9."""
     y = np.repeat(np.arange(n_groups), n)
     X = rng.standard_normal((y.size, n_variables))
     for group in range(n_groups):
-        X[y == group, n_marks * group : n_marks * (group + 1)] += 2.5
+        X[y == group, n_marks * group : n_marks * (group + 1)] += 1.8
     return X, y
 
 
