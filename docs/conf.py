@@ -43,20 +43,32 @@ myst_heading_anchors = 4
 
 # ------------------------------------------------------------------------------------- names in Python
 
+# scikit-learn makes these, and their docstrings point into its own guide.
+REQUESTS = [f"set_{name}_request" for name in ("fit", "partial_fit", "predict", "score", "transform")]
+# Other parts of the package use these; readers of the reference do not.
+FOR_THE_PACKAGE = [
+    "check_parameters",
+    "missing_phrases",
+    "model_settings",
+    "of",
+    "phrase",
+    "set_pool",
+    "set_winner",
+    "value_text",
+]
+
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say it
 autodoc_member_order = "groupwise"
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "BaseEstimator,_MetadataRequester,tuple,UserWarning",
-    # scikit-learn makes these, and their docstrings point into its own guide.
-    "exclude-members": ", ".join(
-        f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score", "transform")
-    ),
+    "inherited-members": "BaseEstimator,_MetadataRequester,BaseException,tuple",
+    "exclude-members": ", ".join(REQUESTS + FOR_THE_PACKAGE),
 }
+toc_object_entries_show_parents = "hide"
+default_role = "obj"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-default_role = None
 
 # ----------------------------------------------------------------------------------------------- gallery
 
