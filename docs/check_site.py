@@ -1,9 +1,9 @@
 """Checks a built site: python docs/check_site.py build/site [--browser]
 
 Every link and anchor within the site must lead somewhere, every picture must have an alternative text, and
-pages may load nothing from elsewhere. With --browser, Chromium opens every page at the width of a phone and of
-a desk: nothing may reach beyond the window or be told on the console, the search must find what readers look
-for, and the report on the landing page must answer.
+pages may load nothing from elsewhere. With --browser, Chromium opens every page at the width of a phone and
+of a desk: nothing may reach beyond the window or be told on the console, the search must find what readers
+look for, and the report on the landing page must answer.
 """
 
 import argparse

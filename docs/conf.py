@@ -34,7 +34,6 @@ extensions = [
 exclude_patterns = ["examples", "_*"]
 templates_path = ["_templates"]
 nitpicky = False  # names of other projects have no pages here
-suppress_warnings = ["myst.xref_missing"]  # links from included files to files outside docs; see check_site.py
 
 # ---------------------------------------------------------------------------------------- Markdown pages
 

@@ -1,4 +1,4 @@
-"""The source distribution holds all that a checkout has, and the conda recipe asks for what the package does."""
+"""The source distribution holds the whole checkout, and the conda recipe asks for what the package does."""
 
 import re
 import shutil

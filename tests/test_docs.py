@@ -17,7 +17,8 @@ import corral.datasets
 from corral.datasets import make_shifted_groups
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("guide/*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
 
 
 def name_of(page: Path) -> str:
@@ -66,7 +67,7 @@ def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
     for folder, table in (("rows", rows.assign(label=y)), ("new", new)):
         Path(folder).mkdir()
         table.to_parquet(f"{folder}/0.parquet")
-    run_examples(ROOT / "docs" / "guide" / "scaling.md")
+    run_examples(DOCS / "guide" / "scaling.md")
     labels = pd.read_parquet("labels")["label"]
     local = corral.RodeoClassifier(bandwidth="class").fit(rows, y)
     np.testing.assert_array_equal(labels, local.predict(new))
@@ -87,7 +88,7 @@ def test_every_public_name_is_in_the_guide():
 
 @pytest.mark.parametrize("module", [corral, corral.dask, corral.datasets], ids=lambda module: module.__name__)
 def test_every_public_name_has_a_page_in_the_reference(module):
-    listed = re.findall(r"^    (\w+)$", (ROOT / "docs" / "api.rst").read_text(), re.MULTILINE)
+    listed = re.findall(r"^    (\w+)$", (DOCS / "api.rst").read_text(), re.MULTILINE)
     assert {name for name in module.__all__ if not name.startswith("__")} - set(listed) == set()
 
 

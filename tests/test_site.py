@@ -10,7 +10,8 @@ find_faults = runpy.run_path(str(ROOT / "docs" / "check_site.py"))["find_faults"
 
 GOOD = """<html><head><link rel="stylesheet" href="style.css"></head><body>
 <h1 id="top">A</h1><a href="#top">up</a> <a href="b/c.html#deep">down</a> <a href="b/">folder</a>
-<a href="https://example.org/">elsewhere</a> <img src="a%20b.png" alt="a picture"> <img src="a%20b.png" alt="">
+<a href="https://example.org/">elsewhere</a>
+<img src="a%20b.png" alt="a picture"> <img src="a%20b.png" alt="">
 </body></html>"""
 
 

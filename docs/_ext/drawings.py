@@ -40,10 +40,11 @@ def bandwidths() -> Figure:
     grid = np.linspace(0, 1, 400)
     truth = 0.4 * normal(grid, 0.3, 0.05) + 0.6 * normal(grid, 0.6, 0.12)
     figure, axes = plt.subplots(1, 3, figsize=(8, 2.4), sharey=True, layout="constrained")
-    for axis, h, words in zip(axes, (0.15, 0.035, 0.006), ("too wide", "about right", "too narrow"), strict=True):
+    words = {0.15: "too wide", 0.035: "about right", 0.006: "too narrow"}
+    for axis, h in zip(axes, words, strict=True):
         axis.fill_between(grid, truth, color=GREY, alpha=0.35)
         axis.plot(grid, normal(grid, rows[:, None], h).mean(axis=0), color=TEAL)
-        axis.set(title=f"h = {h}: {words}", xlabel="a variable", ylim=(0, 6))
+        axis.set(title=f"h = {h}: {words[h]}", xlabel="a variable", ylim=(0, 6))
     return figure
 
 

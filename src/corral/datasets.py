@@ -90,6 +90,15 @@ def make_ten_groups(n_per_class: int = 150, *, random_state: _Seed = None) -> _S
     y : ndarray of shape (10 * n_per_class,)
         The group of each sample, 1 to 10.
 
+    See Also
+    --------
+    make_shifted_groups : Groups that differ in their means.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
     Examples
     --------
     >>> from corral.datasets import make_ten_groups

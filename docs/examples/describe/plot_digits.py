@@ -2,8 +2,8 @@
 Which pixels make a four?
 =========================
 
-Handwritten digits, 8 x 8 pixels each. The classifier labels them, and says for every digit which pixels are
-darker or lighter than in the other digits.
+Handwritten digits, 8 x 8 pixels each. The classifier labels them, and says for every digit which pixels
+are darker or lighter than in the other digits.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
 print(f"expected accuracy {classifier.best_score_:.3f}, on other rows {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# What :meth:`~corral.RodeoClassifierCV.describe` finds, as pictures: red pixels are darker in this digit than in
-# the others, blue ones lighter, and white ones do not mark it.
+# What :meth:`~corral.RodeoClassifierCV.describe` finds, as pictures: red pixels are darker in this digit
+# than in the others, blue ones lighter, and white ones do not mark it.
 
 description = classifier.describe()
 figure, axes = plt.subplots(2, 5, figsize=(9, 4), layout="constrained")
@@ -34,7 +34,8 @@ figure.suptitle("Pixels that mark each digit")
 plt.show()
 
 # %%
-# A four that was taken for something else, if there is one, or the least certain label: which pixels spoke for it?
+# A four that was taken for something else, if there is one, or the least certain label: which pixels
+# spoke for it?
 
 probability = classifier.predict_proba(X_test)
 wrong = classifier.predict(X_test) != y_test

@@ -2,9 +2,9 @@
 Will it know a frog that it has never heard?
 ============================================
 
-Syllables of one recording are alike. A classifier that has heard some of them recognises the others, which says
-nothing about other animals. Rows that belong together, such as syllables of a recording or visits of a patient,
-are given as ``groups`` and are then left out together.
+Syllables of one recording are alike. A classifier that has heard some of them recognises the others,
+which says nothing about other animals. Rows that belong together, such as syllables of a recording or
+visits of a patient, are given as ``groups`` and are then left out together.
 """
 
 import os
@@ -17,8 +17,9 @@ from corral import RodeoClassifierCV
 from corral.datasets import load_anuran
 
 # %%
-# The calls are those of UCI's Anuran Calls where its table is at hand (the folder that ``CORRAL_DATA`` names).
-# Otherwise they are drawn: five species, eight recordings each, and each recording has an accent of its own.
+# The calls are those of UCI's Anuran Calls where its table is at hand (the folder that ``CORRAL_DATA``
+# names). Otherwise they are drawn: five species, eight recordings each, and each recording has an accent
+# of its own.
 
 
 def draw_calls(rng, n_species=5, n_recordings=8, n_syllables=15, n_coefficients=22):
@@ -40,8 +41,8 @@ else:
 print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordings")
 
 # %%
-# Fitted twice: once as if all rows were strangers to each other, once with recordings as groups. ``best_score_``
-# is the accuracy to expect on rows that are held out in the same way.
+# Fitted twice: once as if all rows were strangers to each other, once with recordings as groups.
+# ``best_score_`` is the accuracy to expect on rows that are held out in the same way.
 
 by_row = RodeoClassifierCV(random_state=0).fit(X, y)
 by_recording = RodeoClassifierCV(random_state=0).fit(X, y, groups=recording)
@@ -65,8 +66,8 @@ new_recordings = accuracy(GroupKFold(3).split(X, y, recording))
 print(f"measured: other syllables {new_rows:.3f}, other recordings {new_recordings:.3f}")
 
 # %%
-# The score by row promises what holds for other syllables of animals that were heard before. The one by recording
-# tells what to expect of a new animal.
+# The score by row promises what holds for other syllables of animals that were heard before. The one by
+# recording tells what to expect of a new animal.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh([3, 2], [by_row.best_score_, new_rows], color="tab:orange", label="by row")

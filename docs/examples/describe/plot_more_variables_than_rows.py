@@ -2,8 +2,8 @@
 Can 2,000 variables be searched with 60 rows?
 =============================================
 
-Tables of gene expression have few rows and thousands of columns. Here are four groups of 15 rows; ten columns
-mark each group, and all others are noise.
+Tables of gene expression have few rows and thousands of columns. Here are four groups of 15 rows; ten
+columns mark each group, and all others are noise.
 """
 
 import time
@@ -30,8 +30,9 @@ X, y = draw(n_rows)
 X_new, y_new = draw(100)
 
 # %%
-# The contrast of :class:`~corral.RodeoSelector` looks at one variable at a time, by ranks, and corrects for the
-# number of variables. It needs no bandwidths, so that thousands of columns take less than a second.
+# The contrast of :class:`~corral.RodeoSelector` looks at one variable at a time, by ranks, and corrects
+# for the number of variables. It needs no bandwidths, so that thousands of columns take less than a
+# second.
 
 start = time.perf_counter()
 selector = RodeoSelector().fit(X, y)
@@ -42,9 +43,9 @@ for group, relevant in zip(selector.classes_, selector.relevant_, strict=True):
     print(f"group {group}: {found.size} variables, {right} of them of its {n_marks}")
 
 # %%
-# With 15 rows and 2,000 tests not every mark can be told from noise, but what is named is right. The classifier
-# does not depend on that list: its members weigh all variables, and selection happens inside its folds, so that
-# ``best_score_`` stays honest.
+# With 15 rows and 2,000 tests not every mark can be told from noise, but what is named is right. The
+# classifier does not depend on that list: its members weigh all variables, and selection happens inside
+# its folds, so that ``best_score_`` stays honest.
 
 classifier = RodeoClassifierCV(random_state=0).fit(X, y)
 print(f"expected accuracy {classifier.best_score_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")

@@ -2,8 +2,8 @@
 What marks each species of penguin?
 ===================================
 
-The table of the Palmer penguins has what tables have: numbers on several scales, text columns and gaps. It is
-fitted as it is, without filling in or encoding.
+The table of the Palmer penguins has what tables have: numbers on several scales, text columns and gaps.
+It is fitted as it is, without filling in or encoding.
 """
 
 import matplotlib.pyplot as plt
@@ -21,16 +21,17 @@ penguins.head()
 penguins.isna().sum()
 
 # %%
-# Every second row is kept for later. A gap needs no care: in a row to be labelled its variable is integrated
-# out of the density, and a training row with a gap says nothing about the variable beyond its class.
+# Every second row is kept for later. A gap needs no care: in a row to be labelled its variable is
+# integrated out of the density, and a training row with a gap says nothing about the variable beyond its
+# class.
 
 classifier = RodeoClassifierCV(random_state=0).fit(penguins[::2], species[::2])
 print(f"accuracy on the other rows: {classifier.score(penguins[1::2], species[1::2]):.3f}")
 
 # %%
-# :meth:`~corral.RodeoClassifierCV.describe` says what marks each species: in which variables it differs from the
-# others, in which direction, and what is typical. Each finding has been tested; in pure noise a species would get
-# one with a probability of 1 % at most, all variables together.
+# :meth:`~corral.RodeoClassifierCV.describe` says what marks each species: in which variables it differs
+# from the others, in which direction, and what is typical. Each finding has been tested; in pure noise a
+# species would get one with a probability of 1 % at most, all variables together.
 
 classifier.describe()
 
@@ -41,8 +42,8 @@ RelevanceDisplay.from_estimator(classifier)
 plt.show()
 
 # %%
-# Why did a penguin get its label? Bars to the right speak for the label, bars to the left for its rival; below are
-# the training rows that the label rests on.
+# Why did a penguin get its label? Bars to the right speak for the label, bars to the left for its rival;
+# below are the training rows that the label rests on.
 
 new = penguins[1::2]
 row = int(classifier.predict_proba(new).max(axis=1).argmin())  # the least certain one

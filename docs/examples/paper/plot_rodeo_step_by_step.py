@@ -2,8 +2,8 @@ r"""
 What does the Rodeo do, step by step?
 =====================================
 
-The Rodeo chooses one bandwidth per variable at one point. All start wide; a bandwidth shrinks while the density at
-the point changes with it by more than noise would, and stops for good when it does not.
+The Rodeo chooses one bandwidth per variable at one point. All start wide; a bandwidth shrinks while the
+density at the point changes with it by more than noise would, and stops for good when it does not.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ X = np.column_stack([rng.normal(0.5, 0.05, 300), rng.uniform(size=(300, 2))])
 x = np.array([[0.5, 0.5, 0.3]])
 
 # %%
-# Three variables: the first has a narrow peak at 0.5, the two others are uniform. Only the first has a shape for
-# which a narrow kernel pays.
+# Three variables: the first has a narrow peak at 0.5, the two others are uniform. Only the first has a
+# shape for which a narrow kernel pays.
 
 density = RodeoDensity(scale=None, beta=0.8).fit(X)
 path = density.bandwidth_path(x)
@@ -37,7 +37,8 @@ axes[1].set(xlabel="sweep", yscale="log", title="|Z| over its threshold")
 plt.show()
 
 # %%
-# What the density looks like along the first variable, with the first bandwidth and with the one that was found.
+# What the density looks like along the first variable, with the first bandwidth and with the one that was
+# found.
 
 grid = np.linspace(0, 1, 201)
 along = np.column_stack([grid, np.full((201, 2), 0.5)])

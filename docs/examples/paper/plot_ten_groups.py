@@ -2,8 +2,8 @@
 Can the paper's ten groups be told apart?
 =========================================
 
-The example of the paper: ten groups in 30 variables. Each group is concentrated in six variables of its own and
-uniform in all others, so that no two groups differ in their means.
+The example of the paper: ten groups in 30 variables. Each group is concentrated in six variables of its
+own and uniform in all others, so that no two groups differ in their means.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ X, y = make_ten_groups(150, random_state=0)
 X_test, y_test = make_ten_groups(50, random_state=1)
 
 # %%
-# The paper's rule chooses bandwidths at each sample by the Rodeo. Its box plots: in the six variables of its own a
-# group has small bandwidths.
+# The paper's rule chooses bandwidths at each sample by the Rodeo. Its box plots: in the six variables of
+# its own a group has small bandwidths.
 
 paper = RodeoClassifier(scale=None, n_jobs=2).fit(X, y)
 BandwidthDisplay.from_estimator(paper, X_test, y_test)
@@ -46,9 +46,9 @@ models = {
     "5 nearest neighbours": KNeighborsClassifier().fit(X, y),
     "the paper's rule": paper,
     "its bandwidths by class": RodeoClassifier(scale=None, bandwidth="class").fit(X, y),
-    "the same, selected variables": RodeoClassifier(
-        scale=None, bandwidth="class", features="selected"
-    ).fit(X, y),
+    "the same, selected variables": RodeoClassifier(scale=None, bandwidth="class", features="selected").fit(
+        X, y
+    ),
     "the pool": RodeoClassifierCV(random_state=0).fit(X, y),
     "Gaussian naive Bayes": GaussianNB().fit(X, y),
 }
@@ -57,9 +57,10 @@ for name, score in scores.items():
     print(f"{name:30} {score:.3f}")
 
 # %%
-# The paper's rule loses to naive Bayes, whose assumption holds here exactly. In a class's tail the local bandwidth
-# grows with the distance, so that a wrong class is hardly punished; one bandwidth vector per class mends that, and
-# :class:`~corral.RodeoClassifierCV` weighs such densities by how well they predict rows left out.
+# The paper's rule loses to naive Bayes, whose assumption holds here exactly. In a class's tail the local
+# bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector per
+# class mends that, and :class:`~corral.RodeoClassifierCV` weighs such densities by how well they predict
+# rows left out.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh(list(scores), list(scores.values()), color="tab:blue")

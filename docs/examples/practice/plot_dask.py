@@ -2,8 +2,8 @@
 What if the rows do not fit one machine?
 ========================================
 
-:class:`~corral.dask.DaskRodeoClassifier` leaves training rows where they lie, on the workers of a cluster or on
-disk, and gives the same bits for any number of workers and partitions.
+:class:`~corral.dask.DaskRodeoClassifier` leaves training rows where they lie, on the workers of a cluster
+or on disk, and gives the same bits for any number of workers and partitions.
 """
 
 import dask.array as da
@@ -17,8 +17,8 @@ X, y = make_shifted_groups(400, random_state=0)
 X_new, y_new = make_shifted_groups(200, random_state=1)
 
 # %%
-# Without a cluster this runs on threads of the process; inside ``with distributed.Client(...)`` the same lines run
-# there. The rows of each class are put into blocks, and the Rodeo asks blocks for sums only.
+# Without a cluster this runs on threads of the process; inside ``with distributed.Client(...)`` the same
+# lines run there. The rows of each class are put into blocks, and the Rodeo asks blocks for sums only.
 
 rows, labels = da.from_array(X, chunks=(500, 10)), da.from_array(y, chunks=500)
 classifier = DaskRodeoClassifier(bandwidth="class").fit(rows, labels)
@@ -34,9 +34,7 @@ print(f"accuracy {(lazy.compute() == y_new).mean():.3f}")
 # %%
 # Another partition, the same bits; and those of the ordinary classifier.
 
-other = DaskRodeoClassifier(bandwidth="class").fit(
-    rows.rechunk((321, 10)), labels.rechunk(321)
-)
+other = DaskRodeoClassifier(bandwidth="class").fit(rows.rechunk((321, 10)), labels.rechunk(321))
 local = RodeoClassifier(bandwidth="class").fit(X, y)
 np.testing.assert_array_equal(other.bandwidths_, classifier.bandwidths_)
 np.testing.assert_array_equal(local.bandwidths_, classifier.bandwidths_)

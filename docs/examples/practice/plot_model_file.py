@@ -2,7 +2,8 @@
 How is a fitted model deployed?
 ===============================
 
-A model file holds numbers and text only: loading one runs no code, and the loaded model predicts the same bits.
+A model file holds numbers and text only: loading one runs no code, and the loaded model predicts the same
+bits.
 """
 
 import tempfile
@@ -59,6 +60,6 @@ except ValueError as error:
     print(str(error).replace(str(folder), "..."))
 
 # %%
-# Densities are made of training rows, so the file holds them: do not pass it on where the rows must not go.
-# On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for tables of any
-# length, in chunks, and goes on after an interruption.
+# Densities are made of training rows, so the file holds them: do not pass it on where the rows must not
+# go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for
+# tables of any length, in chunks, and goes on after an interruption.

@@ -2,8 +2,8 @@
 How does it fit into a scikit-learn pipeline?
 =============================================
 
-corral's estimators are scikit-learn's: they can be the last step of a pipeline, be searched by ``GridSearchCV``,
-and be compared by ``cross_validate``.
+corral's estimators are scikit-learn's: they can be the last step of a pipeline, be searched by
+``GridSearchCV``, and be compared by ``cross_validate``.
 """
 
 import matplotlib.pyplot as plt
@@ -44,9 +44,7 @@ pipeline[-1].describe()
 
 models = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
-    "marks, then logistic regression": make_pipeline(
-        RodeoSelector(), StandardScaler(), LogisticRegression()
-    ),
+    "marks, then logistic regression": make_pipeline(RodeoSelector(), StandardScaler(), LogisticRegression()),
     "ten most important, then logistic regression": make_pipeline(
         SelectFromModel(RodeoClassifierCV(random_state=0), max_features=10, threshold=-1.0),
         StandardScaler(),

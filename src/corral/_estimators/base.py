@@ -42,11 +42,19 @@ from corral._estimators.validation import (
 
 
 class EmptySelectionWarning(UserWarning):
-    """No variable was found to describe a class."""
+    """No variable was found to describe a class.
+
+    See Also
+    --------
+    corral.RodeoSelector : Its rules, and what they ask.
+    """
 
 
 class CopiedRowsWarning(UserWarning):
-    """More than one training row in a hundred is a copy of another."""
+    """More than one training row in a hundred is a copy of another.
+
+    Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
+    """
 
 
 # A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
@@ -409,6 +417,11 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         -------
         description : Description
             Print it, or look at `Description.to_frame`.
+
+        See Also
+        --------
+        explain : Why single rows got their labels.
+        corral.RelevanceDisplay : Draws it.
         """
         check_is_fitted(self)
         model = self.model_

@@ -56,6 +56,20 @@ class Description:
     often_missing : whether the class lacks a value more or less often than its background, by the same test
         and at the same level as ``rule="contrast"`` finds variables.
     missing_shares : (2, n_classes, n_features) how often the class lacks one, and how often its background.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV.describe : Makes it.
+    corral.RelevanceDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from corral import RodeoSelector
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> description = RodeoSelector().fit(X, y).describe()
+    >>> description.to_frame().loc[0, ["variable", "direction"]].tolist()
+    ['petal length (cm)', 'low']
     """
 
     classes: NDArray[Any]

@@ -132,6 +132,9 @@ class RodeoClassifierCV(DensityClassifier):
     See Also
     --------
     RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
+    RodeoSelector : The variables that mark each class, without a classifier.
+    write_report : A page with what it has learnt.
+    save_model : A file to load it from.
 
     Notes
     -----
@@ -143,6 +146,15 @@ class RodeoClassifierCV(DensityClassifier):
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+    .. [2] M. West. Approximating posterior distributions by mixtures. Journal of the Royal Statistical
+       Society B 55 (1993), on kernels that are pulled towards a mean.
+    .. [3] C. Genest, J. V. Zidek. Combining probability distributions: a critique and an annotated
+       bibliography. Statistical Science 1 (1986), on logarithmic pools.
 
     Examples
     --------

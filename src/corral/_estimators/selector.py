@@ -85,6 +85,17 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     See Also
     --------
     RodeoClassifier : Classifies with all variables or with those selected.
+    RodeoClassifierCV : Describes classes in the same way, and labels rows.
+    RelevanceDisplay : Draws which variables mark which class.
+
+    References
+    ----------
+    .. [1] N. Cliff. Dominance statistics: ordinal analyses to answer ordinal questions. Psychological
+       Bulletin 114 (1993), on the effect.
+    .. [2] H. O. Lancaster. The combination of probabilities: an application of orthonormal functions.
+       Australian Journal of Statistics 3 (1961), on one test for place and spread.
+    .. [3] Y. Benjamini, R. Heller. Screening for partial conjunction hypotheses. Biometrics 64 (2008), on
+       classes that differ from at least half of the others.
 
     Examples
     --------

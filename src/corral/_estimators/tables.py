@@ -21,7 +21,10 @@ _SHOWN = 3
 
 
 class UnknownLevelsWarning(UserWarning):
-    """Samples have levels that no training row has; they count as missing."""
+    """Samples have levels that no training row has; they count as missing.
+
+    A level is one of the values of a text column; the warning says how many samples have unknown ones.
+    """
 
 
 class Column(NamedTuple):

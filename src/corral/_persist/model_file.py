@@ -110,7 +110,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     See Also
     --------
-    save_model : Writes the file, and has an example.
+    save_model : Writes the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from corral import RodeoDensity, load_model, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(RodeoDensity().fit([[0.0], [1.0], [3.0]]), f"{folder}/density.corral")
+    ...     load_model(f"{folder}/density.corral")
+    RodeoDensity()
     """
     header, arrays = _read(path)
     try:
