@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-from palmerpenguins import load_penguins
 from sklearn.model_selection import train_test_split
 from sphinx.application import Sphinx
 
 from corral import HeldOut, RodeoClassifierCV, write_report
+from corral.datasets import load_penguins
 
 
 def write_penguins(path: Path) -> None:
     """Fit two thirds of the penguins and report on the others."""
-    penguins = load_penguins().dropna()  # TODO
-    species = penguins.pop("species")
-    penguins = penguins.select_dtypes("number")
+    penguins, species = load_penguins(return_X_y=True)
     train, test, y_train, y_test = train_test_split(
         penguins, species, test_size=1 / 3, stratify=species, random_state=0
     )
