@@ -69,19 +69,22 @@ default_role = "obj"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+copybutton_exclude = ".linenos, .gp"  # prompts
+
 # ----------------------------------------------------------------------------------------------- gallery
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "subsection_order": [f"examples/{name}" for name in ("describe", "trust", "practice", "paper")],
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "example_order.ExampleOrder",
     "filename_pattern": r"\.py",  # all of them are run
     "abort_on_example_error": True,
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("corral",),
     "reference_url": {"corral": None},
     "copyfile_regex": "",
+    "default_thumb_file": str(HERE / "_static" / "corral.svg"),
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,

@@ -1,9 +1,11 @@
 """Takes the results of the experiments into the site, with their figures."""
 
-import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
+
+# Pages that others link to need not be in a list of contents.
+IN_NO_LIST = b"---\norphan: true\n---\n\n"
 
 
 def copy_experiments(app: Sphinx) -> None:
@@ -12,9 +14,10 @@ def copy_experiments(app: Sphinx) -> None:
     pages = {*source.rglob("*.md")} - {source / "READING.md"}  # which is a part of RESULTS.md
     for file in [*pages, *source.rglob("*.png")]:
         copy = Path(app.srcdir) / "generated" / "experiments" / file.relative_to(source)
-        if not copy.exists() or copy.read_bytes() != file.read_bytes():
+        contents = (IN_NO_LIST if file in pages else b"") + file.read_bytes()
+        if not copy.exists() or copy.read_bytes() != contents:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, copy)
+            copy.write_bytes(contents)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

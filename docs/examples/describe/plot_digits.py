@@ -14,7 +14,7 @@ from corral import RodeoClassifierCV
 
 digits = load_digits()
 X_train, X_test, y_train, y_test = train_test_split(
-    digits.data, digits.target, train_size=600, stratify=digits.target, random_state=0
+    digits.data, digits.target, train_size=400, stratify=digits.target, random_state=0
 )
 classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
 print(f"expected accuracy {classifier.best_score_:.3f}, on other rows {classifier.score(X_test, y_test):.3f}")
@@ -34,8 +34,7 @@ figure.suptitle("Pixels that mark each digit")
 plt.show()
 
 # %%
-# A four that was taken for something else, if there is one, or the least certain label: which pixels
-# spoke for it?
+# A digit with a wrong label, or else the least certain one: which pixels spoke for it?
 
 probability = classifier.predict_proba(X_test)
 wrong = classifier.predict(X_test) != y_test

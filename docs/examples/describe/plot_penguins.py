@@ -45,13 +45,14 @@ RelevanceDisplay.from_estimator(classifier)
 plt.show()
 
 # %%
-# Why did a penguin get its label? Bars to the right speak for the label, bars to the left for its rival;
-# below are the training rows that the label rests on.
+# Why did a penguin get its label? Each variable speaks for the label or for its rival. The row asked about
+# is the one whose label is least certain.
 
-row = int(classifier.predict_proba(new).max(axis=1).argmin())  # the least certain one
+row = int(classifier.predict_proba(new).max(axis=1).argmin())
 print(classifier.explain(new.iloc[[row]]))
 
 # %%
+# The same as a picture, beside the training rows that the label rests on:
 
 ExplanationDisplay.from_estimator(classifier, new, sample=row)
 plt.show()
