@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from functools import partial
 from pathlib import Path
 
@@ -96,6 +97,13 @@ def test_every_public_name_is_in_the_guide():
 def test_every_public_name_has_a_page_in_the_reference(module):
     listed = re.findall(r"^    (\w+)$", (DOCS / "api.rst").read_text(), re.MULTILINE)
     assert {name for name in module.__all__ if not name.startswith("__")} - set(listed) == set()
+
+
+def test_every_example_asks_a_question_and_has_a_place():
+    files = sorted(DOCS.glob("examples/*/*.py"))
+    order = runpy.run_path(str(DOCS / "_ext" / "example_order.py"))["ORDER"]
+    assert {file.name for file in files} == set(order)
+    assert [file.name for file in files if not file.read_text().splitlines()[1].endswith("?")] == []
 
 
 def test_a_name_within_another_is_not_that_name():
