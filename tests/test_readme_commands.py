@@ -1,39 +1,42 @@
-"""The commands of README.md run as they are written there."""
+"""The commands of README.md, of the guide and of the landing page run as they are written there."""
 
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from corral.cli.demo import write_penguins
 from test_cli import run
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+TABLES = {"penguins.csv", "new_penguins.csv"}
 
 
-def commands():
-    (section,) = re.findall(
-        r"^## On the command line\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL
-    )
-    (block,) = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    return [shlex.split(line, comments=True) for line in block.splitlines()]
+def commands(page):
+    """Commands of a page, those about making and installing left out."""
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    return [line for line in words if line[0] not in {"pip", "make"}]
 
 
-def test_commands_run_as_they_are_written(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "written"),
+    [
+        ("README.md", {"penguins.corral", "penguins.html", "labels.csv"}),
+        ("docs/index.md", {"penguins.corral", "penguins.html", "labels.csv"}),
+        (
+            "docs/guide/command_line.md",
+            {"penguins.corral", "penguins.html", "labels.csv", "why.png", "new_penguins.html"},
+        ),
+    ],
+)
+def test_commands_run_as_they_are_written(page, written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = commands()
-    # The demo has a test of its own; of the files that it writes, these are read here.
-    assert found[:2] == [["corral", "demo"], ["cd", "corral-demo"]]
-    tables = ["penguins.csv", "new_penguins.csv"]
-    write_penguins(*map(Path, tables))
-    for program, *arguments in found[2:]:
-        assert program == "corral"
-        run(*arguments)
-    written = {path.name for path in tmp_path.iterdir()}
-    assert written == {
-        *tables,
-        "penguins.corral",
-        "penguins.html",
-        "labels.csv",
-        "why.png",
-        "new_penguins.html",
-    }
+    write_penguins(*map(Path, sorted(TABLES, reverse=True)))  # as the demo does, which has a test of its own
+    for program, *arguments in commands(page):
+        assert program in {"corral", "cd"}
+        if program == "corral" and arguments[0] != "demo":
+            run(*arguments)
+    assert {path.name for path in tmp_path.iterdir()} == TABLES | written

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector
+from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector, describe, explain
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})
@@ -34,9 +34,14 @@ pipeline = make_pipeline(FunctionTransformer(add_ratio), RodeoClassifierCV(rando
 pipeline.fit(X, y)
 
 # %%
-# The last step knows the columns by their names.
+# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports, displays
+# and model files take pipelines as well. Columns keep their names.
 
-pipeline[-1].describe()
+describe(pipeline)
+
+# %%
+
+print(explain(pipeline, X[:1]))
 
 # %%
 # A selector as a step: :class:`~corral.RodeoSelector` keeps the variables that mark a class. Any classifier
