@@ -115,7 +115,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "which_tool": [], "changelog": []}
+# Pages that have no others below them.
+html_sidebars = {
+    name: [] for name in ("changelog", "how_it_works", "index", "maintainers", "measurements", "which_tool")
+}
 
 
 def without_foreign_references(app, what, name, obj, options, lines):
