@@ -50,6 +50,7 @@ types: $(VENV)/.has-dev ## check types, of what the package imports as well
 	$(PY) -m mypy
 
 docs: $(VENV)/.has-docs ## build the site into build/site, and check its links; ARGS="-D plot_gallery=0" runs no example
+	rm -rf docs/generated
 	$(PY) -m sphinx -W --keep-going -q docs build/site $(ARGS)
 	$(PY) docs/check_site.py build/site
 

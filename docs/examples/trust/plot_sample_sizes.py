@@ -1,0 +1,34 @@
+"""
+Would more rows help?
+=====================
+
+Collecting rows is expensive. The learning curve of the rows at hand tells what twice and four times as
+many would bring, with intervals, and how many reach a goal, if any number does.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.metrics import accuracy_score
+
+from corral import RodeoClassifierCV, SampleSizeDisplay, estimate_sample_sizes
+from corral.datasets import make_waveform
+
+X, y = make_waveform(40, random_state=0)
+curve = estimate_sample_sizes(X, y, method="curve", goal=0.83, random_state=0)
+print(curve)
+
+# %%
+# Dots were measured by leave-one-out with all rows, halves, quarters and eighths of them; lines with
+# bands are what is to be expected.
+
+SampleSizeDisplay.from_result(curve)
+plt.show()
+
+# %%
+# Was it right? These rows are drawn from a known source, so more of them can be had.
+
+X_test, y_test = make_waveform(1000, random_state=1)
+for times in (2, 4):
+    expected = curve.accuracy(times * len(X))
+    more = RodeoClassifierCV(random_state=0).fit(*make_waveform(times * 40, random_state=2))
+    reached = accuracy_score(y_test, more.predict(X_test))
+    print(f"{times} times the rows: {expected.low:.3f} to {expected.high:.3f} expected, {reached:.3f} reached")
