@@ -178,6 +178,10 @@ class HeldOut:
         Probability of each class.
     claim : str, default="that took no part in fitting"
         What is known of the rows, as it follows their number in the report.
+
+    See Also
+    --------
+    corral.write_report : Shows it.
     """
 
     classes: NDArray[Any]

@@ -142,6 +142,15 @@ def make_shifted_groups(
     y : ndarray of shape (len(groups) * n_per_class,)
         The group of each sample, as numbered in `groups`.
 
+    See Also
+    --------
+    make_ten_groups : Groups that do not differ in their means.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
     Examples
     --------
     >>> from corral.datasets import make_shifted_groups
@@ -190,6 +199,10 @@ def make_waveform(
         The samples, one class after the other.
     y : ndarray of shape (3 * n_per_class,)
         The class of each sample, 0 to 2.
+
+    See Also
+    --------
+    load_waveform : UCI's table of such waveforms.
 
     References
     ----------
@@ -242,6 +255,10 @@ def load_anuran(
         `target_names`, `family`, `genus`, `record_id`, `DESCR` and `filename`. Samples with the same
         `record_id` are syllables of one recording of one animal: to judge how a classifier does on
         other animals, split by `record_id`.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV : Its `fit` takes `groups`, here the recordings.
 
     Examples
     --------
@@ -299,6 +316,10 @@ def load_optdigits(
         With `data` of shape (n_samples, 64), image row by image row, `target` (0 to 9),
         `feature_names`, `target_names`, `DESCR` and `filenames`.
 
+    See Also
+    --------
+    sklearn.datasets.load_digits : The test table alone, without a file.
+
     Examples
     --------
     >>> from corral.datasets import load_optdigits
@@ -344,6 +365,10 @@ def load_waveform(
     Bunch or (data, target)
         With `data` of shape (5000, 40), the noise in the last 19 columns, `target` (0 to 2),
         `feature_names`, `target_names`, `DESCR` and `filename`.
+
+    See Also
+    --------
+    make_waveform : Draws new ones.
 
     Examples
     --------

@@ -31,4 +31,6 @@ for times in (2, 4):
     expected = curve.accuracy(times * len(X))
     more = RodeoClassifierCV(random_state=0).fit(*make_waveform(times * 40, random_state=2))
     reached = accuracy_score(y_test, more.predict(X_test))
-    print(f"{times} times the rows: {expected.low:.3f} to {expected.high:.3f} expected, {reached:.3f} reached")
+    print(
+        f"{times} times the rows: {expected.low:.3f} to {expected.high:.3f} expected, {reached:.3f} reached"
+    )

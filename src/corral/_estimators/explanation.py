@@ -53,6 +53,26 @@ class Explanation:
     group_share : (n_samples,) largest share of the rows of one group (see `fit`) together; without groups
         that of one row.
     row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV.explain : Makes it.
+    corral.ExplanationDisplay : Draws it.
+
+    References
+    ----------
+    .. [1] L. S. Shapley. A value for n-person games. Contributions to the Theory of Games 2 (1953).
+
+    Examples
+    --------
+    >>> from corral import RodeoClassifierCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> explanation = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
+    >>> explanation.label, explanation.rival
+    (array([0]), array([1]))
+    >>> explanation.to_frame().shape[0]  # a line for each variable
+    4
     """
 
     label: NDArray[Any]

@@ -24,6 +24,10 @@ class UnknownLevelsWarning(UserWarning):
     """Samples have levels that no training row has; they count as missing.
 
     A level is one of the values of a text column; the warning says how many samples have unknown ones.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV : Its parameter `categorical_features` says which columns hold levels.
     """
 
 

@@ -133,6 +133,11 @@ class SampleSizes:
     extrapolation : Extrapolation or None
         If the run did not converge: the sizes that would be needed, were epsilon to keep falling as it
         did in the steps with as many relevant variables as the last one; None if these are fewer than 3.
+
+    See Also
+    --------
+    corral.estimate_sample_sizes : Makes it.
+    corral.SampleSizeDisplay : Draws it.
     """
 
     classes: NDArray[Any]
