@@ -102,7 +102,7 @@ def test_every_public_name_has_a_page_in_the_reference(module):
 def test_every_example_asks_a_question_and_has_a_place():
     files = sorted(DOCS.glob("examples/*/*.py"))
     order = runpy.run_path(str(DOCS / "_ext" / "example_order.py"))["ORDER"]
-    assert {file.name for file in files} <= set(order)
+    assert {file.name for file in files} == set(order)
     assert [file.name for file in files if not file.read_text().splitlines()[1].endswith("?")] == []
 
 
