@@ -25,9 +25,12 @@ from enum import StrEnum
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from corral._persist.files import STANDARD_STREAM, check_readable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Kind(StrEnum):
@@ -82,6 +85,7 @@ _WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 # 1,234 may be more than a thousand; 0,234 and 12,34 may not.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+_POINTED_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?")
 
 
 @dataclass(frozen=True)
@@ -468,9 +472,27 @@ def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
     return "," if len(commas) > points else "."
 
 
-def decimal_point(text: Any) -> Any:
-    """The text with a point for its decimal comma, if it is a number with one."""
-    return text.replace(",", ".") if isinstance(text, str) and _WITH_COMMA.fullmatch(text.strip()) else text
+def decimal_points(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of a text with decimal commas, its numbers written with points.
+
+    Points mark thousands, as in 1.065 or 1.065,50, if all of them may; else they are decimal points, too.
+    """
+    texts = [cell.strip() for cell in column if isinstance(cell, str)]
+    pointed = [text for text in texts if _WITH_POINT.fullmatch(text) or _POINTED_THOUSANDS.fullmatch(text)]
+    if pointed and all(map(_POINTED_THOUSANDS.fullmatch, pointed)):
+        warnings.warn(
+            f"column {column.name!r}: the point marks thousands, as in {pointed[0]!r}.", stacklevel=2
+        )
+        column = column.map(lambda cell: cell.replace(".", "") if _is_pointed(cell) else cell)
+    return column.map(lambda cell: cell.replace(",", ".") if _is_with_comma(cell) else cell)
+
+
+def _is_pointed(cell: Any) -> bool:
+    return isinstance(cell, str) and _POINTED_THOUSANDS.fullmatch(cell.strip()) is not None
+
+
+def _is_with_comma(cell: Any) -> bool:
+    return isinstance(cell, str) and looks_like_comma_number(cell)
 
 
 def looks_like_comma_number(text: str) -> bool:

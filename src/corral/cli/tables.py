@@ -24,7 +24,7 @@ from corral.cli.formats import (
     Kind,
     TableFile,
     as_table_file,
-    decimal_point,
+    decimal_points,
     reading,
 )
 
@@ -270,7 +270,7 @@ def _check_index(index: pd.Index[Any], file: TableFile) -> None:
 def _with_points(chunk: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
     """Numbers with a decimal comma in columns that hold text as well, written with a point."""
     mixed = [name for name in text_columns(chunk) if name not in as_text]
-    return chunk.assign(**{name: chunk[name].map(decimal_point) for name in mixed})
+    return chunk.assign(**{name: decimal_points(chunk[name]) for name in mixed})
 
 
 def _excel_chunks(
