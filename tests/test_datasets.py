@@ -422,10 +422,11 @@ def compress(content):
 
 
 def zipped(name, content):
+    """An archive with the same bytes whenever it is made: names of tests are made of them."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("Readme.txt", "Anuran calls")
-        file.writestr(name, content)
+        file.writestr(zipfile.ZipInfo("Readme.txt"), "Anuran calls")
+        file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return archive.getvalue()
 
 

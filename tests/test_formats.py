@@ -291,3 +291,15 @@ def test_text_has_options_and_other_files_have_none(frame, tmp_path):
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--json", *options)
     assert json.loads(result.stdout)["variables"] == NUMBERS
     assert "is read with" not in result.stderr
+
+
+def test_points_that_mark_thousands(tmp_path):
+    path = tmp_path / "desk.csv"
+    rows = [f"1,{i};{f'1.{i:03}' if i % 2 else 900 + i};{'high' if i % 2 else 'low'}" for i in range(60)]
+    path.write_text("\n".join(["x;y;k", *rows]))
+    result = CliRunner().invoke(app, ["fit", str(path), "--target", "k"])
+    assert result.exit_code == 0, result.output
+    assert "column 'y': the point marks thousands, as in '1.001'." in result.output
+    assert "y high (1030; others 929)" in result.output
+    path.write_text("\n".join(["x;y;k", *rows, "2,5;1.5;low"]))  # a decimal point among them
+    assert "thousands" not in CliRunner().invoke(app, ["fit", str(path), "--target", "k"]).output

@@ -501,3 +501,15 @@ def test_wine_of_a_kind_never_seen():
     X, y = load_wine(return_X_y=True)
     model = RodeoClassifierCV(random_state=0).fit(X[y != 1], y[y != 1])
     assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
+
+
+def test_a_row_without_values_is_as_typical_as_any():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})
+    y = np.repeat(["p", "q", "r"], [50, 30, 10])
+    frame.loc[y == "q", "a"] += 1.0
+    classifier = RodeoClassifierCV(random_state=0).fit(frame, y)
+    nothing = frame.iloc[:1].reindex([-1])
+    assert_array_equal(classifier.typicality(nothing), [[1.0, 1.0, 1.0]])
+    assert classifier.predict_set(nothing).all()
+    assert not classifier.is_novel(nothing).any()

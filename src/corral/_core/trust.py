@@ -63,6 +63,9 @@ _STRENGTH = 4.0
 # The spread of a class counts as if so many rows with that of all classes were added.
 _EXTRA_ROWS = 10.0
 
+# Scores that differ by less than this are equal but for rounding, and so are log densities.
+_ROUNDING_OF_SCORES = 1e-9
+
 # A column that varies by less than this share of its values is constant but for rounding.
 _ROUNDING = 1e-12
 
@@ -114,7 +117,10 @@ class Shares(NamedTuple):
 
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
-        pvalues: Floats = (1.0 + self.below[np.searchsorted(self.values, x, side="right")]) / (1.0 + self.n)
+        equal = x + _ROUNDING_OF_SCORES * (1.0 + np.abs(x))  # a sample without values ties with all rows
+        pvalues: Floats = (1.0 + self.below[np.searchsorted(self.values, equal, side="right")]) / (
+            1.0 + self.n
+        )
         return pvalues
 
 
@@ -178,7 +184,9 @@ def _centers(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> t
         center[y] = _median(x, m)
         deviation[y] = 2.0 * float(m @ np.maximum(center[y] - x, 0.0) / m.sum())
         sizes[y] = effective_number(m)
-    of_all = float(sizes @ deviation / max(sizes.sum(), 1.0)) or 1.0
+    of_all = float(sizes @ deviation / max(sizes.sum(), 1.0))
+    if of_all <= _ROUNDING_OF_SCORES:  # all densities are the same, as where no variable is known
+        return center, np.ones(n_classes)
     return center, (sizes * deviation + _EXTRA_ROWS * of_all) / (sizes + _EXTRA_ROWS)
 
 

@@ -152,8 +152,9 @@ class Trustworthiness:
         sets : ndarray of shape (n_samples, n_classes), bool
             Which labels are in the set: one of an easy row, several of a hard one, and none of a row that is
             less typical than every training row (`is_novel` at any level). The latter lowers the coverage by
-            1 / (n + 1) at most, where n is the number of all rows. Any other set holds at least the label
-            that `predict` returns.
+            1 / (n + 1) at most, where n is the number of all rows. Any other set that would be empty holds
+            the label that `predict` returns. A set may lack that label, where it is less probable than it
+            usually is for rows of its class, and hold another, as of a class with few rows.
 
         Examples
         --------
