@@ -117,10 +117,10 @@ class Shares(NamedTuple):
 
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
-        equal = x + _ROUNDING_OF_SCORES * (1.0 + np.abs(x))  # a sample without values ties with all rows
-        pvalues: Floats = (1.0 + self.below[np.searchsorted(self.values, equal, side="right")]) / (
-            1.0 + self.n
-        )
+        size = np.where(np.isfinite(x), np.abs(x), 0.0)
+        equal = x + _ROUNDING_OF_SCORES * (1.0 + size)  # a sample without values ties with all rows
+        at_most = self.below[np.searchsorted(self.values, equal, side="right")]
+        pvalues: Floats = (1.0 + at_most) / (1.0 + self.n)
         return pvalues
 
 
