@@ -19,7 +19,7 @@ class Answers:
 
     Attributes
     ----------
-    fitted : the classifier.
+    fitted : the classifier, or a pipeline that ends in it.
     judges : whether it knows of novelty.
     coverage : of sets of labels, if they are asked for.
     costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
@@ -46,14 +46,14 @@ class Answers:
         reject_cost: float | None,
     ) -> Answers:
         """Check what is asked for, before any work."""
+        from corral._estimators.pipelines import last_of
         from corral._estimators.validation import check_number
 
-        judges = hasattr(fitted, "assess")
-        for option, given in (("--set", coverage), ("--costs", costs)):
-            if given is not None and not judges:
-                kind = type(fitted).__name__
-                raise ValueError(f"{model} holds {kind}, and {option} needs a model of class densities.")
+        judges = hasattr(last_of(fitted), "assess")
         if coverage is not None:
+            if not judges:
+                kind = type(last_of(fitted)).__name__
+                raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
             check_number("--set", coverage, 0.0, 1.0, inclusive=True)
         if reject_cost is not None and costs is None:
             raise ValueError("--reject-cost needs --costs: what wrong labels cost.")
@@ -79,16 +79,17 @@ class Answers:
     def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
         """Answer for some rows."""
         from corral._estimators.decisions import least_costly
+        from corral._estimators.pipelines import last_of, rows_of_last_step
 
-        fitted = self.fitted
-        judged = fitted.assess(X) if self.judges else None
-        proba = fitted.predict_proba(X) if judged is None else judged.proba
+        fitted, last, seen = self.fitted, last_of(self.fitted), rows_of_last_step(self.fitted, X)
+        judged = last.assess(seen) if self.judges else None
+        proba = last.predict_proba(seen) if judged is None else judged.proba
         found = [fitted.classes_[proba.argmax(axis=1)], *proba.T]
         if judged is not None:
             self.n_novel += int(judged.is_novel.sum())
             found += [judged.typicality.max(axis=1), judged.is_novel]
         if self.coverage is not None:
-            found += [*fitted.predict_set(X, self.coverage).T]
+            found += [*last.predict_set(seen, self.coverage).T]
         if self.costs is not None:
             found.append(least_costly(proba, self.costs, fitted.classes_, self.reject_cost))
         self.n_rows += len(X)
