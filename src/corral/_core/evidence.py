@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +14,10 @@ from scipy.special import logsumexp, softmax
 
 from corral._core import kernels
 from corral._core.density import ClassDensity, DensityPlan, local_density
-from corral._core.general import log_factors
+from corral._core.general import NO_UNIT, log_factors
 from corral._core.marginals import KernelClass, member_marginals
 from corral._core.members import Mixture
-from corral._core.mixed import MixedMixture, patterns
+from corral._core.mixed import LevelCounts, MixedMixture, patterns
 from corral._core.model import FittedModel, LocalModel
 from corral._core.pool import PoolModel
 from corral._core.rows import TINY, GeneralRows
@@ -33,8 +34,8 @@ _BLOCK = 256
 _MOST_TERMS = 100_000
 _MOST_VALUES = 8_000_000
 
-# Positions of samples, and a row of the class for each of them to leave out, or -1, to log densities
-# (n_samples, n_sets).
+# Positions of samples, and for each of them that of a training row whose unit is left out of all classes, or
+# -1, to log densities (n_samples, n_sets).
 Marginals = Callable[[Integers, Integers], Floats]
 
 
@@ -146,6 +147,7 @@ class RodeoExplainer(Explainer):
     ) -> None:
         self.log_density, h = model.estimate(X, computation, bandwidths=True)
         self._scaled = model.scale.transform(X)
+        self._data = model.data
         self._units = model.bandwidths.widths, model.scale.mixing
         self._densities = model.densities
         self._untiled: dict[int, UntiledClass] = {}
@@ -210,11 +212,12 @@ class RodeoExplainer(Explainer):
             self._units[1],
         )
         coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
+        at = self._data.members()[a]
 
         def log_densities(samples: Integers, left_out: Integers) -> Floats:
             assert self.bandwidths is not None
             x, h = self._scaled[samples], self.bandwidths[samples, a]
-            return kernel_class.marginals(x, h, coalitions, left_out)
+            return kernel_class.marginals(x, h, coalitions, self._data.own_rows_in(at, left_out))
 
         return log_densities
 
@@ -233,6 +236,7 @@ class PoolExplainer(Explainer):
         self.log_density = model.log_densities(X, computation)
         self.bandwidths = None
         self._scaled = [member.scale.transform(X) for member in model.pool.members]
+        self._X = X
         self._pool = model.pool
         self._data = model.data
 
@@ -271,17 +275,28 @@ class PoolExplainer(Explainer):
         at = self._data.members()[a]
         given = self._data.weights_of(at)
         weights = np.ones(at.size) if given is None else given
+        units = self._data.units
         of_members = [
-            member_marginals(member.classes[a], weights, coalitions) for member in self._pool.members
+            member_marginals(member.classes[a], weights, units[at], coalitions)
+            for member in self._pool.members
         ]
+        level_counts = self._level_counts
 
         def log_densities(samples: Integers, left_out: Integers) -> Floats:
             found = np.zeros((samples.size, len(coalitions.members)))
+            out, log_shares = np.where(left_out >= 0, units[left_out], NO_UNIT), None
+            if level_counts is not None and (left_out >= 0).any():
+                log_shares = level_counts.log_shares_without(out, self._X[samples])[a]
             for weight, scaled, density in zip(self._pool.weights, self._scaled, of_members, strict=True):
-                found += weight * density(scaled[samples], left_out)
+                found += weight * density(scaled[samples], out, log_shares)
             return found
 
         return log_densities
+
+    @cached_property
+    def _level_counts(self) -> LevelCounts | None:
+        """How often levels occur, or None if there are none."""
+        return LevelCounts(self._data) if self._data.level_counts.any() else None
 
 
 def _conditionals(
@@ -495,7 +510,7 @@ def odds_evidence(
     label: Integers,
     rival: Integers,
     computation: Computation,
-    left_out: Sequence[Integers] | None = None,
+    left_out: Integers | None = None,
     coalitions: Coalitions | None = None,
 ) -> OddsEvidence:
     """Divide the log odds of label and rival, as the posterior has them, among the variables.
@@ -510,7 +525,7 @@ def odds_evidence(
     X : (n_samples, n_features) samples.
     label, rival : (n_samples,) numbers of classes.
     computation : threads and progress.
-    left_out : for each class (n_samples,) rows of it to leave out, or -1; then odds are not those predicted.
+    left_out : (n_samples,) training rows whose units are left out; then odds are not those predicted.
     coalitions : sets of variables, by default as many as seem worth their time.
     """
     given = ~np.isnan(X)
@@ -541,11 +556,12 @@ def _log_odds_of_sets(
     samples: Integers,
     label: Integers,
     rival: Integers,
-    left_out: Sequence[Integers] | None,
+    left_out: Integers | None,
     computation: Computation,
 ) -> Floats:
     """Log odds (n_samples, n_sets) of label and rival; predicted ones for a set with all that is given."""
     log_density = np.full((model.labels.size, samples.size, len(coalitions.members)), -np.inf)
+    out = np.full(samples.size, -1) if left_out is None else left_out[samples]
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
     for y, sizes in enumerate(explainer.sizes()):
         # Without a lapse, odds do not depend on other classes.
@@ -556,11 +572,7 @@ def _log_odds_of_sets(
             continue
         marginals = explainer.marginals(y, coalitions)
 
-        out = np.full(samples.size, -1) if left_out is None else left_out[y][samples]
-
-        def estimate(
-            block: Integers, y: int = y, marginals: Marginals = marginals, out: Integers = out
-        ) -> None:
+        def estimate(block: Integers, y: int = y, marginals: Marginals = marginals) -> None:
             log_density[y, block] = marginals(samples[block], out[block])
 
         step = int(np.clip(_MOST_TERMS // max(sizes), 1, _BLOCK))
@@ -590,38 +602,26 @@ def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
 def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
-    Each row is compared with the most probable other class, and leaves its kernel and those of its copies out
-    of all classes; means and covariances of a pool's members keep it. So this is what the labels rest on,
-    which variables that act only jointly are part of. It is 0 for a class without rows. The orders are few,
-    since many rows are averaged over.
+    Each row is compared with the most probable other class. It leaves its kernel, those of its copies and of
+    its group, and what these add to the frequencies of levels, out of all classes; means and covariances of a
+    pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
+    part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
     evidence = np.zeros(model.relevant.shape)
-    members = model.data.members()
-    for a, of_class in enumerate(members):
+    for a, of_class in enumerate(model.data.members()):
         if not of_class.size:
             continue
         spread = np.linspace(0, of_class.size - 1, min(of_class.size, _MAX_POINTS))
         own = np.unique(spread.round().astype(np.int64))
         at = of_class[own]
-        X, units = model.data.X[at], model.data.units[at]
+        X = model.data.X[at]
         explainer = explainer_of(model, X, computation, own, a)
         label = np.full(own.size, a)
         rival = strongest_rivals(model.joint(explainer.log_density), label)
-        left_out = [_positions(model.data.units[of], units) for of in members]
-        left_out[a] = own
         coalitions = Coalitions.few(np.flatnonzero(explainer.used), X.shape[1])
-        found = odds_evidence(model, explainer, X, label, rival, computation, left_out, coalitions)
+        found = odds_evidence(model, explainer, X, label, rival, computation, at, coalitions)
         evidence[a] = np.average(found.evidence, axis=0, weights=model.data.weights_of(at))
     return evidence
-
-
-def _positions(units: Integers, wanted: Integers) -> Integers:
-    """Where the wanted units stand, none of which stands twice; -1 for those that do not."""
-    if not units.size:
-        return np.full(wanted.size, -1)
-    order = np.argsort(units)
-    found = order[np.minimum(np.searchsorted(units, wanted, sorter=order), units.size - 1)]
-    return np.where(units[found] == wanted, found, -1)
 
 
 def explainer_of(

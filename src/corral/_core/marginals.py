@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from corral._core import kernels
-from corral._core.general import log_factors
+from corral._core.general import NO_UNIT, log_factors
 from corral._core.members import Mixture
 from corral._core.mixed import MixedMixture, patterns
 from corral._core.rows import GeneralRows
@@ -27,20 +27,17 @@ from corral._core.shapley import Coalitions, Walk
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
-# Scaled samples (n_samples, n_features), and a row for each of them to leave out, or -1, to log densities
+# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
+# the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
 # (n_samples, n_sets).
-SetDensity = Callable[[Floats, Integers], Floats]
+SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 
 
-def beginnings(log_weights: Floats, left_out: Integers, units: Integers | None = None) -> Floats:
-    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for what is left out.
-
-    Rows of the unit of a row that is left out are, too, if `units` are given.
-    """
+def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
+    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
     start = np.tile(-log_weights, (left_out.size, 1))
-    for q in np.flatnonzero(left_out >= 0).tolist():
-        out = int(left_out[q])
-        start[q, out if units is None else units == units[out]] = kernels.EXCLUDED
+    for q in np.flatnonzero(left_out != NO_UNIT).tolist():
+        start[q, units == left_out[q]] = kernels.EXCLUDED
     return start
 
 
@@ -184,19 +181,23 @@ class NormalKernels:
 # ------------------------------------------------------------------------------ members of a pool
 
 
-def member_marginals(mixture: Mixture | MixedMixture, weights: Floats, coalitions: Coalitions) -> SetDensity:
-    """Densities of sets of variables in a class of a member, whose rows have some weights."""
+def member_marginals(
+    mixture: Mixture | MixedMixture, weights: Floats, units: Integers, coalitions: Coalitions
+) -> SetDensity:
+    """Densities of sets of variables in a class of a member, whose rows have some weights and units."""
     if isinstance(mixture, MixedMixture):
-        return _mixed_marginals(mixture, coalitions)
-    return _mixture_marginals(mixture, weights, coalitions)
+        return _mixed_marginals(mixture, units, coalitions)
+    return _mixture_marginals(mixture, weights, units, coalitions)
 
 
 def _nothing_known(coalitions: Coalitions) -> SetDensity:
     """A class of which nothing is known."""
-    return lambda x, left_out: np.full((len(x), len(coalitions.members)), -np.inf)
+    return lambda x, *_: np.full((len(x), len(coalitions.members)), -np.inf)
 
 
-def _mixture_marginals(mixture: Mixture, weights: Floats, coalitions: Coalitions) -> SetDensity:
+def _mixture_marginals(
+    mixture: Mixture, weights: Floats, units: Integers, coalitions: Coalitions
+) -> SetDensity:
     used, n = mixture.variables, len(mixture.centres)
     if not n:
         return _nothing_known(coalitions)
@@ -205,6 +206,7 @@ def _mixture_marginals(mixture: Mixture, weights: Floats, coalitions: Coalitions
     centres = mixture.centres - origin
     single = n < weights.size or n == 1
     log_weights = np.zeros(1) if single else np.log(weights)
+    units = np.full(1, NO_UNIT) if single else units
     is_diagonal = not np.any(mixture.factor - np.diag(diagonal))
     if is_diagonal and single:
         return partial(_single_centre, coalitions, used, origin, diagonal)
@@ -214,9 +216,9 @@ def _mixture_marginals(mixture: Mixture, weights: Floats, coalitions: Coalitions
         G: Floats = np.linalg.inv(mixture.factor).T.astype(np.float64)
         normal = NormalKernels(walk, G, centres, np.full(used.size, -1))
 
-    def log_density(x: Floats, left_out: Integers) -> Floats:
+    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
         known = x[:, used] - origin
-        start = beginnings(log_weights, np.full(len(x), -1) if single else left_out)
+        start = beginnings(log_weights, units, left_out)
         if normal is not None:
             return normal.log_densities(known, start, np.empty((len(x), 0, n)))
         T = normal_terms(known, centres, diagonal)
@@ -226,7 +228,7 @@ def _mixture_marginals(mixture: Mixture, weights: Floats, coalitions: Coalitions
 
 
 def _single_centre(
-    coalitions: Coalitions, used: Integers, centre: Floats, factor: Floats, x: Floats, left_out: Integers
+    coalitions: Coalitions, used: Integers, centre: Floats, factor: Floats, x: Floats, *_: object
 ) -> Floats:
     """A normal density of independent variables, which no row is left out of."""
     by_variable = np.zeros(x.shape)
@@ -234,8 +236,9 @@ def _single_centre(
     return coalitions.sums(np.where(np.isnan(x), 0.0, by_variable))
 
 
-def _mixed_marginals(mixture: MixedMixture, coalitions: Coalitions) -> SetDensity:
+def _mixed_marginals(mixture: MixedMixture, units: Integers, coalitions: Coalitions) -> SetDensity:
     frame, used, kept = mixture.frame, mixture.used, mixture.kernel_rows()
+    units = units if kept.by_row else np.full(1, NO_UNIT)
     if not len(kept.rows):
         return _nothing_known(coalitions)
     n_used = frame.variables.size
@@ -248,9 +251,9 @@ def _mixed_marginals(mixture: MixedMixture, coalitions: Coalitions) -> SetDensit
         term = np.where(np.arange(used.size) < n_used, -1, np.arange(used.size) - n_used)
         normal = NormalKernels(walk, G, rows, term)
 
-    def log_density(x: Floats, left_out: Integers) -> Floats:
-        start = beginnings(np.log(kept.weights), left_out if kept.by_row else np.full(len(x), -1))
-        T = frame.level_terms(kept.rows, x, mixture.bandwidth)
+    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
+        start = beginnings(np.log(kept.weights), units, left_out)
+        T = frame.level_terms(kept.rows, x, mixture.bandwidth, log_shares)
         if normal is not None:
             known = np.hstack([x[:, frame.variables] - frame.mean, x[:, frame.levels.columns]])
             return normal.log_densities(known, start, T)
@@ -287,11 +290,15 @@ class KernelClass:
     mixing: Floats | None
 
     def marginals(self, x: Floats, h: Floats, coalitions: Coalitions, left_out: Integers) -> Floats:
-        """Log densities (n_samples, n_sets) of scaled samples, with bandwidths (n_samples, n_features)."""
+        """Log densities (n_samples, n_sets) of scaled samples, with bandwidths (n_samples, n_features).
+
+        `left_out` are rows whose units are left out, or -1.
+        """
         if not len(self.rows):
-            return _nothing_known(coalitions)(x, left_out)
-        units = None if self.general is None else self.general.units
-        start = beginnings(self.log_weights, left_out, units)
+            return _nothing_known(coalitions)(x, left_out, None)
+        units = np.arange(len(self.rows)) if self.general is None else self.general.units
+        out = np.where(left_out >= 0, units[np.maximum(left_out, 0)], NO_UNIT)
+        start = beginnings(self.log_weights, units, out)
         if self.mixing is not None:
             return self._mixed(x, h, coalitions.walk(self.used), start)
         unused = np.where(np.isnan(x), 0.0, -self.log_widths)

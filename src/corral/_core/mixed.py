@@ -41,6 +41,7 @@ from corral._core.frames import (
 )
 from corral._core.general import NO_UNIT
 from corral._core.refine import OPTIONS, STARTS
+from corral._core.rows import LabelledRows
 from corral._core.scale import inverse_root, shrunk, spreads
 from corral._core.settings import Bools, Floats, Integers
 
@@ -59,6 +60,22 @@ _N_ITERATIONS = 4
 _LEAST_VARIANCE = 0.02
 
 
+def _level_exponents(
+    log_p: Floats, sizes: Integers, precision: Floats | None, h: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Exponents of levels with frequencies p, by the level of a row: equal, another, none.
+
+    All arguments broadcast: logarithms of the frequencies, numbers of levels of their columns, inverse
+    squared bandwidths of these (see `LevelKernels`), and the common bandwidths.
+    """
+    if precision is None:
+        log_far = 2.0 * np.log(h) + log_p
+        return -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far), -log_far, -log_p
+    half = 0.5 * precision / h**2
+    equal = np.log1p((sizes - 1.0) * np.exp(-half))
+    return equal, equal + half, -log_p
+
+
 class LevelKernels(NamedTuple):
     """How a class sees variables with levels.
 
@@ -75,29 +92,33 @@ class LevelKernels(NamedTuple):
     precision: Floats | None
 
     @property
+    def sizes(self) -> Integers:
+        """(n_columns,) numbers of levels."""
+        return np.array([log_share.size for log_share in self.log_shares], dtype=np.int64)
+
+    @property
     def offsets(self) -> Integers:
         """(n_columns,) where the levels of each column begin if all are in one row."""
-        sizes = [log_share.size for log_share in self.log_shares]
-        return np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        return np.cumsum([0, *self.sizes])[:-1].astype(np.int64)
+
+    def log_shares_at(self, x: Floats) -> Floats:
+        """Logarithms of the frequencies of levels (n_samples, n_columns); 0 for gaps."""
+        found = np.zeros(x.shape)
+        for k, log_share in enumerate(self.log_shares):
+            known = ~np.isnan(x[:, k])
+            found[known, k] = log_share[x[known, k].astype(np.int64)]
+        return found
 
     def exponents(self, bandwidths: Floats) -> Floats:
         """Exponents (n_bandwidths, 3, n_levels) of each level, by that of a row: equal, another, none."""
         if not self.log_shares:
             return np.zeros((bandwidths.size, 3, 0))
-        log_p = np.concatenate(self.log_shares)
-        h = bandwidths[:, np.newaxis]
+        log_p, sizes = np.concatenate(self.log_shares), self.sizes
+        precision = None if self.precision is None else np.repeat(self.precision, sizes)
         found = np.empty((bandwidths.size, 3, log_p.size))
-        if self.precision is None:
-            log_far = 2.0 * np.log(h) + log_p
-            found[:, 0] = -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far)
-            found[:, 1] = -log_far
-        else:
-            sizes = np.array([log_share.size for log_share in self.log_shares])
-            half = 0.5 * self.precision / h**2
-            equal = np.log1p((sizes - 1.0) * np.exp(-half))
-            found[:, 0] = np.repeat(equal, sizes, axis=1)
-            found[:, 1] = np.repeat(equal + half, sizes, axis=1)
-        found[:, 2] = -log_p
+        by_row = _level_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidths[:, np.newaxis])
+        for k, exponents in enumerate(by_row):
+            found[:, k] = exponents
         return found
 
 
@@ -154,12 +175,19 @@ class MixedFrame:
         terms += (_LOG_ROOT - np.log(self.factor))[:, np.newaxis]
         return terms
 
-    def level_terms(self, rows: Floats, x: Floats, bandwidth: float) -> Floats:
-        """Exponents (n_samples, n_columns, n_rows) of the variables with levels; any for gaps of samples."""
-        rows, x = rows[:, self.levels.columns].T, x[:, self.levels.columns]
-        level = np.where(np.isnan(x), 0.0, x).astype(np.int64) + self.levels.offsets
-        found = self.levels.exponents(np.array([bandwidth]))[0]
-        equal, other, gap = found[:, level][:, :, :, np.newaxis]
+    def level_terms(
+        self, rows: Floats, x: Floats, bandwidth: float, log_shares: Floats | None = None
+    ) -> Floats:
+        """Exponents (n_samples, n_columns, n_rows) of the variables with levels; any for gaps of samples.
+
+        `log_shares` (n_samples, n_columns) are logarithms of the frequencies of the samples' levels, by
+        default those of the class.
+        """
+        levels = self.levels
+        rows, x = rows[:, levels.columns].T, x[:, levels.columns]
+        log_p = levels.log_shares_at(x) if log_shares is None else log_shares
+        by_row = _level_exponents(log_p, levels.sizes, levels.precision, np.array([bandwidth]))
+        equal, other, gap = (np.broadcast_to(of, x.shape)[:, :, np.newaxis] for of in by_row)
         of_values = np.where(x[:, :, np.newaxis] == rows, equal, other)
         terms: Floats = np.where(np.isnan(rows), gap, of_values)
         return terms
@@ -463,15 +491,86 @@ def learn_levels(
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
     for j in columns.tolist():
         n_levels = int(levels[j])
-        has = ~np.isnan(scaled[:, j])
-        cell = codes[has] * n_levels + scaled[has, j].astype(np.int64)
-        counts = np.bincount(cell, weights[has], minlength=n_classes * n_levels).reshape(n_classes, n_levels)
-        pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (counts.sum() + 1.0)
-        shares = (counts + EXTRA_ROWS * pooled) / (counts.sum(axis=1, keepdims=True) + EXTRA_ROWS)
+        counts = _level_counts(scaled[:, j], codes, weights, n_classes, n_levels)
+        shares = _drawn_shares(counts, counts.sum(axis=1, keepdims=True), n_levels)
         for y in range(n_classes):
             log_shares[y].append(np.log(shares[y]))
     precision = None if pulled else np.ones(columns.size)
     return [LevelKernels(columns, of_class, precision) for of_class in log_shares]
+
+
+def _level_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n_levels: int) -> Floats:
+    """Sums of weights (n_classes, n_levels) of the rows with each level."""
+    has = ~np.isnan(x)
+    return _sums(codes[has] * n_levels + x[has].astype(np.int64), weights[has], n_classes, n_levels)
+
+
+def _drawn_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
+    """Frequencies of levels, drawn towards those of all classes, as if some rows with these were added.
+
+    `counts` (n_classes, n_some) are those of some levels, and `totals` those of all levels together.
+    """
+    pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (totals.sum(axis=0) + 1.0)
+    shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
+    return shares
+
+
+class LevelCounts:
+    """How often levels occur, so that rows can be left out of their frequencies.
+
+    Parameters
+    ----------
+    data : the rows.
+    """
+
+    def __init__(self, data: LabelledRows) -> None:
+        self._data = data
+        self._weights = np.ones(len(data.X)) if data.weights is None else data.weights
+        self._columns = np.flatnonzero(data.level_counts)
+        self._by_unit = np.argsort(data.units, kind="stable")
+        self._units = data.units[self._by_unit]
+        self._counts = [
+            _level_counts(
+                data.X[:, j], data.codes, self._weights, data.labels.size, int(data.level_counts[j])
+            )
+            for j in self._columns.tolist()
+        ]
+
+    def log_shares_without(self, units: Integers, X: Floats) -> Floats:
+        """Logarithms of the frequencies of samples' levels where all rows of a unit are left out.
+
+        Parameters
+        ----------
+        units : (n_samples,) the unit that each sample leaves out.
+        X : (n_samples, n_features) samples.
+
+        Returns
+        -------
+        log_shares : (n_classes, n_samples, n_columns), 0 for gaps.
+        """
+        data, n_classes, n = self._data, self._data.labels.size, len(X)
+        first, last = (np.searchsorted(self._units, units, side=side) for side in ("left", "right"))
+        sample = np.repeat(np.arange(n), last - first)
+        of_sample = np.arange(sample.size) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+        row = self._by_unit[np.repeat(first, last - first) + of_sample]
+        cell = data.codes[row] * n + sample
+        log_shares = np.zeros((n_classes, n, self._columns.size))
+        for k, (j, counts) in enumerate(zip(self._columns.tolist(), self._counts, strict=True)):
+            known = ~np.isnan(X[:, j])
+            level = np.where(known, X[:, j], 0.0).astype(np.int64)
+            leaving = self._weights[row] * ~np.isnan(data.X[row, j])
+            totals = counts.sum(axis=1, keepdims=True) - _sums(cell, leaving, n_classes, n)
+            alike = leaving * (data.X[row, j] == level[sample])
+            left = counts[:, level] - _sums(cell, alike, n_classes, n)
+            shares = _drawn_shares(np.maximum(left, 0.0), np.maximum(totals, 0.0), counts.shape[1])
+            log_shares[:, :, k] = np.where(known, np.log(shares), 0.0)
+        return log_shares
+
+
+def _sums(cell: Integers, values: Floats, n_classes: int, n: int) -> Floats:
+    """Sums (n_classes, n) of values by cell."""
+    sums: Floats = np.bincount(cell, values, minlength=n_classes * n).astype(np.float64)
+    return sums.reshape(n_classes, n)
 
 
 # ---------------------------------------------------------------------------------------- densities

@@ -152,16 +152,16 @@ class LabelledRows:
 
     def own_rows(self, positions: Integers) -> list[Integers]:
         """For each class where in it a row stands that shares the unit of each of some rows; -1 if none."""
-        found = []
-        for of_class in self.members():
-            units, first = np.unique(self.units[of_class], return_index=True)
-            if not units.size:
-                found.append(np.full(positions.size, -1))
-                continue
-            wanted = self.units[positions]
-            at = np.minimum(np.searchsorted(units, wanted), units.size - 1)
-            found.append(np.where(units[at] == wanted, first[at], -1))
-        return found
+        return [self.own_rows_in(of_class, positions) for of_class in self.members()]
+
+    def own_rows_in(self, of_class: Integers, positions: Integers) -> Integers:
+        """The same for one class, whose rows are given; -1 for the position -1 as well."""
+        units, first = np.unique(self.units[of_class], return_index=True)
+        if not units.size:
+            return np.full(positions.size, -1)
+        wanted = self.units[positions]
+        at = np.minimum(np.searchsorted(units, wanted), units.size - 1)
+        return np.where((positions >= 0) & (units[at] == wanted), first[at], -1)
 
     def weights_of(self, positions: Integers) -> Floats | None:
         """Weights of some of the rows, or None if all rows matter alike."""
