@@ -509,9 +509,9 @@ def odds_evidence(
     X: Floats,
     label: Integers,
     rival: Integers,
+    coalitions: Coalitions,
     computation: Computation,
     left_out: Integers | None = None,
-    coalitions: Coalitions | None = None,
 ) -> OddsEvidence:
     """Divide the log odds of label and rival, as the posterior has them, among the variables.
 
@@ -524,19 +524,13 @@ def odds_evidence(
     model, explainer : what has been learnt, and its look at the samples.
     X : (n_samples, n_features) samples.
     label, rival : (n_samples,) numbers of classes.
+    coalitions : sets of variables.
     computation : threads and progress.
     left_out : (n_samples,) training rows whose units are left out; then odds are not those predicted.
-    coalitions : sets of variables, by default as many as seem worth their time.
     """
     given = ~np.isnan(X)
-    if coalitions is None:
-        sizes = [sum(of_class) for of_class in explainer.sizes()]
-        n_kernels = sum(sizes) if model.lapse > 0.0 else 2 * max(sizes)
-        coalitions = Coalitions.of(np.flatnonzero(explainer.used), X.shape[1], n_kernels)
     found = OddsEvidence(np.empty(len(X)), np.zeros(X.shape), np.zeros(X.shape))
-    step = max(1, _MOST_VALUES // (len(coalitions.members) * model.labels.size))
-    for first in range(0, len(X), step):
-        some = np.arange(first, min(first + step, len(X)))
+    for some in in_steps(len(X), len(coalitions.members) * model.labels.size):
         v = _log_odds_of_sets(
             model, explainer, coalitions, given[some], some, label[some], rival[some], left_out, computation
         )
@@ -546,6 +540,44 @@ def odds_evidence(
         found.evidence[some] = np.where(given[some], mean, 0.0)
         found.error[some] = np.where(given[some], error, 0.0)
     return found
+
+
+def usual_coalitions(model: LocalModel, explainer: Explainer, n_features: int) -> Coalitions:
+    """Sets of variables, as many as seem worth their time."""
+    sizes = [sum(of_class) for of_class in explainer.sizes()]
+    n_kernels = sum(sizes) if model.lapse > 0.0 else 2 * max(sizes)
+    return Coalitions.of(np.flatnonzero(explainer.used), n_features, n_kernels)
+
+
+def in_steps(n_samples: int, n_values: int) -> Iterator[Integers]:
+    """Positions of samples, some at a time, if each of them has so many values."""
+    step = max(1, _MOST_VALUES // n_values)
+    for first in range(0, n_samples, step):
+        yield np.arange(first, min(first + step, n_samples))
+
+
+def densities_of_sets(
+    explainer: Explainer,
+    y: int,
+    samples: Integers,
+    left_out: Integers,
+    coalitions: Coalitions,
+    computation: Computation,
+) -> Floats:
+    """Log densities (n_some, n_sets) of some samples in a class, for each of the sets of variables.
+
+    `left_out` (n_some,) are training rows whose units are left out, or -1.
+    """
+    log_density = np.empty((samples.size, len(coalitions.members)))
+    marginals = explainer.marginals(y, coalitions)
+
+    def estimate(block: slice) -> None:
+        log_density[block] = marginals(samples[block], left_out[block])
+
+    step = int(np.clip(_MOST_TERMS // max(explainer.sizes()[y]), 1, _BLOCK))
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
+    parallel(delayed(estimate)(slice(first, first + step)) for first in range(0, samples.size, step))
+    return log_density
 
 
 def _log_odds_of_sets(
@@ -562,21 +594,15 @@ def _log_odds_of_sets(
     """Log odds (n_samples, n_sets) of label and rival; predicted ones for a set with all that is given."""
     log_density = np.full((model.labels.size, samples.size, len(coalitions.members)), -np.inf)
     out = np.full(samples.size, -1) if left_out is None else left_out[samples]
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
-    for y, sizes in enumerate(explainer.sizes()):
+    for y in range(model.labels.size):
         # Without a lapse, odds do not depend on other classes.
         asked = np.arange(samples.size)
         if model.lapse == 0.0:
             asked = np.flatnonzero((label == y) | (rival == y))
-        if not asked.size:
-            continue
-        marginals = explainer.marginals(y, coalitions)
-
-        def estimate(block: Integers, y: int = y, marginals: Marginals = marginals) -> None:
-            log_density[y, block] = marginals(samples[block], out[block])
-
-        step = int(np.clip(_MOST_TERMS // max(sizes), 1, _BLOCK))
-        parallel(delayed(estimate)(asked[first : first + step]) for first in range(0, asked.size, step))
+        if asked.size:
+            log_density[y, asked] = densities_of_sets(
+                explainer, y, samples[asked], out[asked], coalitions, computation
+            )
     v = np.empty(log_density.shape[1:])
     with np.errstate(divide="ignore"):
         log_prior = np.log(model.prior)
@@ -611,17 +637,22 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     for a, of_class in enumerate(model.data.members()):
         if not of_class.size:
             continue
-        spread = np.linspace(0, of_class.size - 1, min(of_class.size, _MAX_POINTS))
-        own = np.unique(spread.round().astype(np.int64))
+        own = some_rows(of_class.size)
         at = of_class[own]
         X = model.data.X[at]
         explainer = explainer_of(model, X, computation, own, a)
         label = np.full(own.size, a)
         rival = strongest_rivals(model.joint(explainer.log_density), label)
         coalitions = Coalitions.few(np.flatnonzero(explainer.used), X.shape[1])
-        found = odds_evidence(model, explainer, X, label, rival, computation, at, coalitions)
+        found = odds_evidence(model, explainer, X, label, rival, coalitions, computation, at)
         evidence[a] = np.average(found.evidence, axis=0, weights=model.data.weights_of(at))
     return evidence
+
+
+def some_rows(n_rows: int) -> Integers:
+    """Positions of rows of a class to look at, evenly spread over all of them."""
+    spread = np.linspace(0, n_rows - 1, min(n_rows, _MAX_POINTS))
+    return np.unique(spread.round().astype(np.int64))
 
 
 def explainer_of(

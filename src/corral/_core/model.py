@@ -237,6 +237,11 @@ class LocalModel(ClassModel):
         """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
         return Trust(self)
 
+    @property
+    def knows_typicality(self) -> bool:
+        """Whether training rows can be left out, as `trust` does."""
+        return True
+
     def calibration_points(self) -> Integers:
         """Which training rows are left out, one by one: all, or some that are spread over each class."""
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)

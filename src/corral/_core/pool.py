@@ -333,6 +333,11 @@ class PoolModel(LocalModel):
         )
         return replace(self, pool=pool)
 
+    @property
+    def knows_typicality(self) -> bool:
+        """Whether log densities of rows left out are known; an earlier corral did not keep them."""
+        return self.pool.cross_fitted is not None
+
     def calibration_points(self) -> Integers:
         """Which training rows are left out, one by one: those that the search has left out."""
         return self._cross_fitted.points

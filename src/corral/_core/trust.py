@@ -177,11 +177,11 @@ def _centers(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> t
     """Medians of the log densities of each class at its own rows, and spreads below them."""
     usable = weights > 0.0
     own, codes, weights = own[usable], codes[usable], weights[usable]
-    center = np.full(n_classes, _median(own, weights))
+    center = np.full(n_classes, lower_median(own, weights))
     deviation, sizes = np.zeros(n_classes), np.zeros(n_classes)
     for y in np.unique(codes).tolist():
         m, x = weights[codes == y], own[codes == y]
-        center[y] = _median(x, m)
+        center[y] = lower_median(x, m)
         deviation[y] = 2.0 * float(m @ np.maximum(center[y] - x, 0.0) / m.sum())
         sizes[y] = effective_number(m)
     of_all = float(sizes @ deviation / max(sizes.sum(), 1.0))
@@ -190,7 +190,7 @@ def _centers(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> t
     return center, (sizes * deviation + _EXTRA_ROWS * of_all) / (sizes + _EXTRA_ROWS)
 
 
-def _median(x: Floats, weights: Floats) -> float:
+def lower_median(x: Floats, weights: Floats) -> float:
     """The weighted median, the lower one of two; 0 of nothing."""
     if not x.size:
         return 0.0
@@ -266,10 +266,15 @@ def _distances_to_others(x: Floats, units: Integers) -> Floats:
     return found
 
 
+def column_terms(distances: Floats) -> Floats:
+    """What distances from the nearest values take from a score, by variable (n_samples, n_features)."""
+    terms: Floats = _STRENGTH * np.maximum(distances - _NEAR, 0.0) ** 2
+    return terms
+
+
 def remoteness(distances: Floats) -> Floats:
     """What distances from the nearest values (n_samples, n_features) take from a score (n_samples,)."""
-    far = np.maximum(distances - _NEAR, 0.0)
-    term: Floats = _STRENGTH * np.vecdot(far, far)
+    term: Floats = column_terms(distances).sum(axis=1)
     return term
 
 
@@ -282,12 +287,22 @@ class Judgement(NamedTuple):
     typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
     n : (n_samples,) how many rows of equal weight these are.
+    spread : (n_samples, n_classes) of log densities, which scores are in units of.
+    far : (n_samples, n_features) what values take from scores because they are far from all others.
     """
 
     scores: Floats
     typicality: Floats
     novelty: Floats
     n: Floats
+    spread: Floats
+    far: Floats
+
+    @property
+    def nearest(self) -> Integers:
+        """The class (n_samples,) that each sample is most typical of, by its score."""
+        nearest: Integers = self.scores.argmax(axis=1)
+        return nearest
 
     def is_novel(self, level: float) -> Bools:
         """Whether samples are less typical than all but a share of the rows, or than every single one."""
@@ -316,16 +331,17 @@ class Trust:
     def judge(self, X: Floats, log_density: Floats, computation: Computation) -> Judgement:
         """Compare samples and their log densities with training rows."""
         scores, typicality = np.empty(log_density.shape), np.empty(log_density.shape)
-        novelty, n = np.empty(len(X)), np.empty(len(X))
-        far = remoteness(self._columns.distances(X))
+        novelty, n, spread = np.empty(len(X)), np.empty(len(X)), np.empty(log_density.shape)
+        distances = self._columns.distances(X)
+        far = remoteness(distances)
         for at, missing in _by_pattern(X):
             reference = self.reference(missing, computation)
             scores[at] = reference.scores(log_density[at], far[at])
             for y, shares in enumerate(reference.typical):
                 typicality[at, y] = shares.pvalues(scores[at, y])
             novelty[at] = reference.best.pvalues(scores[at].max(axis=1))
-            n[at] = reference.best.n
-        return Judgement(scores, typicality, novelty, n)
+            n[at], spread[at] = reference.best.n, reference.spread
+        return Judgement(scores, typicality, novelty, n, spread, column_terms(distances))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log posterior of each class among its own rows."""

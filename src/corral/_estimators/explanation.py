@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.evidence import explain_samples, explainer_of, odds_evidence
+from corral._core.evidence import explain_samples, explainer_of, odds_evidence, usual_coalitions
 from corral._core.model import LocalModel
-from corral._core.settings import Computation, Floats, Integers
+from corral._core.settings import Bools, Computation, Floats, Integers
+from corral._core.unlikeness import unlikeness
 from corral._estimators.tables import is_gap
+from corral._estimators.trust import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
+_MOST_UNLIKE = 3
+_LEAST_UNLIKE = 0.1
 
 # A row, or the rows of a group, with more than this share of a density carry it.
 _CARRIES = 0.5
@@ -53,6 +59,15 @@ class Explanation:
     group_share : (n_samples,) largest share of the rows of one group (see `fit`) together; without groups
         that of one row.
     row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
+    nearest : (n_samples,) the class whose rows each sample is most like, which may not be the label; this and
+        what follows is None of a model that an earlier corral has written and that does not know it.
+    typicality : (n_samples,) of this class; see `RodeoClassifier.typicality`.
+    novel : (n_samples,) whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+    unlikeness : (n_samples, n_features) how much each variable makes it unlike the nearest class, in units of
+        the spread of log densities in this class, 0 for gaps. It is what the variable contributes to the log
+        density of the class (Shapley's values again) less than it does at the median row of the class, over
+        the spread, and ``4 * max(0, e - 1) ** 2`` more if the value lies e standard deviations from the
+        nearest one of its column in training. Of a usual row it is about 0.
 
     See Also
     --------
@@ -90,6 +105,10 @@ class Explanation:
     effective_rows: Floats
     group_share: Floats
     row_names: NDArray[Any] | None = None
+    nearest: NDArray[Any] | None = None
+    typicality: Floats | None = None
+    novel: Bools | None = None
+    unlikeness: Floats | None = None
 
     @classmethod
     def of(
@@ -116,7 +135,17 @@ class Explanation:
         rival = rivals(model.joint(explainer.log_density), label)
         training_rows = [model.data.numbers[at] for at in model.data.members()]
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
-        odds = odds_evidence(model, explainer, X, label, rival, computation)
+        coalitions = usual_coalitions(model, explainer, X.shape[1])
+        odds = odds_evidence(model, explainer, X, label, rival, coalitions, computation)
+        trust: dict[str, Any] = {}
+        if model.knows_typicality:
+            judged = model.trust.judge(X, explainer.log_density, computation)
+            trust = {
+                "nearest": model.labels[judged.nearest],
+                "typicality": judged.typicality[np.arange(len(X)), judged.nearest],
+                "novel": judged.is_novel(LEVEL),
+                "unlikeness": unlikeness(model, explainer, X, judged, coalitions, computation),
+            }
         groups = _groups_of_rows(model.training.groups, training_rows)
         conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
         rows = support.rows
@@ -140,6 +169,7 @@ class Explanation:
             effective_rows=support.effective,
             group_share=support.largest_group,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
+            **trust,
         )
 
     def __len__(self) -> int:
@@ -172,6 +202,48 @@ class Explanation:
             return f"the label rests on one group: its rows have {of_group:.0%} of its density"
         return ""
 
+    def unlike(self, sample: int) -> list[int]:
+        """Which variables make a sample unlike the nearest class, the strongest first, at most three.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        variables : list of int
+            Those with at least a tenth of what all variables that make it unlike add up to.
+        """
+        if self.unlikeness is None:
+            return []
+        found = np.maximum(self.unlikeness[sample], 0.0)
+        order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
+        return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
+
+    def novelty(self, sample: int) -> str:
+        """Say if a sample is unlike all training rows, and in which variables.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty if it is not novel, or if that is not known.
+        """
+        if self.novel is None or self.nearest is None or not self.novel[sample]:
+            return ""
+        named = [
+            f"{self.feature_names[j]} = {value_text(self.values[sample, j])}" for j in self.unlike(sample)
+        ]
+        by = f" by {', '.join(named)}" if named else ""
+        return (
+            f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most{by}"
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
         import pandas as pd
@@ -190,6 +262,8 @@ class Explanation:
         columns["evidence"] = self.evidence.ravel()
         columns["evidence_error"] = self.evidence_error.ravel()
         columns["conditional"] = self.conditional.ravel()
+        if self.unlikeness is not None:
+            columns["unlikeness"] = self.unlikeness.ravel()
         return pd.DataFrame(columns)
 
     def support_to_frame(self) -> pd.DataFrame:
@@ -218,7 +292,7 @@ class Explanation:
     def _describe(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
         evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
-        caution = self.caution(i)
+        notes = {"novel": self.novelty(i), "caution": self.caution(i)}
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         support = ", ".join(
             f"{name} ({share:.0%})"
@@ -229,7 +303,8 @@ class Explanation:
             f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
             f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
             f"  evidence: {evidence}\n"
-            f"  closest:  {support}" + (f"\n  caution:  {caution}" if caution else "")
+            f"  closest:  {support}"
+            + "".join(f"\n  {name + ':':9} {sentence}" for name, sentence in notes.items() if sentence)
         )
 
 

@@ -328,6 +328,8 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "evidence_error": found.evidence_error[0],
         "conditional": found.conditional[0],
     }
+    if found.unlikeness is not None:
+        columns["unlikeness"] = found.unlikeness[0]
     if found.bandwidths is not None:
         columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
@@ -341,6 +343,9 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "log_odds": found.log_odds[0],
         "effective_rows": found.effective_rows[0],
         "caution": found.caution(0),
+        "nearest": None if found.nearest is None else found.nearest[0],
+        "typicality": None if found.typicality is None else found.typicality[0],
+        "novel": None if found.novel is None else found.novel[0],
         "variables": [
             {"variable": name, **{column: values[j] for column, values in columns.items()}}
             for j, name in enumerate(found.feature_names)
@@ -360,6 +365,13 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         f"{called} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
         f"probability {found.probability[0, 1]:.3f}."
     )
+    if found.novelty(0):
+        yield f"It is novel: {found.novelty(0)}. The label means little."
+    elif found.typicality is not None and found.nearest is not None:
+        yield (
+            f"Of the training rows of {found.nearest[0]}, the class nearest to it, "
+            f"{found.typicality[0]:.0%} are at most as typical."
+        )
     evidence = found.evidence[0]
     order = np.argsort(-np.abs(evidence), kind="stable")
     for sign, verb in ((1.0, "for"), (-1.0, "against")):

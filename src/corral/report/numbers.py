@@ -292,6 +292,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
             "effective": digits(explanation.effective_rows[i]),
             "caution": explanation.caution(i),
+            "unlike": [explanation.feature_names[j] for j in explanation.unlike(i)],
             "support": explanation.rows[i][listed].tolist(),
             "shares": _decimals(explanation.shares[i][listed], 3),
         }

@@ -424,7 +424,8 @@ function place(row) {
   const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
   const said = row.novel
     ? `⚠ Novel: unlike the training rows of every class, so that the label means little. At most ${share} of the ` +
-      `rows of ${classes[a]}, the class that fits best, are as little typical.`
+      `rows of ${classes[a]}, the class that fits best, are as little typical.` +
+      (row.unlike?.length ? ` What makes it most unlike them: ${row.unlike.join(", ")}.` : "")
     : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
   const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
   return data.yardsticks ? [text, placeFigure(row, a)] : [text];
