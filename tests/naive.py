@@ -1203,6 +1203,65 @@ def remoteness(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, wei
     return total
 
 
+def unlikeness(
+    X: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    rows: list[int],
+    x: ArrayLike,
+    log_density: Callable[[int | None, frozenset[int]], float],
+    spread: float,
+) -> list[float]:
+    """How much each variable makes x unlike a class with some rows, whose log densities have a spread.
+
+    ``log_density`` is asked for the position of a row, which is left out with its unit, or for None, which is
+    x, and for the variables that are known.
+    """
+    X, x, m = np.asarray(X, dtype=float), _floats(x), _floats(weights)
+
+    def parts(i: int | None) -> dict[int, float]:
+        players = [j for j, x_j in enumerate(x if i is None else _floats(X[i])) if not math.isnan(x_j)]
+        return dict(zip(players, shapley(lambda known: log_density(i, known), players), strict=True))
+
+    of_rows, of_x, found = {i: parts(i) for i in rows}, parts(None), []
+    for j in range(X.shape[1]):
+        if j not in of_x:
+            found.append(0.0)
+            continue
+        known = sorted((of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row)
+        below, median = 0.0, 0.0
+        for value, w in known:
+            if below < 0.5 * sum(w for _, w in known):
+                median = value
+            below += w
+        alone = [x[k] if k == j else math.nan for k in range(len(x))]
+        found.append((median - of_x[j]) / spread + remoteness(X, units, alone, None, m))
+    return found
+
+
+def level_share(
+    column: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    n_levels: int,
+    level: float,
+    y: int,
+    unit: Hashable,
+) -> float:
+    """Frequency of a level in class y without a unit, drawn towards that of all classes by two rows."""
+    of_level = of_class = of_both = of_all = 0.0
+    for value, c, u, w in zip(_floats(column), codes, units, _floats(weights), strict=True):
+        if u == unit or math.isnan(value):
+            continue
+        of_all += w
+        of_level += w if value == level else 0.0
+        of_class += w if c == y else 0.0
+        of_both += w if c == y and value == level else 0.0
+    pooled = (of_level + 1.0 / n_levels) / (of_all + 1.0)
+    return (of_both + 2.0 * pooled) / (of_class + 2.0)
+
+
 def typical_scores(
     left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
 ) -> Callable[[ArrayLike, float], list[float]]:

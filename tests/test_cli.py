@@ -21,6 +21,8 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import corral
@@ -457,6 +459,34 @@ def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
     assert_array_equal(sets, model.predict_set(frame[NAMES], 0.8))
     decided = model.decide(frame[NAMES], costs, reject_cost=0.3)
     assert found["decision"].tolist() == ["" if label is None else label for label in decided]
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "lspc", "pipeline of lspc"])
+def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, tmp_path):
+    X, y = frame[NAMES], load_model(folder / "m.corral").predict(frame[NAMES])
+    last = RodeoClassifier(bandwidth="class") if kind == "pipeline" else LSPClassifier()
+    model = (last if kind == "lspc" else make_pipeline(StandardScaler(), last)).fit(X, y)
+    save_model(model, tmp_path / "m.corral")
+    (tmp_path / "costs.csv").write_text("true,ant,bee,cat\nant,0,5,1\nbee,1,0,2\ncat,9,1,0\n")
+    arguments = ("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    run(*arguments, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
+    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    proba, costs = model.predict_proba(X), np.array([[0.0, 5.0, 1.0], [1.0, 0.0, 2.0], [9.0, 1.0, 0.0]])
+    assert_array_equal(found[["p_ant", "p_bee", "p_cat"]], proba)
+    decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
+    assert_array_equal(found["decision"], decided)
+    if kind == "pipeline":
+        seen = model[:-1].transform(X)
+        assert_array_equal(found["novel"], last.is_novel(seen))
+        assert_array_equal(found["typicality"], last.typicality(seen).max(axis=1))
+        run(*arguments, "--set", 0.8)
+        sets = pd.read_csv(tmp_path / "o.csv")[["in_set_ant", "in_set_bee", "in_set_cat"]]
+        assert_array_equal(sets, last.predict_set(seen, 0.8))
+    else:
+        assert "novel" not in found
+        assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
+            *arguments, "--set", 0.8
+        )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model
 from corral._core import evidence, kernels, shapley
-from corral._core.evidence import explainer_of, odds_evidence, strongest_rivals
+from corral._core.evidence import explainer_of, odds_evidence, strongest_rivals, usual_coalitions
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups
@@ -361,7 +361,9 @@ def odds_of(model, X, coalitions=None):
     log_proba = model.model_.posterior(explainer.log_density)
     label = log_proba.argmax(axis=1)
     rival = strongest_rivals(model.model_.joint(explainer.log_density), label)
-    return odds_evidence(model.model_, explainer, X, label, rival, ALONE, coalitions=coalitions)
+    if coalitions is None:
+        coalitions = usual_coalitions(model.model_, explainer, X.shape[1])
+    return odds_evidence(model.model_, explainer, X, label, rival, coalitions, ALONE)
 
 
 def test_random_orders_agree_with_all_sets():

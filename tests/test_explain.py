@@ -540,7 +540,7 @@ def test_a_single_sample():
     fitted = RodeoClassifier().fit(X, y)
     alone, among = fitted.explain(X[3:4]), fitted.explain(X)
     assert len(alone) == 1
-    assert alone.to_frame().shape == (4, 10)
+    assert alone.to_frame().shape == (4, 11)
     assert "more samples" not in repr(alone)
     assert_array_equal(alone.evidence[0], among.evidence[3])
     assert_array_equal(alone.rows[0], among.rows[3])
