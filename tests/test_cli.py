@@ -673,9 +673,14 @@ def test_explain_says_what_python_says(folder, frame):
     together = result["base"] + sum(v["evidence"] for v in result["variables"])
     assert together == pytest.approx(np.log(result["probability"] / result["probability_rival"]))
     assert (result["effective_rows"], result["caution"]) == (expected.effective_rows[0], expected.caution(0))
+    assert [v["unlikeness"] for v in result["variables"]] == expected.unlikeness[0].tolist()
+    assert (result["nearest"], result["novel"]) == (expected.nearest[0], False)
+    assert result["typicality"] == expected.typicality[0]
     assert [v["value"] for v in result["variables"]] == frame[NAMES].iloc[5].tolist()
     assert [r["row"] for r in result["training_rows"]] == expected.rows[0].tolist()
     words = run(*arguments).stdout
+    share = f"the class nearest to it, {expected.typicality[0]:.0%} are at most as typical."
+    assert f"Of the training rows of {expected.nearest[0]}, {share}" in unwrapped(words)
     assert f"Row 5 is {expected.label[0]} with probability {expected.probability[0, 0]:.3f}" in words
     assert all(name in words for name in NAMES)
     assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
@@ -685,6 +690,16 @@ def test_explain_says_what_python_says(folder, frame):
     factor = np.exp(expected.evidence[0, strongest])
     said = f"{factor:.1f}" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f}"
     assert f"{NAMES[strongest]} = {expected.values[0, strongest]:.4g} ({said} times)" in unwrapped(words)
+
+
+def test_explain_says_what_is_novel(folder, frame, tmp_path):
+    frame.assign(**{NAMES[1]: 1e4}).to_csv(tmp_path / "far.csv", index=False)
+    arguments = ("explain", folder / "m.corral", tmp_path / "far.csv", "--row", 5)
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert result["novel"]
+    nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 1e+04."
+    words = unwrapped(run(*arguments).stdout)
+    assert f"It is novel: unlike all training rows; {nearest} The label means little." in words
 
 
 def test_explain_against_a_class(folder):

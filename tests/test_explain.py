@@ -484,7 +484,7 @@ def seen():
 
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
-    assert frame.shape == (28, 10)
+    assert frame.shape == (28, 11)
     assert frame.columns.tolist() == [
         "sample",
         "label",
@@ -496,6 +496,7 @@ def test_to_frame_has_a_line_per_sample_and_variable(seen):
         "evidence",
         "evidence_error",
         "conditional",
+        "unlikeness",
     ]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():

@@ -671,7 +671,9 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     assert sum("⚠ novel" in row for row in listed(browser)) == novel.sum()
     click(browser, "#filter-novel")
     assert len(listed(browser)) == novel.sum()
-    assert "⚠ Novel: unlike the training rows of every class" in one(browser, "#row").text
+    text = one(browser, "#row").text
+    assert "⚠ Novel: unlike the training rows of every class" in text
+    assert f"What makes it most unlike them: {X.columns[3]}." in text
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)

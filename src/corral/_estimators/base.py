@@ -391,7 +391,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         explanation : Explanation
             Per sample and variable the bandwidths and the evidence for the label, which adds up to the log
             odds; per sample the training rows with the largest share of the label's density, numbered by
-            their position in the `X` given to `fit`.
+            their position in the `X` given to `fit`; whether it is novel, and which variables make it unlike
+            the class nearest to it.
         """
         queries = self._check_samples(X)
         return Explanation.of(
