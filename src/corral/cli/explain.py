@@ -64,6 +64,8 @@ def explain(
 
     The evidence of a variable is what it adds to the logarithm of the odds of the label and the other class,
     on average over the orders in which variables may become known. With the priors it adds up to these odds.
+    A row that is novel, unlike all training rows, is said to be so, with the variables that make it unlike
+    the class nearest to it.
     """
     from corral._estimators.pipelines import explain as explain_rows
     from corral.cli.columns import class_called, read_rows
