@@ -282,7 +282,7 @@ def test_missing_values(folder, frame, tmp_path):
     arguments = ("fit", tmp_path / "g.csv", "-t", "species", "--id", "id", "--estimator", "rodeo")
     for options in ((), ("--missing", "drop-rows")):
         said = refused(*arguments, *options)
-        assert said.endswith("if '?' stands for a missing value, say so by --na-values.")
+        assert "mend the cell, or say --na-values '?' if it stands for a missing value" in said
     marked = (*arguments, "--na-values", "?")
     assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
