@@ -313,6 +313,15 @@ def test_check_names_options(table):
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
 
 
+def test_check_without_columns_as_fit_does(table):
+    arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["columns"], found["levels"]) == (7, {})
+    assert [each["kind"] for each in found["findings"]] == ["sentinel"]
+    assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
+    assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
+
+
 def test_check_of_a_sound_table(planted, tmp_path):
     X, y = planted
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
