@@ -54,7 +54,10 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
     if not n:
-        return [f"None of {_count(n_rows, 'row')} looked at one by one is novel: unlike all training rows."]
+        return [
+            f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than 99 "
+            "in 100 training rows."
+        ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
         "typical, at the class that fits best, than 99 in 100 training rows. Their labels mean little."
@@ -178,8 +181,8 @@ def facts(
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
     if hasattr(estimator, "best_log_loss_"):
-        facts.append(("leave-one-out accuracy", f"{estimator.best_score_:.3f}"))
-        facts.append(("leave-one-out log loss", f"{estimator.best_log_loss_:.3f}"))
+        facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
+        facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
     return facts
 
 
