@@ -185,8 +185,8 @@ REFUSED = {
     "question marks": (
         "t.csv",
         with_cells("a", {17: "?", 20: "?"}),
-        "{}: column 'a' is not numeric: row 17 holds '?'; mend the 2 cells that hold it, or say --na-values '?' "
-        "if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+        "{}: column 'a' is not numeric: row 17 holds '?'; mend the 2 cells that hold it, or say "
+        "--na-values '?' if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
     ),
     "one decimal comma": (
         "t.csv",

@@ -41,6 +41,7 @@ _OPTIONS = {
     "gives the label away": "--drop",
     "many levels": "--drop",
     "identifier": "--id",
+    "names groups": "--group",
     "repeated ids": "--group",
     "sentinel": "--na-values",
     "text among numbers": "--na-values",

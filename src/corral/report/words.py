@@ -55,8 +55,8 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
     if not n:
         return [
-            f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than 99 "
-            "in 100 training rows."
+            f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than "
+            "99 in 100 training rows."
         ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
