@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from corral._estimators.description import Description
+from corral._evaluation import HeldOut, Scores
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import Judged
 
@@ -68,9 +69,8 @@ def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
     _, counts = np.unique(predictions.truth, return_counts=True)
-    low, high = scores.accuracy_interval
     rows, interval = (
-        (f"{_count(n, 'row')} {predictions.claim},", f" (95% interval {low:.1%} to {high:.1%})")
+        (f"{_count(n, 'row')} {predictions.claim},", f" ({_interval(predictions, scores)})")
         if judged.unseen
         else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
     )
@@ -91,6 +91,15 @@ def _quality(judged: Judged) -> list[str]:
         f"{_count(in_class[a], 'row')} of {names[a]}."
     )
     return said
+
+
+def _interval(predictions: HeldOut, scores: Scores) -> str:
+    """The 95 % interval of the accuracy, and how many groups it rests on, if rows have some."""
+    if scores.accuracy_interval is None:
+        return "no interval, since all are of one group"
+    low, high = scores.accuracy_interval
+    of_groups = "" if predictions.n_groups is None else f" from {predictions.n_groups} groups"
+    return f"95% interval {low:.1%} to {high:.1%}{of_groups}"
 
 
 def _relevance_in_words(estimator: Any, description: Description) -> str:
