@@ -750,7 +750,7 @@ def test_bad_tables(folder, frame, tmp_path):
     assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
     numbers = "".join(f"{i},u\n{i},v\n" for i in range(9))
     assert said(f"a,y\n{numbers}x,v\n").startswith(
-        "column 'a' is not numeric: row 18 holds 'x'; leave it out by"
+        "column 'a' is not numeric: row 18 holds 'x'; mend the cell, or say"
     )
     lspc = ("bad.csv", "--estimator", "lspc")
     assert said("a,y\n1,u\nx,v\n", *lspc).startswith("column 'a' is not numeric: row 1 holds 'x'; leave it")
