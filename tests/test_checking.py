@@ -70,6 +70,12 @@ def planted():
     return as_frame(X[:, :6]), np.array([f"class {label}" for label in y])
 
 
+def patients(y):
+    """Names of patients with a class and up to six rows each."""
+    number = pd.Series(y).groupby(y).cumcount() // 6
+    return np.array([f"{label}-{k}" for label, k in zip(y, number, strict=True)])
+
+
 def add(X, y, **columns):
     return X.assign(**columns), y
 
@@ -139,6 +145,20 @@ FAULTS = {
         "gives the label away",
         "column 'diagnosis' alone gives 100.0% of the rows their label, where the most frequent class gives "
         "10.0%: leave it out, unless it will be known before the label is.",
+    ),
+    "patients as text": (
+        lambda X, y: add(X, y, patient=patients(y)),
+        "names groups",
+        "column 'patient' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%, and each of its values stands in several rows of one class: if it names patients or the "
+        "like, name it as the group, otherwise leave it out.",
+    ),
+    "patients as numbers": (
+        lambda X, y: add(X, y, patient=pd.factorize(patients(y))[0] * 37 % 101),
+        "names groups",
+        "column 'patient' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%, and each of its values stands in several rows of one class: if it names patients or the "
+        "like, name it as the group, otherwise leave it out.",
     ),
     "copies": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
@@ -311,6 +331,34 @@ def test_check_names_options(table):
     assert [each["kind"] for each in found["findings"]] == ["constant"]
     assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
+
+
+def test_noise_written_twice_gives_no_label_away():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).round(3)
+    y = rng.choice(["u", "v"], 40)
+    found = check_table(pd.concat([X, X], ignore_index=True), np.append(y, y))
+    assert [each.kind for each in found] == ["copies"]
+    # What gives the label away still does, in half as many rows.
+    leak = X.assign(d=(y == "u") + rng.uniform(0.0, 0.5, 40))
+    found = check_table(pd.concat([leak, leak], ignore_index=True), np.append(y, y))
+    assert [(each.kind, each.columns) for each in found] == [("gives the label away", ("d",)), ("copies", ())]
+
+
+def test_check_names_the_group(planted, tmp_path):
+    X, y = planted
+    X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
+    assert shown[1].endswith("name it as the group, otherwise leave it out (--group patient).")
+
+
+def test_check_without_columns_as_fit_does(table):
+    arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["columns"], found["levels"]) == (7, {})
+    assert [each["kind"] for each in found["findings"]] == ["sentinel"]
+    assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
+    assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
 
 
 def test_check_of_a_sound_table(planted, tmp_path):

@@ -284,7 +284,7 @@ def test_missing_values(folder, frame, tmp_path):
     arguments = ("fit", tmp_path / "g.csv", "-t", "species", "--id", "id", "--estimator", "rodeo")
     for options in ((), ("--missing", "drop-rows")):
         said = refused(*arguments, *options)
-        assert said.endswith("if '?' stands for a missing value, say so by --na-values.")
+        assert "mend the cell, or say --na-values '?' if it stands for a missing value" in said
     marked = (*arguments, "--na-values", "?")
     assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
@@ -496,6 +496,8 @@ def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, 
         ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
         ("true,ant,bee,cat\nant,0,x,1\n", (), "column 'bee' must hold costs, which are numbers"),
         ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "nan"), "--reject-cost must be a number between"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "inf"), "--reject-cost must be a number between"),
     ],
 )
 def test_bad_costs_and_coverages_are_refused(text, options, said, folder, tmp_path):
@@ -793,7 +795,7 @@ def test_bad_tables(folder, frame, tmp_path):
     assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
     numbers = "".join(f"{i},u\n{i},v\n" for i in range(9))
     assert said(f"a,y\n{numbers}x,v\n").startswith(
-        "column 'a' is not numeric: row 18 holds 'x'; leave it out by"
+        "column 'a' is not numeric: row 18 holds 'x'; mend the cell, or say"
     )
     lspc = ("bad.csv", "--estimator", "lspc")
     assert said("a,y\n1,u\nx,v\n", *lspc).startswith("column 'a' is not numeric: row 1 holds 'x'; leave it")

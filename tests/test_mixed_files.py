@@ -1,6 +1,7 @@
 """Tables as they are through the command line: levels, gaps and groups in files of every format."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
+from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
 from corral._core.novelty import agreeing_rows
 from corral._estimators.naive_bayes import MixedNaiveBayes
-from corral._evaluation import Units, held_out_predictions, splitter, unseen_predictions
+from corral._evaluation import (
+    Units,
+    grouped_interval,
+    held_out_predictions,
+    splitter,
+    unseen_predictions,
+    wilson_interval,
+)
 from corral.cli import app
 from test_cli import refused, run
 
@@ -292,6 +301,51 @@ def test_classifiers_learn_by_groups_where_they_can():
     assert_array_equal(seen[0], group[train])
     assert_array_equal(found["own"].truth, y[test])
     assert found["own"].claim == "of groups that took no part in fitting"
+    assert_array_equal(found["own"].groups, group[test])
+    assert found["own"] != replace(found["own"], groups=None)
+
+
+def test_interval_of_groups_against_plain_loops():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(8), rng.integers(1, 9, size=8))
+    hits = rng.random(groups.size) < rng.beta(2.0, 1.0, size=8)[groups]
+    n, p = hits.size, hits.mean()
+    between = sum(sum(hits[i] - p for i in range(n) if groups[i] == g) ** 2 for g in range(8))
+    effect = 8 / 7 * between / n**2 / (p * (1 - p) / (n - 1))
+    assert effect > 1.0
+    worth = n / effect * (student.ppf(0.975, n - 1) / student.ppf(0.975, 7)) ** 2
+    z = norm.ppf(0.975)
+    # Wilson's limits are the shares from which p lies z standard errors away.
+    for limit in grouped_interval(hits, groups):
+        assert abs(p - limit) == pytest.approx(z * np.sqrt(limit * (1.0 - limit) / worth))
+
+
+def test_intervals_of_single_rows_and_of_one_group():
+    hits = np.arange(30) % 5 > 0
+    assert grouped_interval(hits, np.arange(30)) == pytest.approx(wilson_interval(hits))
+    spread = np.arange(30) // 5  # each group has the same share, less than chance lets differ
+    assert grouped_interval(hits, spread)[0] < wilson_interval(hits)[0]
+    assert grouped_interval(hits, np.zeros(30)) is None
+    sure = np.ones(30, dtype=bool)  # six groups, each of which may be right as a whole
+    assert grouped_interval(sure, spread) == pytest.approx(wilson_interval(np.ones(6, dtype=bool)))
+    assert grouped_interval(~sure, spread) == pytest.approx(wilson_interval(np.zeros(6, dtype=bool)))
+
+
+def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    table.assign(p=np.arange(60) // 20, y=np.where(rng.random(60) < 0.5, "u", "v")).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "p", "--estimator", "rodeo")
+    shown = run(*fit, "--test-size", 0.33, "--report", tmp_path / "r.html").stdout
+    assert "all are of one group, which tells no interval: say --cv, or a larger --test-size" in shown
+    assert "no interval, since all are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    brief = run(*fit, "--test-size", 0.33, "-q").stdout
+    assert ", no interval from one group, held out 20 of 60 rows" in brief
+    found = json.loads(run(*fit, "--test-size", 0.33, "--json").stdout)["scores"]
+    assert all(of_name["accuracy_interval"] is None for of_name in found.values())
+    assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
 
 
 # What stands behind

@@ -173,15 +173,20 @@ REFUSED = {
     "one bad cell": (
         "t.csv",
         with_cells("a", {17: "1.2.3"}),
-        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; " + LEAVE_OUT + ".",
+        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the cell, or say --na-values '1.2.3' "
+        "if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+    ),
+    "two bad cells": (
+        "t.csv",
+        with_cells("a", {17: "1.2.3", 20: "4..5"}),
+        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the 2 cells that hold no numbers, or say "
+        "--na-values for each text that stands for a missing value; otherwise " + LEAVE_OUT + ".",
     ),
     "question marks": (
         "t.csv",
         with_cells("a", {17: "?", 20: "?"}),
-        "{}: column 'a' is not numeric: row 17 holds '?'; "
-        + LEAVE_OUT
-        + "; if '?' stands for a missing value, "
-        "say so by --na-values.",
+        "{}: column 'a' is not numeric: row 17 holds '?'; mend the 2 cells that hold it, or say "
+        "--na-values '?' if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
     ),
     "one decimal comma": (
         "t.csv",

@@ -34,6 +34,7 @@ from corral import (
     write_report,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.report import words
 from exploring import examples
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
@@ -330,6 +331,12 @@ def test_a_learning_curve(rows, classifier, tmp_path):
     assert "steps" not in Outline(page).ids
 
 
+def test_words_on_rows_of_which_none_is_novel():
+    assert words.novelty([{"novel": False}] * 3) == [
+        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows."
+    ]
+
+
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
     fitted = RodeoClassifierCV(random_state=3).fit(X, y)
@@ -337,6 +344,7 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
     assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
+    assert "accuracy to expect by cross-validation" in text
     for name, share in fitted.shares().items():
         assert name in text
         assert f"{share:.0%} of the pool" in text

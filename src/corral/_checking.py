@@ -33,6 +33,10 @@ _FEW_OF_CLASS = 5
 _ERRORS_LEFT = 0.03
 _ROWS_TRIED = 5000
 
+# Values that stand in so many rows on average, and so many of which each class has, may name patients.
+_ROWS_OF_PATIENT = 2
+_PATIENTS_OF_CLASS = 3
+
 # Fewer rows of a class say little of it, and less of how well it is recognised.
 FEW_ROWS = 10
 
@@ -456,27 +460,72 @@ def _is_sentinel(value: float, n: int, rest: Floats, others: Floats) -> bool:
 def _giveaways(
     variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools, skipped: set[str]
 ) -> Iterator[Finding]:
-    rows = np.flatnonzero(known)
+    considered = [name for name in variables.columns if name not in skipped]
+    rows = _distinct_rows(variables[considered], numeric, y, known)
     if rows.size > _ROWS_TRIED:
         rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS_TRIED, replace=False))
     classes, codes, counts = np.unique(y[rows].astype(str), return_inverse=True, return_counts=True)
     if classes.size < 2 or rows.size < 2 * _ENOUGH:
         return
     baseline = counts.max() / rows.size
-    for name in variables.columns:
-        if name in skipped:
-            continue
-        x = numeric[name] if name in numeric else variables[name].factorize()[0].astype(np.float64)
-        accuracy = _accuracy_of_one(x[rows], codes, ordered=name in numeric)
+    for name in considered:
+        x = _as_codes(variables[name], numeric)[rows]
+        accuracy = _accuracy_of_one(x, codes, ordered=name in numeric)
         if 1.0 - accuracy <= _ERRORS_LEFT * (1.0 - baseline):
+            names_groups = _may_name_groups(x, codes)
             yield Finding(
-                "gives the label away",
+                "names groups" if names_groups else "gives the label away",
                 (name,),
                 (),
                 f"column {name!r} alone gives {accuracy:.1%} of the rows their label, where the most "
-                f"frequent class gives {baseline:.1%}",
-                "leave it out, unless it will be known before the label is",
+                f"frequent class gives {baseline:.1%}"
+                + (", and each of its values stands in several rows of one class" if names_groups else ""),
+                "if it names patients or the like, name it as the group, otherwise leave it out"
+                if names_groups
+                else "leave it out, unless it will be known before the label is",
             )
+
+
+def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:
+    """The numbers of a column, or numbers in place of its texts; NaN where there is none."""
+    if column.name in numeric:
+        return numeric[column.name]
+    codes = column.factorize()[0].astype(np.float64)
+    return np.where(codes < 0.0, np.nan, codes)
+
+
+def _distinct_rows(
+    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools
+) -> Integers:
+    """Positions of rows whose class is known, and of copies with the same class the first alone."""
+    rows = np.flatnonzero(known)
+    if not rows.size or not len(variables.columns):
+        return rows
+    X = np.column_stack([_as_codes(variables[name], numeric)[rows] for name in variables.columns])
+    units = number_copies(X)
+    if units is None:
+        return rows
+    labels = np.unique(y[rows].astype(str), return_inverse=True)[1]
+    first = np.unique(np.column_stack([units, labels]), axis=0, return_index=True)[1]
+    return rows[np.sort(first)]
+
+
+def _may_name_groups(x: Floats, codes: Integers) -> bool:
+    """Whether values may name what rows belong to: whole numbers or texts, each in several rows of one class.
+
+    As many values as classes, or hardly more, are rather the classes in other words.
+    """
+    there = np.isfinite(x)
+    if (x[there] != np.round(x[there])).any():
+        return False
+    pairs = np.unique(np.column_stack([x[there], codes[there]]), axis=0)
+    values = np.unique(pairs[:, 0])
+    of_class = np.bincount(pairs[:, 1].astype(np.int64), minlength=int(codes.max()) + 1)
+    return bool(
+        len(pairs) == values.size
+        and there.sum() >= _ROWS_OF_PATIENT * values.size
+        and of_class.min() >= _PATIENTS_OF_CLASS
+    )
 
 
 def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm, t
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.validation import has_fit_parameter
 
-from corral._core.copies import number_copies
+from corral._core.copies import effective_number, number_copies
 from corral._core.novelty import agreeing_rows
 from corral._core.rows import joined_units
 from corral._core.settings import Floats, Integers
@@ -34,15 +34,15 @@ class Scores:
     Attributes
     ----------
     accuracy : share of rows with the right label.
-    accuracy_interval : its 95 % interval by Wilson, for rows drawn at random; the choice of training rows
-        is not counted.
+    accuracy_interval : its 95 % interval by Wilson, for rows drawn at random, or groups of rows if they have
+        some; the choice of training rows is not counted. None where all rows are of one group.
     log_loss : mean of minus the logarithm of the right class's probability.
     calibration_error : mean distance between the probability of the label and how often it is right.
     accuracy_by_class : share of the rows of each class that get its label.
     """
 
     accuracy: float
-    accuracy_interval: tuple[float, float]
+    accuracy_interval: tuple[float, float] | None
     log_loss: float
     calibration_error: float
     accuracy_by_class: dict[str, float]
@@ -178,6 +178,8 @@ class HeldOut:
         Probability of each class.
     claim : str, default="that took no part in fitting"
         What is known of the rows, as it follows their number in the report.
+    groups : ndarray of shape (n_rows,), default=None
+        What rows belong to, such as patients, if they do: its rows may be right or wrong together.
 
     See Also
     --------
@@ -188,14 +190,25 @@ class HeldOut:
     truth: NDArray[Any]
     proba: Floats
     claim: str = "that took no part in fitting"
+    groups: NDArray[Any] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HeldOut):
             return NotImplemented
-        pairs = ((self.classes, other.classes), (self.truth, other.truth), (self.proba, other.proba))
+        pairs = (
+            (self.classes, other.classes),
+            (self.truth, other.truth),
+            (self.proba, other.proba),
+            (self.groups, other.groups),
+        )
         return self.claim == other.claim and all(np.array_equal(*pair) for pair in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # as arrays have none
+
+    @property
+    def n_groups(self) -> int | None:
+        """How many groups the rows belong to; None if rows have no groups."""
+        return None if self.groups is None else int(np.unique(self.groups).size)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -206,9 +219,10 @@ class HeldOut:
     def scores(self) -> Scores:
         """How good it was."""
         found = self.labels
+        hits = found == self.truth
         return Scores(
             float(accuracy_score(self.truth, found)),
-            wilson_interval(found == self.truth),
+            wilson_interval(hits) if self.groups is None else grouped_interval(hits, self.groups),
             float(log_loss(self.truth, self.proba, labels=self.classes)),
             calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
             {
@@ -235,10 +249,12 @@ def held_out_predictions(
     groups = None if units.groups is None else units.groups[first]
     parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
+    of_groups: list[Integers] = []
     for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
         train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
         _check_classes_left(y, train)
         right.append(y[test])
+        of_groups += [] if groups is None else [groups[held_out]]
         for name, classifier in classifiers.items():
             on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
             fitted = fit_by_groups(clone(classifier), X.iloc[train], y[train], units, train)
@@ -247,8 +263,9 @@ def held_out_predictions(
                 parts[name].append(fitted.predict_proba(X.iloc[test]))
     truth = np.concatenate(right)
     claim = "that took no part in fitting" if groups is None else "of groups that took no part in fitting"
+    held_out_groups = np.concatenate(of_groups) if of_groups else None
     return {
-        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits), claim)
+        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits), claim, held_out_groups)
         for name, of_splits in parts.items()
     }
 
@@ -292,6 +309,38 @@ def wilson_interval(hits: NDArray[np.bool_]) -> tuple[float, float]:
     """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
     interval = binomtest(int(hits.sum()), hits.size).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
+
+
+def grouped_interval(hits: NDArray[np.bool_], groups: NDArray[Any]) -> tuple[float, float] | None:
+    """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
+
+    The rows are worth fewer that are drawn one by one: their number over the design effect, which is how many
+    times larger the variance of the share is between groups than between rows, and at least 1. As few groups
+    tell little of it, the number is further reduced as Student's t asks for (Korn and Graubard, 1998). Where
+    all rows are right, or none is, nothing is told of it, and each group counts as one row, weighted by its
+    size. With fewer than two groups there is no interval.
+    """
+    _, group = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(group)
+    n, n_groups, share = hits.size, sizes.size, float(hits.mean())
+    if n_groups < 2:
+        return None
+    if share in (0.0, 1.0):
+        return _wilson(share, effective_number(sizes.astype(np.float64)))
+    sums = np.bincount(group, hits - share)
+    between = n_groups / (n_groups - 1) * float(sums @ sums) / n**2
+    design_effect = max(between / (share * (1.0 - share) / (n - 1)), 1.0)
+    few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, n_groups - 1)) ** 2
+    return _wilson(share, n / design_effect * float(few_groups))
+
+
+def _wilson(share: float, n: float) -> tuple[float, float]:
+    """The interval for a number of rows that need not be whole."""
+    z = float(norm.ppf(0.975))
+    middle = share + z**2 / (2.0 * n)
+    half = z * math.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
+    low, high = (middle - half) / (1.0 + z**2 / n), (middle + half) / (1.0 + z**2 / n)
+    return max(low, 0.0), min(high, 1.0)
 
 
 def calibration_error(proba: Floats, codes: Integers) -> float:

@@ -59,8 +59,13 @@ class Decisions:
         """
         matrix = check_costs(costs, self.classes_)
         if reject_cost is not None:
-            check_number("reject_cost", reject_cost, -_LARGEST, _LARGEST, inclusive=True)
+            check_reject_cost("reject_cost", reject_cost)
         return least_costly(self.predict_proba(X), matrix, self.classes_, reject_cost)
+
+
+def check_reject_cost(name: str, cost: float) -> None:
+    """Refuse what is no finite number."""
+    check_number(name, cost, -_LARGEST, _LARGEST, inclusive=True)
 
 
 def least_costly(

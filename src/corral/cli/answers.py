@@ -46,6 +46,7 @@ class Answers:
         reject_cost: float | None,
     ) -> Answers:
         """Check what is asked for, before any work."""
+        from corral._estimators.decisions import check_reject_cost
         from corral._estimators.pipelines import last_of
         from corral._estimators.validation import check_number
 
@@ -57,6 +58,8 @@ class Answers:
             check_number("--set", coverage, 0.0, 1.0, inclusive=True)
         if reject_cost is not None and costs is None:
             raise ValueError("--reject-cost needs --costs: what wrong labels cost.")
+        if reject_cost is not None:
+            check_reject_cost("--reject-cost", reject_cost)
         matrix = None if costs is None else read_costs(costs, fitted.classes_)
         return cls(fitted, judges, coverage, matrix, reject_cost)
 

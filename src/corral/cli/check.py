@@ -13,6 +13,7 @@ from corral.cli.options import (
     AsJson,
     Categorical,
     Decimal,
+    Drop,
     Encoding,
     Group,
     Ids,
@@ -40,6 +41,7 @@ _OPTIONS = {
     "gives the label away": "--drop",
     "many levels": "--drop",
     "identifier": "--id",
+    "names groups": "--group",
     "repeated ids": "--group",
     "sentinel": "--na-values",
     "text among numbers": "--na-values",
@@ -61,6 +63,7 @@ def check(
     ] = None,
     ids: Ids = None,
     group: Group = None,
+    drop: Drop = None,
     categorical: Categorical = None,
     na_values: NaValues = None,
     sep: Separator = None,
@@ -84,14 +87,18 @@ def check(
 
     out = Output(as_json, quiet)
     file = open_table(table, Given.checked(sep, decimal, encoding))
-    columns = table_columns(file)
+    columns, dropped = table_columns(file), drop or ()
     named = [name for name in (target, *(ids or ()), group) if name is not None]
-    check_names(file, [*named, *(categorical or ())], columns)
+    check_names(file, [*named, *dropped, *(categorical or ())], columns)
+    if target in dropped:
+        raise ValueError(f"the target, {target!r}, cannot be left out.")
+    columns = [name for name in columns if name in named or name not in dropped]
+    categorical = [name for name in categorical or () if name in columns]
     with out.share(f"Read {file.name}") as on_progress:
         whole = read_table(
             file,
             columns,
-            levels=categorical or (),
+            levels=categorical,
             as_text=named,
             na_values=na_values or (),
             on_progress=on_progress,
@@ -99,13 +106,13 @@ def check(
     y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
         found = check_table(
-            whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical or ()
+            whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical
         )
     sentences = [sentence_of(finding) for finding in found]
     told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
     told += f" of {file}" + ("" if found else ": nothing to mend was found")
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
-    facts |= _kinds(whole.drop(columns=named), categorical or ())
+    facts |= _kinds(whole.drop(columns=named), categorical)
     out.answer(
         {**facts, "findings": [_data(*pair) for pair in zip(found, sentences, strict=True)]},
         [told],

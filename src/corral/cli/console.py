@@ -308,13 +308,16 @@ def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
     # Within 80 columns, or names would be broken.
     shown = Table("held out: " + measured_on, "accuracy (95% interval)", "log loss", "calibration")
     for name, of_name in scores.items():
-        accuracy = f"{of_name.accuracy:.3f} ({interval_words(of_name)})"
+        interval = interval_words(of_name)
+        accuracy = f"{of_name.accuracy:.3f}" + (f" ({interval})" if interval else "")
         shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
     return shown
 
 
 def interval_words(scores: Scores) -> str:
-    """The 95 % interval of an accuracy."""
+    """The 95 % interval of an accuracy; empty if there is none."""
+    if scores.accuracy_interval is None:
+        return ""
     low, high = scores.accuracy_interval
     return f"{low:.3f} to {high:.3f}"
 

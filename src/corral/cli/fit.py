@@ -200,14 +200,22 @@ def _answer(
     described = describe(fitted)
     full: list[Any] = [score_table(scores, measured_on)]
     if "group" in facts:
-        full.append(f"rows that share {facts['group']!r} were held out together")
+        full.append(f"rows that share {facts['group']!r} were held out together{_on_groups(held_out[name])}")
     full += [*description(described, own.accuracy_by_class), *_written(facts["rows"], **written)]
+    interval = f"95% interval {interval_words(own)}" if interval_words(own) else "no interval from one group"
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
         {**facts, **measured, **described, **written},
-        [f"{name}: accuracy {own.accuracy:.3f}, 95% interval {interval_words(own)}, held out {measured_on}"],
+        [f"{name}: accuracy {own.accuracy:.3f}, {interval}, held out {measured_on}"],
         full,
     )
+
+
+def _on_groups(held_out: HeldOut) -> str:
+    """Say what intervals rest on where groups were held out."""
+    if held_out.n_groups == 1:
+        return "; all are of one group, which tells no interval: say --cv, or a larger --test-size"
+    return f"; intervals are for new groups, of which {held_out.n_groups} were held out"
 
 
 def _write_report(*args: Any, **options: Any) -> None:

@@ -190,5 +190,10 @@ Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.", m
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the essential line alone, no tables, bars or notes.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print one line for each answer, and none if the answer is a file; no tables, bars or notes.",
+    ),
 ]

@@ -60,7 +60,7 @@ def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
         raise ValueError(_not_numeric(held, path, IF_TEXT, na_values=False))
     if nearly_numeric(column) or looks_like_comma_number(str(held.iloc[0])):
         advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
-        raise ValueError(_not_numeric(held, path, advice, na_values=True))
+        raise ValueError(_not_numeric(held, path, advice, na_values=True, is_slip=nearly_numeric(column)))
     if not is_text.all():
         warnings.warn(
             f"column {column.name!r} holds text in {is_text.sum()} of {len(column)} rows, such as "
@@ -242,24 +242,46 @@ def _numbers(column: pd.Series[Any], path: Path | TableFile, if_text: str, if_mi
     numbers = numbers_in(column)
     text = np.isnan(numbers) & column.notna().to_numpy()
     if text.any():
-        raise ValueError(_not_numeric(column[text], path, if_text, na_values=bool(if_missing)))
+        is_slip = if_text == IF_TEXT and nearly_numeric(column)
+        raise ValueError(
+            _not_numeric(column[text], path, if_text, na_values=bool(if_missing), is_slip=is_slip)
+        )
     if np.isinf(numbers).any():
         row = column.index[np.isinf(numbers).argmax()]
         raise ValueError(f"{path}: column {column.name!r} is infinite in row {row}.")
     return numbers
 
 
-def _not_numeric(held: pd.Series[Any], path: Path | TableFile, if_text: str, *, na_values: bool) -> str:
-    """Say which text stands among numbers, and what can be done about it."""
+def _not_numeric(
+    held: pd.Series[Any], path: Path | TableFile, if_text: str, *, na_values: bool, is_slip: bool = False
+) -> str:
+    """Say which text stands among numbers, and what can be done about it.
+
+    Where it `is_slip`, a few cells among many numbers, what mends the cells comes first.
+    """
     value = _shown(held.iloc[0])
     said = [f"{path}: column {held.name!r} is not numeric: row {held.index[0]} holds {value}"]
     if looks_like_comma_number(str(held.iloc[0])):
         said.append("if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out")
+    elif is_slip:
+        said += [_mending(held), f"otherwise {if_text}"]
     else:
         said += [if_text] if if_text else []
         if na_values and _is_marker(held):
             said.append(f"if {value} stands for a missing value, say so by --na-values")
     return "; ".join(said) + "."
+
+
+def _mending(held: pd.Series[Any]) -> str:
+    """What can be done about cells of text in a column of numbers."""
+    texts = held.astype(str).unique()
+    if len(texts) == 1:
+        cells = "the cell" if len(held) == 1 else f"the {len(held)} cells that hold it"
+        return f"mend {cells}, or say --na-values {_shown(texts[0])} if it stands for a missing value"
+    return (
+        f"mend the {len(held)} cells that hold no numbers, or say --na-values for each text that stands for "
+        "a missing value"
+    )
 
 
 def _is_marker(texts: pd.Series[Any]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from corral._estimators.description import Description
+from corral._evaluation import HeldOut, Scores
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import Judged
 
@@ -54,7 +55,10 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
     if not n:
-        return [f"None of {_count(n_rows, 'row')} looked at one by one is novel: unlike all training rows."]
+        return [
+            f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than "
+            "99 in 100 training rows."
+        ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
         "typical, at the class that fits best, than 99 in 100 training rows. Their labels mean little."
@@ -65,9 +69,8 @@ def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
     _, counts = np.unique(predictions.truth, return_counts=True)
-    low, high = scores.accuracy_interval
     rows, interval = (
-        (f"{_count(n, 'row')} {predictions.claim},", f" (95% interval {low:.1%} to {high:.1%})")
+        (f"{_count(n, 'row')} {predictions.claim},", f" ({_interval(predictions, scores)})")
         if judged.unseen
         else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
     )
@@ -88,6 +91,15 @@ def _quality(judged: Judged) -> list[str]:
         f"{_count(in_class[a], 'row')} of {names[a]}."
     )
     return said
+
+
+def _interval(predictions: HeldOut, scores: Scores) -> str:
+    """The 95 % interval of the accuracy, and how many groups it rests on, if rows have some."""
+    if scores.accuracy_interval is None:
+        return "no interval, since all are of one group"
+    low, high = scores.accuracy_interval
+    of_groups = "" if predictions.n_groups is None else f" from {predictions.n_groups} groups"
+    return f"95% interval {low:.1%} to {high:.1%}{of_groups}"
 
 
 def _relevance_in_words(estimator: Any, description: Description) -> str:
@@ -178,8 +190,8 @@ def facts(
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
     if hasattr(estimator, "best_log_loss_"):
-        facts.append(("leave-one-out accuracy", f"{estimator.best_score_:.3f}"))
-        facts.append(("leave-one-out log loss", f"{estimator.best_log_loss_:.3f}"))
+        facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
+        facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
     return facts
 
 
