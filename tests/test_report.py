@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
@@ -298,6 +299,74 @@ def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classi
     text = Outline(page).text
     accuracy = accuracy_score(y, labels)
     assert f"which may be training rows (new ones would then do worse), {accuracy:.1%} get the" in text
+
+
+def held_out_page(rows, folder, estimator, cv=3, **options):
+    """A page of rows that were held out in turn, what is known of them, and the page's data."""
+    X, y = rows
+    held_out = HeldOut.of_folds(estimator, X, y, cv=cv)
+    page = page_of(clone(estimator).fit(X, y), X, y, held_out=held_out, folder=folder, **options)
+    return page, held_out, data_of(page)
+
+
+def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp_path):
+    X, y = rows
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    by_position = {row["position"]: row for row in data["rows"]}
+    assert sorted(by_position) == list(range(len(y)))
+    for part in held_out.parts:
+        assert not np.isin(part.rows, part.learnt_from).any()
+        found, trust = (of(X.iloc[part.rows]) for of in (part.estimator.explain, part.estimator.assess))
+        for i, position in enumerate(part.rows.tolist()):
+            row = by_position[position]
+            assert data["classes"][row["label"]] == found.label[i]
+            assert row["proba"] == pytest.approx(trust.proba[i], abs=5.1e-4)
+            assert row["typicality"] == pytest.approx(trust.typicality[i], abs=5.1e-4)
+            assert row["evidence"] == pytest.approx(found.evidence[i], abs=5.1e-3)
+            assert row["support"] == part.learnt_from[found.rows[i]].tolist()
+            assert position not in row["support"]
+            for number in row["support"]:
+                assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
+    assert "explained by a model that was fitted without it" in Outline(page).text
+    assert "supports itself" not in Outline(page).text
+
+
+def test_every_error_that_is_counted_is_shown(rows, tmp_path):
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=60)
+    wrong = held_out.positions[held_out.labels != held_out.truth]
+    assert 5 < wrong.size < 60
+    shown = [row["position"] for row in data["rows"] if row["truth"] != row["label"]]
+    assert sorted(shown) == sorted(wrong.tolist())
+    assert len(data["rows"]) == 60
+    assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
+    assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    text = Outline(held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=4)[0]).text
+    assert (
+        f"4 of the 120 rows that took no part in fitting, wrong ones only, of which there are {wrong.size}"
+        in text
+    )
+
+
+def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
+    X, y = rows
+    table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "usual"))
+    _, _, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    assert data["rows"][7]["values"][5] is None  # as in every row whose level is not known
+
+
+def test_held_out_rows_must_be_those_of_the_table(rows, tmp_path):
+    X, y = rows
+    held_out, page = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2), tmp_path / "page.html"
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    assert refused(ValueError, page, fitted, X, held_out=held_out) == (
+        "held_out names rows of X, and y, their labels, is not given."
+    )
+    assert "held_out names row 119 of X, which has 50 rows." in refused(
+        ValueError, page, fitted, X[:50], y[:50], held_out=held_out
+    )
+    assert "other labels of its rows than y" in refused(
+        ValueError, page, fitted, X, y[::-1], held_out=held_out
+    )
 
 
 def test_without_labels_there_are_no_errors(rows, classifier, tmp_path):

@@ -542,6 +542,18 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
     assert usual.switch_to.active_element.get_attribute("id") == "list"
 
 
+def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tmp_path):
+    fitted, X, y = model
+    held_out = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2)
+    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri())
+    n_wrong = (held_out.labels != held_out.truth).sum()
+    assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
+    click(browser, "#filter-wrong")
+    assert len(listed(browser)) == n_wrong > 0
+    assert "Wrong: it is" in one(browser, "#row").text
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
+
+
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])

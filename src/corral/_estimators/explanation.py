@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,6 +150,20 @@ class Explanation:
         """Logarithms (n_samples,) of the odds of label and rival: base and evidence together."""
         log_odds: Floats = self.base + self.evidence.sum(axis=1)
         return log_odds
+
+    def renumbered(self, positions: Integers) -> Explanation:
+        """Return the explanation with other positions of training rows, as in a larger table.
+
+        Parameters
+        ----------
+        positions : array of int
+            Where each row of the X given to fit is now.
+
+        Returns
+        -------
+        explanation : Explanation
+        """
+        return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
     def caution(self, sample: int) -> str:
         """Say if more than half of the label's density rests on one training row, or on those of one group.

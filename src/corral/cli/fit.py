@@ -166,7 +166,8 @@ def fit(
         fitted = fit_by_groups(chosen, X, y, units)
     if getattr(fitted, "n_copies_", 0):
         note(copies_sentence(fitted.n_copies_, len(y)))
-    _silence(fitted)
+    for each in (fitted, *(part.estimator for part in held_out[name].parts)):
+        _silence(each)
     if model is not None:
         save_model(fitted, model)
     if report is not None:

@@ -80,7 +80,7 @@ class Contents:
         if description is not None:
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
-            numbers["yardsticks"] = yardsticks(estimator.model_)
+            numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
             training = training_values(estimator, sorted({*supporting, *typical}), variables)
@@ -97,6 +97,11 @@ class Contents:
             "n_variables": len(names),
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,
+            "n_wrong": 0
+            if judged is None
+            else int((judged.predictions.labels != judged.predictions.truth).sum()),
+            "which": judged.predictions.claim if judged is not None and judged.predictions.parts else "given",
+            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
             "known": shown.truth is not None,
             "facts": facts(estimator, source, shown.n_rows, steps_before),
             "parameters": parameters(estimator),

@@ -349,11 +349,18 @@ const wrong = (row) => row.truth >= 0 && row.truth !== row.label;
 const truthKnown = rows.some((row) => row.truth >= 0);
 const noveltyKnown = rows.some((row) => row.typicality);
 
+const ORDERS = [
+  ...(truthKnown ? [["wrong ones first", (row) => !wrong(row)]] : []),
+  ["as in the table", () => 0],
+  ["least certain first", (row) => row.proba[row.label]],
+  ...(noveltyKnown ? [["least typical first", (row) => Math.max(...row.scores)]] : []),
+];
+
 const browser = {
   text: make("input", { type: "search", id: "filter-text" }),
   label: choice("filter-label", ["all", ...classes]),
   truth: choice("filter-truth", ["all", ...classes]),
-  order: choice("order", ["as in the table", "least certain first", ...(noveltyKnown ? ["least typical first"] : [])]),
+  order: choice("order", ORDERS.map(([name]) => name)),
   wrong: make("input", { type: "checkbox", id: "filter-wrong" }),
   novel: make("input", { type: "checkbox", id: "filter-novel" }),
   list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
@@ -383,8 +390,7 @@ function refilter() {
     (!browser.wrong.checked || wrong(row)) &&
     (!browser.novel.checked || row.novel);
   const found = positions(rows).filter((i) => matches(rows[i]));
-  if (order === 0) found.sort(by((i) => rows[i].proba[rows[i].label]));
-  if (order === 1) found.sort(by((i) => Math.max(...rows[i].scores)));
+  found.sort(by((i) => ORDERS[order + 1][1](rows[i])));
   const before = list.value;
   list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
   list.value = found.map(String).includes(before) ? before : found[0];
@@ -431,7 +437,7 @@ function place(row) {
 }
 
 function placeFigure(row, a) {
-  const { low, high, counts } = data.yardsticks[a];
+  const { low, high, counts } = data.yardsticks[row.judge][a];
   const left = Math.min(low, Math.max(row.scores[a], low - (high - low))) - 0.05 * (high - low);
   const at = Math.max(row.scores[a], left);
   const chart = frame(`Typicality of the training rows of ${classes[a]}, and of this row`, {
@@ -465,12 +471,12 @@ function placeFigure(row, a) {
   );
   const off = row.scores[a] < left ? "; it lies further to the left" : "";
   const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
-  const numbers = behind("The bars as a table", () => yardstickTable(a));
+  const numbers = behind("The bars as a table", () => yardstickTable(row.judge, a));
   return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
 }
 
-function yardstickTable(a) {
-  const { low, high, counts } = data.yardsticks[a];
+function yardstickTable(judge, a) {
+  const { low, high, counts } = data.yardsticks[judge][a];
   const step = (high - low) / counts.length;
   const columns = [
     { name: "score from", show: (i) => hundredths(low + i * step) },
