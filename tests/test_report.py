@@ -331,6 +331,20 @@ def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp
     assert "supports itself" not in Outline(page).text
 
 
+def test_named_rows_keep_their_names(rows, tmp_path):
+    X, y = rows
+    table = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    _, held_out, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"))
+    assert data["rowWord"] == "patient"
+    assert [row["name"] for row in data["rows"]] == [f"P{row['position']:03d}" for row in data["rows"]]
+    assert data["trainingNames"] == {i: f"P{int(i):03d}" for i in data["training"]}
+    named = {row["position"]: row["caution"] for row in data["rows"] if "one training row" in row["caution"]}
+    for part in held_out.parts:
+        for position in set(named) & set(part.rows.tolist()):
+            assert named[position] == part.estimator.explain(table.iloc[[position]]).caution(0)
+    assert data_of(page_of(RodeoClassifier().fit(X, y), X, folder=tmp_path))["trainingNames"] is None
+
+
 def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=60)
     wrong = held_out.positions[held_out.labels != held_out.truth]

@@ -554,6 +554,19 @@ def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tm
     assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
 
 
+def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
+    _, X, y = model
+    named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    fitted = RodeoClassifier(bandwidth="class").fit(named, y)
+    browser.get(write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    pick(browser, "P003")
+    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    support = [line[0] for line in row_table(browser, "Training rows")]
+    assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
+    typical = cells(browser, ".class-page:not([hidden]) .values")
+    assert all(re.fullmatch(r"P\d{3}", line[0]) for line in typical)
+
+
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])

@@ -60,7 +60,8 @@ def write_report(
         A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
     X : array-like of shape (n_samples, n_features)
-        Rows to browse.
+        Rows to browse. They are called as the index of a pandas frame says, and so are training rows if the
+        index of the X given to fit had names.
     y : array-like of shape (n_samples,), default=None
         Their classes, if known.
     held_out : HeldOut, default=None
@@ -131,9 +132,11 @@ def write_report(
         judged, known = _judge(estimator, rows, truth, held_out)
         order = _draw(known, truth, estimator.classes_, max_rows, random)
         of_shown = estimator.predict_proba(take_rows(rows, order)) if known.proba is None else known.of(order)
-        names = given.index[order].tolist() if hasattr(given, "index") else order.tolist()
+        index = getattr(given, "index", None)
+        names = order.tolist() if index is None else index[order].tolist()
+        word = "Row" if index is None or index.name is None else str(index.name)
         judges = _judges(estimator, rows, given, held_out, order)
-        of_rows = Shown(judges, of_shown, order, names, truth, known.positions.size)
+        of_rows = Shown(judges, of_shown, order, names, word, truth, known.positions.size)
         steps = steps_in_words(whole)
         contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
         heading = title or (f"Classes of {source}" if source else "Classification report")

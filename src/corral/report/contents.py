@@ -46,12 +46,15 @@ class Contents:
         Rows to browse, in the order in which they were drawn.
     training : dict
         Values of the training rows that anything refers to, by position.
+    training_names : list of str or None
+        Names of all training rows, if they have names.
     """
 
     words: dict[str, Any]
     numbers: dict[str, Any]
     rows: list[dict[str, Any]]
     training: dict[int, list[Any]]
+    training_names: list[str] | None
 
     @classmethod
     def gather(
@@ -73,6 +76,7 @@ class Contents:
             "variables": [names[j] for j in variables],
             "levels": has_levels(estimator, variables),
             "explains": description is not None,
+            "rowWord": shown.word,
             "errors": None if judged is None else errors(judged),
             "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
@@ -107,11 +111,19 @@ class Contents:
             "parameters": parameters(estimator),
             "versions": versions(),
         }
-        return cls(words, numbers, rows, training)
+        training_names = getattr(estimator, "row_names_in_", None)
+        return cls(
+            words, numbers, rows, training, None if training_names is None else training_names.tolist()
+        )
 
     def shown(self, n_rows: int) -> dict[str, Any]:
         """What the script draws, with the first rows that were drawn and the training rows they refer to."""
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
-        needed = {i for row in rows for i in row["support"]}
-        needed |= {i for typical in self.numbers.get("typical", []) for i in typical}
-        return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}
+        supporting = {i for row in rows for i in row["support"]}
+        needed = sorted(supporting | {i for typical in self.numbers.get("typical", []) for i in typical})
+        names = self.training_names
+        return self.numbers | {
+            "rows": rows,
+            "training": {i: self.training[i] for i in needed},
+            "trainingNames": None if names is None else {i: names[i] for i in needed},
+        }

@@ -76,6 +76,7 @@ class Shown(NamedTuple):
     proba : (n_shown, n_classes) their probabilities.
     order : (n_shown,) their positions among all rows.
     names : (n_shown,) what they are called.
+    word : what such a name names, "Row" if that has no name.
     truth : (n_rows,) labels of all rows, or None if they are not known.
     n_rows : how many rows could be shown.
     """
@@ -84,6 +85,7 @@ class Shown(NamedTuple):
     proba: Floats
     order: Integers
     names: list[Any]
+    word: str
     truth: NDArray[Any] | None
     n_rows: int
 
@@ -266,7 +268,7 @@ def _silverman(rows: ClassRows) -> float:
 
 def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
     """Label, probabilities and explanation of each row that is shown."""
-    judges, proba, order, names, truth, _ = shown
+    judges, proba, order, names, _, truth, _ = shown
     ranked = np.argsort(-proba, axis=1, kind="stable")
     rows: list[dict[str, Any]] = [
         {

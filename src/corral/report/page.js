@@ -295,10 +295,13 @@ function densityTable(drawn) {
   return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
 }
 
+// What a training row is called: by its name, if it has one, else by its position.
+const trainingName = (i) => (data.trainingNames ? data.trainingNames[i] : String(i));
+
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
   const columns = [
-    { name: "training row", show: String },
+    { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
     ...valueColumns(order, (i) => data.training[i]),
   ];
   const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
@@ -409,7 +412,7 @@ function rowPage(row) {
   const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
   const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
   const parts = [
-    make("h3", {}, `Row ${row.name}: ${label}`),
+    make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
     make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
     ...(row.typicality ? place(row) : []),
   ];
@@ -562,7 +565,7 @@ function evidenceTable(row) {
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
   const others = row.support.map((i, k) => ({
-    name: `training row ${i}`,
+    name: data.trainingNames ? trainingName(i) : `training row ${i}`,
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
     values: data.training[i],
