@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,12 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
+    CopiedRowsWarning,
     EmptySelectionWarning,
     HeldOut,
     LSPClassifier,
@@ -287,7 +289,7 @@ def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path
     text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
     assert "Of 3 rows of another year, " in text
     assert "From rows of another year." in text
-    assert "among their rows of another year" in text
+    assert "among the rows of a class of another year" in text
     assert "no part in fitting" not in text
 
 
@@ -343,6 +345,67 @@ def test_named_rows_keep_their_names(rows, tmp_path):
         for position in set(named) & set(part.rows.tolist()):
             assert named[position] == part.estimator.explain(table.iloc[[position]]).caution(0)
     assert data_of(page_of(RodeoClassifier().fit(X, y), X, folder=tmp_path))["trainingNames"] is None
+
+
+QUESTIONS = [
+    "What marks each class?",
+    "How good is it, per class?",
+    "Why this row?",
+    "Which rows deserve a look?",
+    "What next?",
+]
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), LSPClassifier(random_state=0)])
+@pytest.mark.parametrize("known", [True, False])
+def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
+    X, y = rows
+    page = page_of(clone(estimator).fit(X, y), X, y if known else None, folder=tmp_path)
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert headings == ["Summary", *QUESTIONS, "Data, parameters, versions"]
+
+
+def test_recalls_have_wilson_intervals(rows, tmp_path):
+    page, held_out, _ = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"))
+    for label in held_out.classes:
+        found = held_out.labels[held_out.truth == label]
+        interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
+        line = f'<th scope="row">{label}</th><td class="number">{np.mean(found == label):.3f}</td>'
+        line += f'<td class="number">{interval.low:.3f} to {interval.high:.3f}</td>'
+        line += f'<td class="number">{(found == label).sum()} of {found.size}</td>'
+        others = Counter(found[found != label].tolist())
+        most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
+        assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+
+
+def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [60, 8])
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
+    X.iloc[1] = X.iloc[0]
+    with pytest.warns(CopiedRowsWarning):
+        fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y)
+    text = Outline(page_of(fitted, X, folder=tmp_path)).text
+    assert "Fewer than 10 rows have the class 'b' (8)" in text
+    assert "1 of 68 rows is a copy of another; " in text
+    assert "Rows have no groups." in text
+    fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
+    text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
+    assert "1 variable of 2 describes no class, and no label rests on it: noise. Where" in text
+    assert "The training rows are of 23 groups" in text
+    assert "No training row is a copy of another." in text
+    assert "The recall known least is that of b: " in text
+
+
+def test_rows_torn_between_two_are_marked(rows, tmp_path):
+    _, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    torn = set()
+    for position, proba in zip(held_out.positions.tolist(), held_out.proba.tolist(), strict=True):
+        first, second = sorted(proba, reverse=True)[:2]
+        if second >= first / 2:
+            torn.add(position)
+    assert {row["position"] for row in data["rows"] if row["torn"]} == torn
+    assert 0 < len(torn) < len(data["rows"])
 
 
 def test_every_error_that_is_counted_is_shown(rows, tmp_path):

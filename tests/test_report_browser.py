@@ -554,6 +554,52 @@ def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tm
     assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
 
 
+def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
+    fitted, X, y = model
+    far = X.copy()
+    far.iloc[::9, 3] += 100.0
+    opened(browser, write_report(tmp_path / "r.html", fitted, far, y).as_uri())
+    wrong, novel = fitted.predict(far) != y, fitted.is_novel(far)
+    explanation = fitted.explain(far)
+    resting = np.array([bool(explanation.caution(i)) for i in range(len(y))])
+    proba = np.sort(fitted.predict_proba(far), axis=1)
+    torn = proba[:, -2] >= proba[:, -1] / 2
+    assert wrong.any()
+    assert novel.any()
+    assert (
+        f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
+        f"{torn.sum()} torn between two." in one(browser, "#look").text
+    )
+    for button in browser.find_elements(By.CSS_SELECTOR, "#look .table > button"):
+        button.click()
+    lines = cells(browser, "#look")
+    deserving = X.index[wrong | novel | resting | torn]
+    assert sorted(line[0] for line in lines) == sorted(map(str, deserving))
+    assert [line[3].startswith("wrong: it is ") for line in lines] == sorted(
+        [bool(wrong[X.index.get_loc(int(line[0]))]) for line in lines], reverse=True
+    )
+    click(browser, "#filter-novel")
+    for _ in range(2):  # by its address, and again though that stays the same
+        click(browser, "#look tbody tr:nth-child(2) a")
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        assert browser.switch_to.active_element.get_attribute("id") == "list"
+        Select(one(browser, "#list")).select_by_index(5)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_matrix_of_26_classes_fits(browser, tmp_path, width):
+    rng = np.random.default_rng(0)
+    y = np.repeat([chr(65 + i) for i in range(26)], 6)
+    X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    opened(browser, write_report(tmp_path / "r.html", fitted, X, y, max_samples=5).as_uri(), width=width)
+    inner, outer = browser.execute_script(
+        "const box = document.querySelector('#confusion .scroll'); return [box.scrollWidth, box.clientWidth];"
+    )
+    assert inner <= outer <= width
+    assert len(cells(browser, "#confusion")) == 26
+
+
 def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))

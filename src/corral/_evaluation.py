@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,29 @@ class Scores:
     log_loss: float
     calibration_error: float
     accuracy_by_class: dict[str, float]
+
+
+class Recall(NamedTuple):
+    """How many rows of a class get its label.
+
+    Attributes
+    ----------
+    n_right, n_rows : rows with the right label, and all of the class.
+    interval : 95 % interval of the share by Wilson.
+    mistaken_for : the class that its other rows are most often taken for, None if all are right.
+    n_mistaken : how many are taken for that.
+    """
+
+    n_right: int
+    n_rows: int
+    interval: tuple[float, float]
+    mistaken_for: Any
+    n_mistaken: int
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that get the right label."""
+        return self.n_right / self.n_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +297,23 @@ class HeldOut:
         """The most probable class of each row."""
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
+
+    def recalls(self) -> dict[Any, Recall]:
+        """How well each class is recognised, by label; classes without rows are left out."""
+        found, recalls = self.labels, {}
+        for label in np.unique(self.truth).tolist():
+            labels = found[self.truth == label]
+            hits = labels == label
+            others, counts = np.unique(labels[~hits], return_counts=True)
+            most = int(counts.argmax()) if counts.size else 0
+            recalls[label] = Recall(
+                int(hits.sum()),
+                labels.size,
+                wilson_interval(hits),
+                others.tolist()[most] if counts.size else None,
+                int(counts[most]) if counts.size else 0,
+            )
+        return recalls
 
     def scores(self) -> Scores:
         """How good it was."""

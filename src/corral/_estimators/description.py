@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # Of a variable with at most so many values, single ones may say more than a direction.
 _FEW_VALUES = 10
 
+# Evidence that changes odds by less than a twentieth.
+_NO_EVIDENCE = 0.05
+
 # Variables of a class that are named in a line.
 _SHOWN = 6
 
@@ -198,6 +201,19 @@ class Description:
         enough = (evidence >= max(0.5, 0.25 * evidence.max())) & ~self.relevant[label_number]
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
+
+    def adds_nothing(self) -> list[int]:
+        """List variables that describe no class and that no label rests on: their evidence is below 0.05.
+
+        Returns
+        -------
+        variables : list of int
+            In the order of the columns; empty where there is no model that predicts.
+        """
+        if self.evidence is None:
+            return []
+        used = self.relevant | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
+        return np.flatnonzero(~used.any(axis=0)).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
         """Say which variables a class lacks more or less often than its background.

@@ -48,9 +48,9 @@ def write_report(
 ) -> Path:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
-    It holds a summary in words, a map of what marks each class, a page for each class with its strongest
-    variables, rows to browse with their explanations, errors and calibration, sample sizes if they are
-    given, and the parameters. It is one file, works without a network and can be printed.
+    After a summary it answers five questions: what marks each class, how good it is per class, why a row gets
+    its label, which rows deserve a look, and what to do next (with sample sizes, if they are given). It is one
+    file, works without a network and can be printed.
 
     Parameters
     ----------

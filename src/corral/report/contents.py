@@ -27,8 +27,10 @@ from corral.report.words import (
     in_words,
     novelty,
     parameters,
+    recalls,
     summary,
     versions,
+    what_next,
 )
 
 
@@ -93,7 +95,10 @@ class Contents:
                 *summary(estimator, description, judged, source, steps_before),
                 *novelty(rows),
             ],
-            "classes": classes_at_a_glance(estimator, description, judged),
+            "classes": classes_at_a_glance(estimator, description),
+            "recalls": [] if judged is None else recalls(judged),
+            "what_next": what_next(estimator, description, judged),
+            "kind": type(estimator).__name__,
             "explains": description is not None,
             "judged": judged,
             "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),

@@ -14,6 +14,7 @@ from corral._core.density import kernel_density
 from corral._core.model import LocalModel
 from corral._core.rows import ClassRows
 from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
 from corral._estimators.tables import UnknownLevelsWarning, is_gap
 from corral._evaluation import HeldOut, confidence_bins, wilson_interval
@@ -269,6 +270,7 @@ def _silverman(rows: ClassRows) -> float:
 def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
     """Label, probabilities and explanation of each row that is shown."""
     judges, proba, order, names, _, truth, _ = shown
+    torn = is_torn(proba)
     ranked = np.argsort(-proba, axis=1, kind="stable")
     rows: list[dict[str, Any]] = [
         {
@@ -278,6 +280,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "label": int(ranked[i, 0]),
             "rival": int(ranked[i, 1]),
             "proba": _decimals(proba[i], 3),
+            "torn": bool(torn[i]),
             "support": [],
         }
         for i, position in enumerate(order)

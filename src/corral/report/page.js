@@ -326,10 +326,12 @@ function showClass(a) {
   }
 }
 
-// An address ends in #class-2 or #class-2-variable-5; so links, bookmarks and the back button work.
+// An address ends in #class-2, #class-2-variable-5 or #row-7; so links, bookmarks and the back button work.
 function followAddress() {
+  const [, i] = /^#row-(\d+)$/.exec(location.hash) ?? [];
+  if (rows[i]) openRow(i);
   const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
-  if (!articles[a] || (j && variables[j] === undefined)) return;
+  if (!data.explains || !articles[a] || (j && variables[j] === undefined)) return;
   showClass(Number(a));
   showings[a](j && Number(j));
 }
@@ -339,8 +341,6 @@ function drawClasses() {
   fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
   fill("class-pages", ...articles);
   showClass(0);
-  addEventListener("hashchange", followAddress);
-  followAddress();
   const completeAll = () => positions(classes).forEach(complete); // paper has room for all
   addEventListener("beforeprint", completeAll);
   if (matchMedia("print").matches) completeAll();
@@ -400,6 +400,22 @@ function refilter() {
   browser.count.textContent = `${found.length} of ${plural(rows.length, "row")}`;
   showRow();
 }
+
+// The rows of a label and a true class, or of all (-1), and the reader led to them.
+function listRows(label, truth, picked) {
+  browser.text.value = "";
+  browser.label.value = label;
+  browser.truth.value = truth;
+  browser.wrong.checked = false;
+  browser.novel.checked = false;
+  refilter();
+  if (picked !== undefined) browser.list.value = picked;
+  showRow();
+  document.getElementById("rows").scrollIntoView();
+  browser.list.focus({ preventScroll: true });
+}
+
+const openRow = (i) => listRows(-1, -1, i);
 
 function showRow() {
   const row = rows[browser.list.value];
@@ -610,18 +626,19 @@ function confusionMatrix() {
   const counts = data.errors.confusion;
   const totals = counts.map((numbers) => numbers.reduce((sum, n) => sum + n, 0));
   const node = matrix(
-    { class: classes.length <= 6 ? "map few" : "map" },
-    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list above" : ""}`,
+    { class: classes.length <= 6 ? "map few" : classes.length <= FEW ? "map" : "map many" },
+    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list below" : ""}`,
     classes,
     classes,
     (a, b) => confusionCell(a, b, counts[a][b], totals[a]),
   );
+  document.getElementById("confusion").classList.toggle("whole", classes.length > FEW);
   const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
   return [make("h3", {}, "What is taken for what"), make("div", box, node)];
 }
 
 function confusionCell(a, b, n, total) {
-  if (!n) return make("td", { class: "none" }, "0");
+  if (!n) return make("td", { class: "none" }, classes.length <= FEW ? "0" : "·");
   const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}`;
   const colour = (a === b ? "b" : "e") + Math.ceil((6 * n) / total);
   if (!data.errors.on_page) {
@@ -629,16 +646,7 @@ function confusionCell(a, b, n, total) {
   }
   const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": `${label}: show them` };
   const button = make("button", attributes, String(n));
-  button.addEventListener("click", () => {
-    browser.text.value = "";
-    browser.label.value = b;
-    browser.truth.value = truthKnown ? a : -1;
-    browser.wrong.checked = false;
-    browser.novel.checked = false;
-    refilter();
-    document.getElementById("rows").scrollIntoView();
-    browser.list.focus({ preventScroll: true });
-  });
+  button.addEventListener("click", () => listRows(b, truthKnown ? a : -1));
   return make("td", {}, button);
 }
 
@@ -682,6 +690,39 @@ function reliability() {
     make("figure", {}, node, make("figcaption", { class: "small" }, said)),
     behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
   ];
+}
+
+// Rows that deserve a look
+
+const REASONS = [
+  ["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`],
+  ["novel", (row) => row.novel, () => "novel: unlike all training rows"],
+  ["resting on one row or group", (row) => row.caution, (row) => row.caution],
+  ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
+];
+
+function rowsToLookAt() {
+  const holding = (row) => REASONS.filter(([, holds]) => holds(row));
+  const first = (i) => REASONS.indexOf(holding(rows[i])[0]);
+  const found = positions(rows).filter((i) => holding(rows[i]).length);
+  // By the first reason; wrong labels that were given with confidence before others.
+  found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
+  const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
+  const said = make("p", {}, `Of ${plural(rows.length, "row")} on this page: ${counted.join(", ")}.`);
+  if (!found.length) return [said];
+  const columns = [
+    { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
+    { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
+    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
+  ];
+  return [said, table("Rows to look at, wrong ones first; a link shows why the row has its label", columns, found, FEW)];
+}
+
+function linkToRow(i) {
+  const link = make("a", { href: `#row-${i}` }, rows[i].name);
+  link.addEventListener("click", () => openRow(i)); // also if the address stays the same
+  return link;
 }
 
 // Sample sizes
@@ -740,3 +781,6 @@ if (data.errors) {
 }
 if (data.sampleSizes) fill("steps", ...sampleSizes());
 drawBrowser();
+fill("look-list", ...rowsToLookAt());
+addEventListener("hashchange", followAddress);
+followAddress();
