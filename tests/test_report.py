@@ -68,12 +68,13 @@ class Outline(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.ids, self.text = [], [], ""
+        self.tags, self.ids, self.attributes, self.text = [], [], [], ""
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        self.attributes += attrs
         self.ids += [value for name, value in attrs if name == "id"]
 
     def handle_data(self, data):
@@ -698,6 +699,16 @@ def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, tit
     assert data_of(page)["variables"] == names
     assert data_of(page)["classes"] == sorted(labels)
     assert Outline(page).tags == usual_tags
+
+
+def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
+    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
+    frame = Outline(shown._repr_html_())
+    assert frame.tags == ["iframe"]
+    assert dict(frame.attributes)["srcdoc"] == shown.html
+    assert dict(frame.attributes)["sandbox"] == "allow-scripts"
+    assert repr(shown) == f"Page of {len(shown.html)} characters"
 
 
 # What is refused

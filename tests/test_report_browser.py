@@ -600,6 +600,22 @@ def test_a_matrix_of_26_classes_fits(browser, tmp_path, width):
     assert len(cells(browser, "#confusion")) == 26
 
 
+def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
+    fitted, X, y = model
+    shown = write_report(None, fitted, X, y, max_samples=9)
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
+    opened(browser, notebook.as_uri())
+    browser.switch_to.frame(one(browser, "iframe"))
+    assert len(listed(browser)) == 9
+    click(browser, "#look a")
+    until(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "list")
+    click(browser, "#class-links a:nth-child(2)")
+    until_focus_is_on(browser, "Class 2")
+    browser.switch_to.default_content()
+    assert browser.get_log("browser") == []
+
+
 def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from corral._core.contrast import Contrast
 from corral._core.settings import Bools, Floats, Integers
+from corral._estimators.html import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,9 +300,7 @@ class Description:
                 ]
                 for i, j in enumerate(relevant)
             ]
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(heads, lines)
 
 
 def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral._core.evidence import explain_samples, explainer_of, odds_evidence
 from corral._core.model import LocalModel
 from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.html import html_lines, html_table
 from corral._estimators.tables import is_gap
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # A row, or the rows of a group, with more than this share of a density carry it.
 _CARRIES = 0.5
+
+_MOST_IN_NOTEBOOKS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,26 +227,44 @@ class Explanation:
 
     def __repr__(self) -> str:
         shown = min(len(self), 5)
-        lines = [self._describe(i) for i in range(shown)]
-        if shown < len(self):
-            lines.append(f"... and {len(self) - shown} more samples")
-        return "\n".join(lines)
+        return "\n".join([*(self._describe(i) for i in range(shown)), *self._more(shown)])
 
-    def _describe(self, i: int) -> str:
+    def _repr_html_(self) -> str:
+        """Show a table of the first samples in notebooks."""
+        shown = min(len(self), _MOST_IN_NOTEBOOKS)
+        heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
+        pairs = [
+            [f"{name} ({p:.2f})" for name, p in zip((self.label[i], self.rival[i]), of_sample, strict=True)]
+            for i, of_sample in enumerate(self.probability[:shown])
+        ]
+        lines = [
+            [str(i), *pairs[i], self._strongest(i), self._closest(i), self.caution(i)] for i in range(shown)
+        ]
+        return html_table(heads, lines) + html_lines(self._more(shown))
+
+    def _more(self, shown: int) -> list[str]:
+        """Say how many samples are not shown."""
+        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+
+    def _strongest(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
-        evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
-        caution = self.caution(i)
+        return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+
+    def _closest(self, i: int) -> str:
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
-        support = ", ".join(
+        return ", ".join(
             f"{name} ({share:.0%})"
             for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
             if row >= 0
         )
+
+    def _describe(self, i: int) -> str:
+        caution = self.caution(i)
         return (
             f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
             f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
-            f"  evidence: {evidence}\n"
-            f"  closest:  {support}" + (f"\n  caution:  {caution}" if caution else "")
+            f"  evidence: {self._strongest(i)}\n"
+            f"  closest:  {self._closest(i)}" + (f"\n  caution:  {caution}" if caution else "")
         )
 
 

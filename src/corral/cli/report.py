@@ -241,16 +241,12 @@ def sample_size(
 
 def _write_page(page: Path, *what: Any, **options: Any) -> None:
     """Write a report to a file, or to the standard output when it is whole."""
-    from tempfile import TemporaryDirectory
-
     from corral.report import write_report
 
     if page != STANDARD_STREAM:
         write_report(page, *what, **options)
         return
-    with TemporaryDirectory() as folder:
-        written = Path(write_report(Path(folder, "report.html"), *what, **options))
-        typer.echo(written.read_bytes(), nl=False)
+    typer.echo(write_report(None, *what, **options).html.encode("utf-8"), nl=False)
 
 
 def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from dataclasses import dataclass
+from functools import partial
+from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +36,23 @@ _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 _MOST_BYTES = 1_000_000
 
 
+@overload
+def write_report(
+    path: None,
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    held_out: HeldOut | None = None,
+    sample_sizes: SampleSizes | LearningCurve | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_samples: int = 200,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Page: ...
+
+
+@overload
 def write_report(
     path: str | os.PathLike[str],
     estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
@@ -45,17 +65,33 @@ def write_report(
     source: str | None = None,
     max_samples: int = 200,
     random_state: int | np.random.RandomState | None = 0,
-) -> Path:
+) -> Path: ...
+
+
+def write_report(
+    path: str | os.PathLike[str] | None,
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    held_out: HeldOut | None = None,
+    sample_sizes: SampleSizes | LearningCurve | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_samples: int = 200,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Path | Page:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
     After a summary it answers five questions: what marks each class, how good it is per class, why a row gets
-    its label, which rows deserve a look, and what to do next (with sample sizes, if they are given). It is one
-    file, works without a network and can be printed.
+    its label, which rows deserve a look, and what to do next (with sample sizes, if they are given). It is
+    one file, works without a network and can be printed.
 
     Parameters
     ----------
-    path : str or path
-        The file; one that is there is replaced when the new one is complete.
+    path : str, path or None
+        The file; one that is there is replaced when the new one is complete. None returns the page, to be
+        shown in a notebook.
     estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier, or Pipeline that ends in one
         A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
@@ -84,8 +120,8 @@ def write_report(
 
     Returns
     -------
-    path : Path
-        The file.
+    page : Path or Page
+        The file; or, if `path` is None, the page.
 
     See Also
     --------
@@ -110,6 +146,64 @@ def write_report(
     ...     "<title>Two groups</title>" in page.read_text(encoding="utf-8")
     True
     """
+    compose = partial(
+        _compose,
+        estimator,
+        X,
+        y,
+        held_out=held_out,
+        sample_sizes=sample_sizes,
+        title=title,
+        source=source,
+        max_samples=max_samples,
+        random_state=random_state,
+    )
+    if path is None:
+        return Page(compose().decode("utf-8"))
+    with replacing(path) as part:  # a folder that is missing is told of before all the work
+        part.write_bytes(compose())
+    return Path(path)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that notebooks show.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    height : int, default=800
+        Pixels of it that are seen at once.
+    """
+
+    html: str
+    height: int = 800
+
+    def __repr__(self) -> str:
+        return f"Page of {len(self.html)} characters"
+
+    def _repr_html_(self) -> str:
+        """Show the page in a frame of its own, in which its script can reach nothing but itself."""
+        return (
+            f'<iframe title="Report" sandbox="allow-scripts" width="100%" height="{self.height}" '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def _compose(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None,
+    *,
+    held_out: HeldOut | None,
+    sample_sizes: SampleSizes | LearningCurve | None,
+    title: str | None,
+    source: str | None,
+    max_samples: int,
+    random_state: int | np.random.RandomState | None,
+) -> bytes:
+    """Check everything and make the page."""
     template = _template()
     whole, estimator = estimator, last_step(estimator)
     if not isinstance(estimator, _KINDS):
@@ -128,25 +222,23 @@ def write_report(
         )
     _check_parts(held_out, truth, len(rows))
     random = check_random_state(random_state)
-    with replacing(path) as part:  # a folder that is missing is told of before all the work
-        judged, known = _judge(estimator, rows, truth, held_out)
-        order = _draw(known, truth, estimator.classes_, max_rows, random)
-        of_shown = estimator.predict_proba(take_rows(rows, order)) if known.proba is None else known.of(order)
-        index = getattr(given, "index", None)
-        names = order.tolist() if index is None else index[order].tolist()
-        word = "Row" if index is None or index.name is None else str(index.name)
-        judges = _judges(estimator, rows, given, held_out, order)
-        of_rows = Shown(judges, of_shown, order, names, word, truth, known.positions.size)
-        steps = steps_in_words(whole)
-        contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
-        heading = title or (f"Classes of {source}" if source else "Classification report")
-        n_browsed = len(order)
+    judged, known = _judge(estimator, rows, truth, held_out)
+    order = _draw(known, truth, estimator.classes_, max_rows, random)
+    of_shown = estimator.predict_proba(take_rows(rows, order)) if known.proba is None else known.of(order)
+    index = getattr(given, "index", None)
+    names = order.tolist() if index is None else index[order].tolist()
+    word = "Row" if index is None or index.name is None else str(index.name)
+    judges = _judges(estimator, rows, given, held_out, order)
+    of_rows = Shown(judges, of_shown, order, names, word, truth, known.positions.size)
+    steps = steps_in_words(whole)
+    contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
+    heading = title or (f"Classes of {source}" if source else "Classification report")
+    n_browsed = len(order)
+    page = _render(template, contents, n_browsed, heading)
+    while len(page) > _MOST_BYTES and n_browsed > 1:
+        n_browsed //= 2
         page = _render(template, contents, n_browsed, heading)
-        while len(page) > _MOST_BYTES and n_browsed > 1:
-            n_browsed //= 2
-            page = _render(template, contents, n_browsed, heading)
-        part.write_bytes(page)
-    return Path(path)
+    return page
 
 
 class _Known(NamedTuple):

@@ -784,3 +784,13 @@ drawBrowser();
 fill("look-list", ...rowsToLookAt());
 addEventListener("hashchange", followAddress);
 followAddress();
+
+// In a frame of a notebook, links to parts of the page would lead to the notebook instead.
+if (location.protocol === "about:") {
+  addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link) return;
+    event.preventDefault();
+    location.hash = link.getAttribute("href");
+  });
+}
