@@ -398,6 +398,17 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "The recall known least is that of b: " in text
 
 
+def test_a_model_below_the_most_frequent_class_is_told_of(rows, classifier, tmp_path):
+    X, y = rows
+    truth = np.array(["one", "one", "one", "two"])
+    for right, said in ((2, "The accuracy, 50.0%, is below the 75.0% of always naming"), (3, None)):
+        codes = np.where(np.arange(4) < right, np.searchsorted(classifier.classes_, truth), 0)
+        held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
+        text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
+        assert ("is below the" in text) == (said is not None)
+        assert said is None or said in text
+
+
 def test_rows_torn_between_two_are_marked(rows, tmp_path):
     _, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
     torn = set()

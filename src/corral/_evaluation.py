@@ -298,6 +298,10 @@ class HeldOut:
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
 
+    def most_frequent_share(self) -> float:
+        """Share of the rows that are of the most frequent class: the accuracy of always naming it."""
+        return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
+
     def recalls(self) -> dict[Any, Recall]:
         """How well each class is recognised, by label; classes without rows are left out."""
         found, recalls = self.labels, {}

@@ -68,7 +68,6 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
-    _, counts = np.unique(predictions.truth, return_counts=True)
     low, high = scores.accuracy_interval
     rows, interval = (
         (f"{_count(n, 'row')} {predictions.claim},", f" (95% interval {low:.1%} to {high:.1%})")
@@ -77,8 +76,8 @@ def _quality(judged: Judged) -> list[str]:
     )
     said = [
         f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
-        f"class would give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the "
-        f"probability of a label is off by {scores.calibration_error:.3f} on average."
+        f"class would give {predictions.most_frequent_share():.1%}. The log loss is {scores.log_loss:.3f}, "
+        f"and the probability of a label is off by {scores.calibration_error:.3f} on average."
     ]
     wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     in_class = wrong.sum(axis=1)
@@ -171,10 +170,21 @@ def what_next(estimator: Any, description: Description | None, judged: Judged | 
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = _small_classes(estimator)
     if judged is not None:
-        said += _least_known(judged)
+        said = [*_if_useless(judged), *said, *_least_known(judged)]
     if description is not None:
         said.append(_needless_variables(description))
     return [*said, *_rows_that_belong_together(estimator)] if hasattr(estimator, "model_") else said
+
+
+def _if_useless(judged: Judged) -> list[str]:
+    """Say that labels are worse than the same label for all rows, if they are."""
+    accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
+    if accuracy >= baseline:
+        return []
+    return [
+        f"The accuracy, {accuracy:.1%}, is below the {baseline:.1%} of always naming the most frequent "
+        "class: do not rely on labels. See whether these variables can tell the classes apart at all."
+    ]
 
 
 def _small_classes(estimator: Any) -> list[str]:
