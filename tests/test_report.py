@@ -429,6 +429,8 @@ def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     assert len(data["rows"]) == 60
     assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
     assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    few = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=wrong.size)[2]
+    assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
     text = Outline(held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=4)[0]).text
     assert (
         f"4 of the 120 rows that took no part in fitting, wrong ones only, of which there are {wrong.size}"
