@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from corral._checking import check_table
+from corral.cli.fit import note_if_useless
+from corral.cli.options import Priors
 from corral.datasets import (
     load_anuran,
     make_shifted_groups,
@@ -470,3 +472,21 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
         f"the accuracy on held-out rows, {own:.3f}, is below the {baseline:.3f} of always naming the most "
         "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "priors", "advice"),
+    [
+        ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
+        ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
+        ("RodeoClassifierCV", Priors.empirical, "these variables may not tell the classes apart"),
+        ("RodeoClassifierCV", Priors.uniform, "so look at the accuracy of each"),
+    ],
+)
+def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
+    with pytest.warns(UserWarning, match="0.400, is below the 0.700 of always naming") as told:
+        note_if_useless(0.4, 0.7, name, priors)
+    said = str(told[0].message)
+    assert advice in said
+    assert ("--estimator" in said) == (name != "RodeoClassifierCV")  # no way from the default to others
+    note_if_useless(0.7, 0.7, name, priors)  # warnings are errors

@@ -619,8 +619,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
     assert result.stderr == (
-        "note: 60 of 90 rows may be training rows, to the digits that are written; errors in the report are "
-        "those of the other 30, equal to no training row, even when rounded.\n"
+        "note: 60 of 90 rows may be training rows, to the digits that are written; rows and errors in the "
+        "report are those of the other 30, equal to no training row, even when rounded.\n"
     )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"

@@ -294,6 +294,23 @@ def test_notebooks_show_a_table(fitted):
     assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.relevant.sum()
 
 
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_notebooks_show_explanations(iris):
+    X, y = iris
+    X = X.rename(columns={"petal width (cm)": "<b>width</b>"})
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    found = fitted.explain(X[::6])
+    cells = Cells(found._repr_html_())
+    assert cells.tags.count("tr") == 1 + 20
+    assert "b" not in cells.tags
+    assert "... and 5 more samples" in cells.texts
+    assert f"{found.label[3]} ({found.probability[3, 0]:.2f})" in cells.texts
+    assert f"{found.rival[3]} ({found.probability[3, 1]:.2f})" in cells.texts
+    strongest = found.feature_names[int(np.abs(found.evidence[0]).argmax())]
+    assert any(text.startswith(strongest) for text in cells.texts)
+    assert "more samples" not in fitted.explain(X[:1])._repr_html_()
+
+
 # Files, errors and warnings
 
 

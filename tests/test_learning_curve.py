@@ -261,6 +261,17 @@ def test_estimates_of_a_result(curve):
         assert_allclose(need.class_rows.sum(), need.rows.value)
 
 
+def test_notebooks_show_a_table(curve):
+    shown = curve._repr_html_()
+    head = [f"{n:.0f} rows" for n in (curve.n_rows, *(times * curve.n_rows for times in (2, 4)))]
+    assert "".join(f"<th>{name}</th>" for name in ("", *head, "unlimited rows")) in shown
+    twice = curve.recall(curve.classes[0], 2 * curve.n_rows)
+    line = shown.split(f"<td>recall of {curve.classes[0]}</td>")[1].partition("</tr>")[0]
+    assert line.startswith(f"<td>{curve.measured.recalls[0, 0]:.3f}</td>")
+    assert f"<td>{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})</td>" in line
+    assert f"<p>{repr(curve).splitlines()[-1].strip()}</p>".replace("'", "&#x27;") in shown
+
+
 def test_a_result_in_words(curve):
     lines = repr(curve).splitlines()
     assert lines[0].startswith("LearningCurve: accuracy 0.")

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,11 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
+    CopiedRowsWarning,
     EmptySelectionWarning,
     HeldOut,
     LSPClassifier,
@@ -66,12 +69,13 @@ class Outline(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.ids, self.text = [], [], ""
+        self.tags, self.ids, self.attributes, self.text = [], [], [], ""
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        self.attributes += attrs
         self.ids += [value for name, value in attrs if name == "id"]
 
     def handle_data(self, data):
@@ -287,7 +291,7 @@ def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path
     text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
     assert "Of 3 rows of another year, " in text
     assert "From rows of another year." in text
-    assert "among their rows of another year" in text
+    assert "among the rows of a class of another year" in text
     assert "no part in fitting" not in text
 
 
@@ -299,6 +303,162 @@ def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classi
     text = Outline(page).text
     accuracy = accuracy_score(y, labels)
     assert f"which may be training rows (new ones would then do worse), {accuracy:.1%} get the" in text
+
+
+def held_out_page(rows, folder, estimator, cv=3, **options):
+    """A page of rows that were held out in turn, what is known of them, and the page's data."""
+    X, y = rows
+    held_out = HeldOut.of_folds(estimator, X, y, cv=cv)
+    page = page_of(clone(estimator).fit(X, y), X, y, held_out=held_out, folder=folder, **options)
+    return page, held_out, data_of(page)
+
+
+def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp_path):
+    X, y = rows
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    by_position = {row["position"]: row for row in data["rows"]}
+    assert sorted(by_position) == list(range(len(y)))
+    for part in held_out.parts:
+        assert not np.isin(part.rows, part.learnt_from).any()
+        found, trust = (of(X.iloc[part.rows]) for of in (part.estimator.explain, part.estimator.assess))
+        for i, position in enumerate(part.rows.tolist()):
+            row = by_position[position]
+            assert data["classes"][row["label"]] == found.label[i]
+            assert row["proba"] == pytest.approx(trust.proba[i], abs=5.1e-4)
+            assert row["typicality"] == pytest.approx(trust.typicality[i], abs=5.1e-4)
+            assert row["evidence"] == pytest.approx(found.evidence[i], abs=5.1e-3)
+            assert row["support"] == part.learnt_from[found.rows[i]].tolist()
+            assert position not in row["support"]
+            for number in row["support"]:
+                assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
+    assert "explained by a model that was fitted without it" in Outline(page).text
+    assert "supports itself" not in Outline(page).text
+
+
+def test_named_rows_keep_their_names(rows, tmp_path):
+    X, y = rows
+    table = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    _, held_out, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"))
+    assert data["rowWord"] == "patient"
+    assert [row["name"] for row in data["rows"]] == [f"P{row['position']:03d}" for row in data["rows"]]
+    assert data["trainingNames"] == {i: f"P{int(i):03d}" for i in data["training"]}
+    named = {row["position"]: row["caution"] for row in data["rows"] if "one training row" in row["caution"]}
+    for part in held_out.parts:
+        for position in set(named) & set(part.rows.tolist()):
+            assert named[position] == part.estimator.explain(table.iloc[[position]]).caution(0)
+    assert data_of(page_of(RodeoClassifier().fit(X, y), X, folder=tmp_path))["trainingNames"] is None
+
+
+QUESTIONS = [
+    "What marks each class?",
+    "How good is it, per class?",
+    "Why this row?",
+    "Which rows deserve a look?",
+    "What next?",
+]
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), LSPClassifier(random_state=0)])
+@pytest.mark.parametrize("known", [True, False])
+def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
+    X, y = rows
+    page = page_of(clone(estimator).fit(X, y), X, y if known else None, folder=tmp_path)
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert headings == ["Summary", *QUESTIONS, "Data, parameters, versions"]
+
+
+def test_recalls_have_wilson_intervals(rows, tmp_path):
+    page, held_out, _ = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"))
+    for label in held_out.classes:
+        found = held_out.labels[held_out.truth == label]
+        interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
+        line = f'<th scope="row">{label}</th><td class="number">{np.mean(found == label):.3f}</td>'
+        line += f'<td class="number">{interval.low:.3f} to {interval.high:.3f}</td>'
+        line += f'<td class="number">{(found == label).sum()} of {found.size}</td>'
+        others = Counter(found[found != label].tolist())
+        most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
+        assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+
+
+def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [60, 8])
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
+    X.iloc[1] = X.iloc[0]
+    with pytest.warns(CopiedRowsWarning):
+        fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y)
+    text = Outline(page_of(fitted, X, folder=tmp_path)).text
+    assert "Fewer than 10 rows have the class 'b' (8)" in text
+    assert "1 of 68 rows is a copy of another; " in text
+    assert "Rows have no groups." in text
+    fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
+    text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
+    assert "1 variable of 2 describes no class, and no label rests on it: noise. Where" in text
+    assert "The training rows are of 23 groups" in text
+    assert "No training row is a copy of another." in text
+    assert "The recall known least is that of b: " in text
+
+
+def test_a_model_below_the_most_frequent_class_is_told_of(rows, classifier, tmp_path):
+    X, y = rows
+    truth = np.array(["one", "one", "one", "two"])
+    for right, said in ((2, "The accuracy, 50.0%, is below the 75.0% of always naming"), (3, None)):
+        codes = np.where(np.arange(4) < right, np.searchsorted(classifier.classes_, truth), 0)
+        held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
+        text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
+        assert ("is below the" in text) == (said is not None)
+        assert said is None or said in text
+
+
+def test_rows_torn_between_two_are_marked(rows, tmp_path):
+    _, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    torn = set()
+    for position, proba in zip(held_out.positions.tolist(), held_out.proba.tolist(), strict=True):
+        first, second = sorted(proba, reverse=True)[:2]
+        if second >= first / 2:
+            torn.add(position)
+    assert {row["position"] for row in data["rows"] if row["torn"]} == torn
+    assert 0 < len(torn) < len(data["rows"])
+
+
+def test_every_error_that_is_counted_is_shown(rows, tmp_path):
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=60)
+    wrong = held_out.positions[held_out.labels != held_out.truth]
+    assert 5 < wrong.size < 60
+    shown = [row["position"] for row in data["rows"] if row["truth"] != row["label"]]
+    assert sorted(shown) == sorted(wrong.tolist())
+    assert len(data["rows"]) == 60
+    assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
+    assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    few = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=wrong.size)[2]
+    assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
+    text = Outline(held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=4)[0]).text
+    assert (
+        f"4 of the 120 rows that took no part in fitting, wrong ones only, of which there are {wrong.size}"
+        in text
+    )
+
+
+def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
+    X, y = rows
+    table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "usual"))
+    _, _, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    assert data["rows"][7]["values"][5] is None  # as in every row whose level is not known
+
+
+def test_held_out_rows_must_be_those_of_the_table(rows, tmp_path):
+    X, y = rows
+    held_out, page = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2), tmp_path / "page.html"
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    assert refused(ValueError, page, fitted, X, held_out=held_out) == (
+        "held_out names rows of X, and y, their labels, is not given."
+    )
+    assert "held_out names row 119 of X, which has 50 rows." in refused(
+        ValueError, page, fitted, X[:50], y[:50], held_out=held_out
+    )
+    assert "other labels of its rows than y" in refused(
+        ValueError, page, fitted, X, y[::-1], held_out=held_out
+    )
 
 
 def test_without_labels_there_are_no_errors(rows, classifier, tmp_path):
@@ -560,6 +720,16 @@ def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, tit
     assert data_of(page)["variables"] == names
     assert data_of(page)["classes"] == sorted(labels)
     assert Outline(page).tags == usual_tags
+
+
+def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
+    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
+    frame = Outline(shown._repr_html_())
+    assert frame.tags == ["iframe"]
+    assert dict(frame.attributes)["srcdoc"] == shown.html
+    assert dict(frame.attributes)["sandbox"] == "allow-scripts"
+    assert repr(shown) == f"Page of {len(shown.html)} characters"
 
 
 # What is refused

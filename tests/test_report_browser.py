@@ -542,6 +542,93 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
     assert usual.switch_to.active_element.get_attribute("id") == "list"
 
 
+def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tmp_path):
+    fitted, X, y = model
+    held_out = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2)
+    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri())
+    n_wrong = (held_out.labels != held_out.truth).sum()
+    assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
+    click(browser, "#filter-wrong")
+    assert len(listed(browser)) == n_wrong > 0
+    assert "Wrong: it is" in one(browser, "#row").text
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
+
+
+def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
+    fitted, X, y = model
+    far = X.copy()
+    far.iloc[::9, 3] += 100.0
+    opened(browser, write_report(tmp_path / "r.html", fitted, far, y).as_uri())
+    wrong, novel = fitted.predict(far) != y, fitted.is_novel(far)
+    explanation = fitted.explain(far)
+    resting = np.array([bool(explanation.caution(i)) for i in range(len(y))])
+    proba = np.sort(fitted.predict_proba(far), axis=1)
+    torn = proba[:, -2] >= proba[:, -1] / 2
+    assert wrong.any()
+    assert novel.any()
+    assert (
+        f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
+        f"{torn.sum()} torn between two." in one(browser, "#look").text
+    )
+    for button in browser.find_elements(By.CSS_SELECTOR, "#look .table > button"):
+        button.click()
+    lines = cells(browser, "#look")
+    deserving = X.index[wrong | novel | resting | torn]
+    assert sorted(line[0] for line in lines) == sorted(map(str, deserving))
+    assert [line[3].startswith("wrong: it is ") for line in lines] == sorted(
+        [bool(wrong[X.index.get_loc(int(line[0]))]) for line in lines], reverse=True
+    )
+    click(browser, "#filter-novel")
+    for _ in range(2):  # by its address, and again though that stays the same
+        click(browser, "#look tbody tr:nth-child(2) a")
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        assert browser.switch_to.active_element.get_attribute("id") == "list"
+        Select(one(browser, "#list")).select_by_index(5)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_matrix_of_26_classes_fits(browser, tmp_path, width):
+    rng = np.random.default_rng(0)
+    y = np.repeat([chr(65 + i) for i in range(26)], 6)
+    X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    opened(browser, write_report(tmp_path / "r.html", fitted, X, y, max_samples=5).as_uri(), width=width)
+    inner, outer = browser.execute_script(
+        "const box = document.querySelector('#confusion .scroll'); return [box.scrollWidth, box.clientWidth];"
+    )
+    assert inner <= outer <= width
+    assert len(cells(browser, "#confusion")) == 26
+
+
+def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
+    fitted, X, y = model
+    shown = write_report(None, fitted, X, y, max_samples=9)
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
+    opened(browser, notebook.as_uri())
+    browser.switch_to.frame(one(browser, "iframe"))
+    assert len(listed(browser)) == 9
+    click(browser, "#look a")
+    until(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "list")
+    click(browser, "#class-links a:nth-child(2)")
+    until_focus_is_on(browser, "Class 2")
+    browser.switch_to.default_content()
+    assert browser.get_log("browser") == []
+
+
+def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
+    _, X, y = model
+    named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    fitted = RodeoClassifier(bandwidth="class").fit(named, y)
+    browser.get(write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    pick(browser, "P003")
+    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    support = [line[0] for line in row_table(browser, "Training rows")]
+    assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
+    typical = cells(browser, ".class-page:not([hidden]) .values")
+    assert all(re.fullmatch(r"P\d{3}", line[0]) for line in typical)
+
+
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])

@@ -1,6 +1,7 @@
 """Tests of rows that have names: an index in Python, a column of ids on the command line."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -171,6 +172,19 @@ def test_reports_name_rows(folder, frame, tmp_path):
     run("report", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "r.html", "-q")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert frame["patient"][0] in page
+
+
+def test_the_report_of_a_fit_names_patients(frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", "--estimator", "rodeo", "--cv", 2)
+    run(*fit, "--report", tmp_path / "r.html", "-q")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    data, names = json.loads(text), frame["patient"].tolist()
+    assert data["rowWord"] == "patient"
+    assert [row["name"] for row in data["rows"]] == names
+    assert data["trainingNames"] == {i: names[int(i)] for i in data["training"]}
+    assert all(row["position"] not in row["support"] for row in data["rows"])
 
 
 def test_names_follow_rows_that_are_left_out(frame, tmp_path):

@@ -386,6 +386,14 @@ def test_history(unfinished):
     assert_array_equal(history["size"].iloc[-1], unfinished.sizes)
 
 
+def test_notebooks_show_a_table_of_the_classes(unfinished):
+    shown = unfinished._repr_html_()
+    assert "<tr><td>1</td><td>100</td><td>2</td></tr>" in shown
+    assert shown.startswith("<p>not converged, the pools of classes 1 and 2 are used up</p><p>epsilon ")
+    assert shown.endswith(f"<p>{repr(unfinished).splitlines()[-1].strip()}</p>")
+    assert "class 1: 100 rows" not in shown
+
+
 def test_repr_of_a_run_that_did_not_converge(unfinished):
     lines = repr(unfinished).splitlines()
     assert lines[0] == "SampleSizes: not converged, the pools of classes 1 and 2 are used up"

@@ -214,7 +214,7 @@ def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
     shown = ", ".join(f"{label!r} ({n})" for label, n in list(small.items())[:_MOST_NAMED])
     more = f" and {len(small) - _MOST_NAMED} more" if len(small) > _MOST_NAMED else ""
     fewest = min(small.values())
-    margin = 0.98 / math.sqrt(fewest)  # the half width of a 95 % interval around one half
+    margin = 0.98 / math.sqrt(max(fewest, 1))  # the half width of a 95 % interval around one half
     yield Finding(
         "few rows",
         (),

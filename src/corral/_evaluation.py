@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, norm, t
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
@@ -46,6 +46,29 @@ class Scores:
     log_loss: float
     calibration_error: float
     accuracy_by_class: dict[str, float]
+
+
+class Recall(NamedTuple):
+    """How many rows of a class get its label.
+
+    Attributes
+    ----------
+    n_right, n_rows : rows with the right label, and all of the class.
+    interval : 95 % interval of the share by Wilson.
+    mistaken_for : the class that its other rows are most often taken for, None if all are right.
+    n_mistaken : how many are taken for that.
+    """
+
+    n_right: int
+    n_rows: int
+    interval: tuple[float, float]
+    mistaken_for: Any
+    n_mistaken: int
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that get the right label."""
+        return self.n_right / self.n_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +186,26 @@ class GroupsHeldOut:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOutPart:
+    """A classifier and rows of a table that it has not seen.
+
+    Attributes
+    ----------
+    estimator : the fitted classifier.
+    rows : positions in the table of the rows that it has not seen.
+    learnt_from : positions in the table of the rows that it was fitted to; None if these are of another one.
+    """
+
+    estimator: Any
+    rows: Integers
+    learnt_from: Integers | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """What a classifier said of rows that it had not seen when it said it.
 
-    Two of them are equal if all that they hold is.
+    Two of them are equal if they say the same of the same number of rows, whoever says it.
 
     Attributes
     ----------
@@ -180,10 +219,22 @@ class HeldOut:
         What is known of the rows, as it follows their number in the report.
     groups : ndarray of shape (n_rows,), default=None
         What rows belong to, such as patients, if they do: its rows may be right or wrong together.
+    parts : sequence of HeldOutPart, default=()
+        Which rows of a table these are, one part after the other, and the classifiers that have not seen
+        them: a report shows these rows, explained by these classifiers. `of_folds` makes them.
 
     See Also
     --------
     corral.write_report : Shows it.
+
+    Examples
+    --------
+    >>> from corral import HeldOut, RodeoClassifierCV
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
+    >>> held_out = HeldOut.of_folds(RodeoClassifierCV(random_state=0), X, y, cv=3, random_state=0)
+    >>> len(held_out.parts), sorted(held_out.positions.tolist()) == list(range(60))
+    (3, True)
     """
 
     classes: NDArray[Any]
@@ -191,6 +242,50 @@ class HeldOut:
     proba: Floats
     claim: str = "that took no part in fitting"
     groups: NDArray[Any] | None = None
+    parts: Sequence[HeldOutPart] = ()
+
+    @classmethod
+    def of_folds(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        cv: int = 5,
+        groups: ArrayLike | None = None,
+        random_state: int = 0,
+    ) -> HeldOut:
+        """Predict each row of a table by a clone that was fitted without its fold.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Its clones are fitted.
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Rows. Copies of a row share a fold, and the first is predicted.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        cv : int, default=5
+            How many folds there are.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that share one share a fold.
+        random_state : int, default=0
+            Draws the folds.
+
+        Returns
+        -------
+        held_out : HeldOut
+        """
+        table = X if hasattr(X, "shape") else np.asarray(X)
+        labels = np.asarray(y)
+        units = Units.of(table, None if groups is None else np.asarray(groups))
+        split = splitter(labels, units, test_size=0.5, cv=cv, seed=random_state)
+        return held_out_predictions({"": estimator}, table, labels, units, split, lambda title: None)[""]
+
+    @property
+    def positions(self) -> Integers | None:
+        """Positions (n_rows,) of the rows in a table, or None if it is not known which rows these are."""
+        return np.concatenate([part.rows for part in self.parts]) if self.parts else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HeldOut):
@@ -215,6 +310,27 @@ class HeldOut:
         """The most probable class of each row."""
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
+
+    def most_frequent_share(self) -> float:
+        """Share of the rows that are of the most frequent class: the accuracy of always naming it."""
+        return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
+
+    def recalls(self) -> dict[Any, Recall]:
+        """How well each class is recognised, by label; classes without rows are left out."""
+        found, recalls = self.labels, {}
+        for label in np.unique(self.truth).tolist():
+            labels = found[self.truth == label]
+            hits = labels == label
+            others, counts = np.unique(labels[~hits], return_counts=True)
+            most = int(counts.argmax()) if counts.size else 0
+            recalls[label] = Recall(
+                int(hits.sum()),
+                labels.size,
+                wilson_interval(hits),
+                others.tolist()[most] if counts.size else None,
+                int(counts[most]) if counts.size else 0,
+            )
+        return recalls
 
     def scores(self) -> Scores:
         """How good it was."""
@@ -247,7 +363,8 @@ def held_out_predictions(
     """
     _, first, unit = np.unique(units.copies, return_index=True, return_inverse=True)
     groups = None if units.groups is None else units.groups[first]
-    parts: dict[str, list[Floats]] = {name: [] for name in classifiers}
+    proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
+    parts: dict[str, list[HeldOutPart]] = {name: [] for name in classifiers}
     right: list[NDArray[Any]] = []
     of_groups: list[Integers] = []
     for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
@@ -257,16 +374,19 @@ def held_out_predictions(
         of_groups += [] if groups is None else [groups[held_out]]
         for name, classifier in classifiers.items():
             on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
-            fitted = fit_by_groups(clone(classifier), X.iloc[train], y[train], units, train)
+            fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
+            parts[name].append(HeldOutPart(fitted, test, train))
             with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
-                parts[name].append(fitted.predict_proba(X.iloc[test]))
+                proba[name].append(fitted.predict_proba(take_rows(X, test)))
     truth = np.concatenate(right)
     claim = "that took no part in fitting" if groups is None else "of groups that took no part in fitting"
     held_out_groups = np.concatenate(of_groups) if of_groups else None
     return {
-        name: HeldOut(np.unique(y), truth, np.concatenate(of_splits), claim, held_out_groups)
-        for name, of_splits in parts.items()
+        name: HeldOut(
+            np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name]
+        )
+        for name in classifiers
     }
 
 
@@ -302,7 +422,13 @@ def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
     if not new.any():
         return None
     claim = "equal to no training row, even when rounded"
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim)
+    parts = [HeldOutPart(fitted, np.flatnonzero(new))]
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, parts)
+
+
+def take_rows(X: Any, rows: Integers) -> Any:
+    """Rows of a frame or an array, by position."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def wilson_interval(hits: NDArray[np.bool_]) -> tuple[float, float]:

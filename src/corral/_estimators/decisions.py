@@ -8,11 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corral._core.settings import Floats
+from corral._core.settings import Bools, Floats
 from corral._estimators.collections import by_rows
 from corral._estimators.validation import check_number
 
 _LARGEST = float(np.finfo(np.float64).max)
+
+
+def is_torn(proba: Floats) -> Bools:
+    """Whether rows are torn between two: the second class is at least half as likely as the first.
+
+    Of such labels a third at least is wrong, if probabilities (n_samples, n_classes) are right.
+    """
+    second, first = np.sort(proba, axis=1)[:, -2:].T
+    torn: Bools = second >= 0.5 * first
+    return torn
 
 
 class Decisions:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,16 @@ from numpy.typing import NDArray
 
 from corral._core.contrast import Contrast
 from corral._core.settings import Bools, Floats, Integers
+from corral._estimators.html import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Of a variable with at most so many values, single ones may say more than a direction.
 _FEW_VALUES = 10
+
+# Evidence that changes odds by less than a twentieth.
+_NO_EVIDENCE = 0.05
 
 # Variables of a class that are named in a line.
 _SHOWN = 6
@@ -199,6 +202,19 @@ class Description:
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
+    def adds_nothing(self) -> list[int]:
+        """List variables that describe no class and that no label rests on: their evidence is below 0.05.
+
+        Returns
+        -------
+        variables : list of int
+            In the order of the columns; empty where there is no model that predicts.
+        """
+        if self.evidence is None:
+            return []
+        used = self.relevant | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
+        return np.flatnonzero(~used.any(axis=0)).tolist()
+
     def missing_phrases(self, label_number: int) -> list[str]:
         """Say which variables a class lacks more or less often than its background.
 
@@ -284,9 +300,7 @@ class Description:
                 ]
                 for i, j in enumerate(relevant)
             ]
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(heads, lines)
 
 
 def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from corral._core.evidence import explain_samples, explainer_of, odds_evidence, 
 from corral._core.model import LocalModel
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.unlikeness import unlikeness
+from corral._estimators.html import html_lines, html_table
 from corral._estimators.tables import is_gap
 from corral._estimators.trust import LEVEL
 
@@ -25,6 +26,8 @@ _LEAST_UNLIKE = 0.1
 
 # A row, or the rows of a group, with more than this share of a density carry it.
 _CARRIES = 0.5
+
+_MOST_IN_NOTEBOOKS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,6 +184,20 @@ class Explanation:
         log_odds: Floats = self.base + self.evidence.sum(axis=1)
         return log_odds
 
+    def renumbered(self, positions: Integers) -> Explanation:
+        """Return the explanation with other positions of training rows, as in a larger table.
+
+        Parameters
+        ----------
+        positions : array of int
+            Where each row of the X given to fit is now.
+
+        Returns
+        -------
+        explanation : Explanation
+        """
+        return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
+
     def caution(self, sample: int) -> str:
         """Say if more than half of the label's density rests on one training row, or on those of one group.
 
@@ -284,26 +301,44 @@ class Explanation:
 
     def __repr__(self) -> str:
         shown = min(len(self), 5)
-        lines = [self._describe(i) for i in range(shown)]
-        if shown < len(self):
-            lines.append(f"... and {len(self) - shown} more samples")
-        return "\n".join(lines)
+        return "\n".join([*(self._describe(i) for i in range(shown)), *self._more(shown)])
 
-    def _describe(self, i: int) -> str:
+    def _repr_html_(self) -> str:
+        """Show a table of the first samples in notebooks."""
+        shown = min(len(self), _MOST_IN_NOTEBOOKS)
+        heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
+        pairs = [
+            [f"{name} ({p:.2f})" for name, p in zip((self.label[i], self.rival[i]), of_sample, strict=True)]
+            for i, of_sample in enumerate(self.probability[:shown])
+        ]
+        lines = [
+            [str(i), *pairs[i], self._strongest(i), self._closest(i), self.caution(i)] for i in range(shown)
+        ]
+        return html_table(heads, lines) + html_lines(self._more(shown))
+
+    def _more(self, shown: int) -> list[str]:
+        """Say how many samples are not shown."""
+        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+
+    def _strongest(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
-        evidence = ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
-        notes = {"novel": self.novelty(i), "caution": self.caution(i)}
+        return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+
+    def _closest(self, i: int) -> str:
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
-        support = ", ".join(
+        return ", ".join(
             f"{name} ({share:.0%})"
             for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
             if row >= 0
         )
+
+    def _describe(self, i: int) -> str:
+        notes = {"novel": self.novelty(i), "caution": self.caution(i)}
         return (
             f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
             f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
-            f"  evidence: {evidence}\n"
-            f"  closest:  {support}"
+            f"  evidence: {self._strongest(i)}\n"
+            f"  closest:  {self._closest(i)}"
             + "".join(f"\n  {name + ':':9} {sentence}" for name, sentence in notes.items() if sentence)
         )
 

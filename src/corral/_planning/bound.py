@@ -46,6 +46,7 @@ from sklearn.utils.validation import column_or_1d
 
 from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.html import html_lines, html_table
 from corral._estimators.validation import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
@@ -207,6 +208,16 @@ class SampleSizes:
         ]
         lines += [f"  the bound means nothing: {caveat}" for caveat in self.caveats]
         return "\n".join(lines + self._describe_extrapolation())
+
+    def _repr_html_(self) -> str:
+        """Show a table of the classes in notebooks, between what was found and what that means."""
+        said, n = repr(self).removeprefix("SampleSizes: ").splitlines(), self.classes.size
+        heads = ["class", "rows", "relevant variables"]
+        lines = [
+            [str(label), str(size), str(r)]
+            for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
+        ]
+        return html_lines(said[:2]) + html_table(heads, lines) + html_lines(said[2 + n :])
 
     def _describe_extrapolation(self) -> list[str]:
         if self.converged or not self.steps[-1].r.all():

@@ -17,6 +17,7 @@ from corral._core.curve import Curve, learn_curve
 from corral._core.pool import PoolModel
 from corral._core.power_law import LEVEL, Estimate, PowerLaw
 from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.html import html_lines, html_table
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.validation import check_number
 from corral._planning.bound import in_rows
@@ -218,6 +219,27 @@ class LearningCurve:
             *self._describe_needs(),
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
+        sizes = [times * self.n_rows for times in (*TIMES, math.inf)]
+        heads = ("", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes))
+        lines = [
+            ["accuracy", f"{self.measured.accuracies[0]:.3f}", *(_number(self.accuracy(n)) for n in sizes)],
+            [
+                "log loss",
+                f"{self.measured.mean_log_losses[0]:.3f}",
+                *(_number(self.log_loss(n)) for n in sizes),
+            ],
+        ]
+        for label, law, recall in zip(
+            self.classes.tolist(), self._recalls, self.measured.recalls[0], strict=True
+        ):
+            if law is not None:
+                of_class = [_number(self.recall(label, n)) for n in sizes]
+                lines.append([f"recall of {label}", f"{recall:.3f}", *of_class])
+        said = "Measured by leave-one-out with the rows there are, else extrapolated, with 90 % intervals."
+        return html_table(heads, lines) + html_lines([said, *self._describe_needs()])
 
     def _describe_classes(self) -> Iterator[str]:
         for label, size, law in zip(self.classes.tolist(), self.sizes, self._recalls, strict=True):

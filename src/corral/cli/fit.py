@@ -166,7 +166,8 @@ def fit(
         fitted = fit_by_groups(chosen, X, y, units)
     if getattr(fitted, "n_copies_", 0):
         note(copies_sentence(fitted.n_copies_, len(y)))
-    _silence(fitted)
+    for each in (fitted, *(part.estimator for part in held_out[name].parts)):
+        _silence(each)
     if model is not None:
         save_model(fitted, model)
     if report is not None:
@@ -196,7 +197,7 @@ def _answer(
     name, measured_on = type(fitted).__name__, facts["held_out"]
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
     own = scores[name]
-    _note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, priors)
+    note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, name, priors)
     described = describe(fitted)
     full: list[Any] = [score_table(scores, measured_on)]
     if "group" in facts:
@@ -289,15 +290,16 @@ def _note_if_repeated(ids: pd.Index[Any], group: str | None) -> None:
         )
 
 
-def _note_if_useless(accuracy: float, baseline: float, priors: Priors) -> None:
+def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors) -> None:
     """Say that labels are worse than the same label for all rows, if they are."""
     if accuracy >= baseline:
         return
-    advice = (
-        "with --priors uniform all classes count alike, so look at the accuracy of each"
-        if priors is Priors.uniform
-        else "these variables may not tell the classes apart, so do not rely on its labels"
-    )
+    if priors is Priors.uniform:
+        advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
+    elif name != "RodeoClassifierCV":
+        advice = "do not rely on its labels, and try --estimator cv, the default"
+    else:
+        advice = "these variables may not tell the classes apart, so do not rely on its labels"
     note(
         f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
         f"most frequent class: {advice}."

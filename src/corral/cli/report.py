@@ -86,9 +86,9 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target it says how well the model does, measured on the rows of the table that are equal to no
-    training row, even when rounded. If there are none, it is not known whether rows are new: all count,
-    and the page says so.
+    With --target it says how well the model does, and shows and counts only the rows of the table that are
+    equal to no training row, even when rounded. If there are none, it is not known whether rows are new: all
+    count, and the page says so.
     """
     from corral._evaluation import unseen_predictions
     from corral._planning import LearningCurve
@@ -241,16 +241,12 @@ def sample_size(
 
 def _write_page(page: Path, *what: Any, **options: Any) -> None:
     """Write a report to a file, or to the standard output when it is whole."""
-    from tempfile import TemporaryDirectory
-
     from corral.report import write_report
 
     if page != STANDARD_STREAM:
         write_report(page, *what, **options)
         return
-    with TemporaryDirectory() as folder:
-        written = Path(write_report(Path(folder, "report.html"), *what, **options))
-        typer.echo(written.read_bytes(), nl=False)
+    typer.echo(write_report(None, *what, **options).html.encode("utf-8"), nl=False)
 
 
 def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
@@ -258,8 +254,8 @@ def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
     n_new = 0 if held_out is None else len(held_out.truth)
     if held_out is not None and n_new < n:
         note(
-            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; errors in the "
-            f"report are those of the other {n_new}, {held_out.claim}."
+            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; rows and "
+            f"errors in the report are those of the other {n_new}, {held_out.claim}."
         )
     elif held_out is None:
         why = (

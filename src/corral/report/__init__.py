@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from dataclasses import dataclass
+from functools import partial
+from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +24,11 @@ from corral._estimators.lspc import LSPClassifier
 from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.validation import check_integer
-from corral._evaluation import HeldOut
+from corral._evaluation import HeldOut, take_rows
 from corral._persist.files import replacing
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents
-from corral.report.numbers import Judged, Shown
+from corral.report.numbers import Judge, Judged, Shown
 
 _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 
@@ -33,6 +36,23 @@ _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 _MOST_BYTES = 1_000_000
 
 
+@overload
+def write_report(
+    path: None,
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    held_out: HeldOut | None = None,
+    sample_sizes: SampleSizes | LearningCurve | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_samples: int = 200,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Page: ...
+
+
+@overload
 def write_report(
     path: str | os.PathLike[str],
     estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
@@ -45,28 +65,47 @@ def write_report(
     source: str | None = None,
     max_samples: int = 200,
     random_state: int | np.random.RandomState | None = 0,
-) -> Path:
+) -> Path: ...
+
+
+def write_report(
+    path: str | os.PathLike[str] | None,
+    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    held_out: HeldOut | None = None,
+    sample_sizes: SampleSizes | LearningCurve | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_samples: int = 200,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Path | Page:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
-    It holds a summary in words, a map of what marks each class, a page for each class with its strongest
-    variables, rows to browse with their explanations, errors and calibration, sample sizes if they are
-    given, and the parameters. It is one file, works without a network and can be printed.
+    After a summary it answers five questions: what marks each class, how good it is per class, why a row gets
+    its label, which rows deserve a look, and what to do next (with sample sizes, if they are given). It is
+    one file, works without a network and can be printed.
 
     Parameters
     ----------
-    path : str or path
-        The file; one that is there is replaced when the new one is complete.
+    path : str, path or None
+        The file; one that is there is replaced when the new one is complete. None returns the page, to be
+        shown in a notebook.
     estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier, or Pipeline that ends in one
         A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
     X : array-like of shape (n_samples, n_features)
-        Rows to browse.
+        Rows to browse. They are called as the index of a pandas frame says, and so are training rows if the
+        index of the X given to fit had names.
     y : array-like of shape (n_samples,), default=None
         Their classes, if known.
     held_out : HeldOut, default=None
         Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
-        theirs, and the page repeats what it claims of them. Without them they are those of `X`, provided that
-        `y` is given, and the page says so.
+        theirs, and the page repeats what it claims of them. If it has `parts`, as `HeldOut.of_folds` makes
+        them, these are rows of `X`: the page shows them and no others, each labelled and explained by a
+        classifier that has not seen it. Without `held_out`, errors are those of `X`, provided that `y` is
+        given, and the page says so.
     sample_sizes : SampleSizes or LearningCurve, default=None
         What `estimate_sample_sizes` found.
     title : str, default=None
@@ -74,15 +113,15 @@ def write_report(
     source : str, default=None
         What the data are called, for instance a file name.
     max_samples : int, default=200
-        How many rows can be browsed at most. Of more, as many are drawn, the same number from each class as
-        far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
+        How many rows can be browsed at most. Of more, wrong ones are taken first, then the same number from
+        each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
     random_state : int, RandomState or None, default=0
         Draws these rows.
 
     Returns
     -------
-    path : Path
-        The file.
+    page : Path or Page
+        The file; or, if `path` is None, the page.
 
     See Also
     --------
@@ -107,6 +146,64 @@ def write_report(
     ...     "<title>Two groups</title>" in page.read_text(encoding="utf-8")
     True
     """
+    compose = partial(
+        _compose,
+        estimator,
+        X,
+        y,
+        held_out=held_out,
+        sample_sizes=sample_sizes,
+        title=title,
+        source=source,
+        max_samples=max_samples,
+        random_state=random_state,
+    )
+    if path is None:
+        return Page(compose().decode("utf-8"))
+    with replacing(path) as part:  # a folder that is missing is told of before all the work
+        part.write_bytes(compose())
+    return Path(path)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that notebooks show.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    height : int, default=800
+        Pixels of it that are seen at once.
+    """
+
+    html: str
+    height: int = 800
+
+    def __repr__(self) -> str:
+        return f"Page of {len(self.html)} characters"
+
+    def _repr_html_(self) -> str:
+        """Show the page in a frame of its own, in which its script can reach nothing but itself."""
+        return (
+            f'<iframe title="Report" sandbox="allow-scripts" width="100%" height="{self.height}" '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def _compose(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None,
+    *,
+    held_out: HeldOut | None,
+    sample_sizes: SampleSizes | LearningCurve | None,
+    title: str | None,
+    source: str | None,
+    max_samples: int,
+    random_state: int | np.random.RandomState | None,
+) -> bytes:
+    """Check everything and make the page."""
     template = _template()
     whole, estimator = estimator, last_step(estimator)
     if not isinstance(estimator, _KINDS):
@@ -123,43 +220,87 @@ def write_report(
             f"held_out has the classes {held_out.classes.tolist()}, "
             f"and the estimator {estimator.classes_.tolist()}."
         )
-    order = _draw(len(rows), truth, max_rows, check_random_state(random_state))
-    with replacing(path) as part:  # a folder that is missing is told of before all the work
-        judged, proba = _judge(estimator, rows, truth, held_out)
-        shown = _take(rows, order)
-        of_shown = estimator.predict_proba(shown) if proba is None else proba[order]
-        names = given.index[order].tolist() if hasattr(given, "index") else order.tolist()
-        of_rows = Shown(shown, of_shown, order, names, truth, len(rows))
-        steps = steps_in_words(whole)
-        contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
-        heading = title or (f"Classes of {source}" if source else "Classification report")
-        n_browsed = len(order)
+    _check_parts(held_out, truth, len(rows))
+    random = check_random_state(random_state)
+    judged, known = _judge(estimator, rows, truth, held_out)
+    order = _draw(known, truth, estimator.classes_, max_rows, random)
+    of_shown = estimator.predict_proba(take_rows(rows, order)) if known.proba is None else known.of(order)
+    index = getattr(given, "index", None)
+    names = order.tolist() if index is None else index[order].tolist()
+    word = "Row" if index is None or index.name is None else str(index.name)
+    judges = _judges(estimator, rows, given, held_out, order)
+    of_rows = Shown(judges, of_shown, order, names, word, truth, known.positions.size)
+    steps = steps_in_words(whole)
+    contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
+    heading = title or (f"Classes of {source}" if source else "Classification report")
+    n_browsed = len(order)
+    page = _render(template, contents, n_browsed, heading)
+    while len(page) > _MOST_BYTES and n_browsed > 1:
+        n_browsed //= 2
         page = _render(template, contents, n_browsed, heading)
-        while len(page) > _MOST_BYTES and n_browsed > 1:
-            n_browsed //= 2
-            page = _render(template, contents, n_browsed, heading)
-        part.write_bytes(page)
-    return Path(path)
+    return page
+
+
+class _Known(NamedTuple):
+    """Rows that the page may show, by position, and their probabilities as far as these are known yet."""
+
+    positions: Integers
+    proba: NDArray[np.float64] | None = None
+
+    def of(self, order: Integers) -> NDArray[np.float64]:
+        """Probabilities of some of the rows."""
+        assert self.proba is not None
+        by_position = np.argsort(self.positions)
+        at = by_position[np.searchsorted(self.positions, order, sorter=by_position)]
+        return self.proba[at]
 
 
 def _judge(
     estimator: Any, rows: Any, truth: NDArray[Any] | None, held_out: HeldOut | None
-) -> tuple[Judged | None, NDArray[np.float64] | None]:
-    """Find predictions whose truth is known, and those of all rows if they were needed for that."""
+) -> tuple[Judged | None, _Known]:
+    """Find predictions whose truth is known, and which rows the page may show."""
+    everything = np.arange(len(rows))
     if held_out is None:
         if truth is None:
-            return None, None
+            return None, _Known(everything)
         proba = estimator.predict_proba(rows)
-        return Judged(HeldOut(estimator.classes_, truth, proba), unseen=False, on_page=True), proba
+        judged = Judged(HeldOut(estimator.classes_, truth, proba), unseen=False, on_page=True)
+        return judged, _Known(everything, proba)
+    if held_out.positions is not None:
+        return Judged(held_out, unseen=True, on_page=True), _Known(held_out.positions, held_out.proba)
     # Other labels tell without a prediction of all rows, which may take long.
     if not np.array_equal(held_out.truth, truth if truth is not None else ()):
-        return Judged(held_out, unseen=True, on_page=False), None
+        return Judged(held_out, unseen=True, on_page=False), _Known(everything)
     proba = estimator.predict_proba(rows)
-    return Judged(held_out, unseen=True, on_page=np.array_equal(held_out.proba, proba)), proba
+    on_page = np.array_equal(held_out.proba, proba)
+    return Judged(held_out, unseen=True, on_page=on_page), _Known(everything, proba)
 
 
-def _take(rows: Any, order: Integers) -> Any:
-    return rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
+def _judges(estimator: Any, rows: Any, given: Any, held_out: HeldOut | None, order: Integers) -> list[Judge]:
+    """Who labels and explains which of the rows that are shown."""
+    if held_out is None or not held_out.parts:
+        return [Judge(estimator, take_rows(rows, order), np.arange(order.size), None)]
+    judges = []
+    for part in held_out.parts:
+        shown = np.flatnonzero(np.isin(order, part.rows))
+        of_part = rows_of_last_step(part.estimator, take_rows(given, order[shown]))
+        judges.append(Judge(last_step(part.estimator), of_part, shown, part.learnt_from))
+    return [judge for judge in judges if judge.shown.size]
+
+
+def _check_parts(held_out: HeldOut | None, truth: NDArray[Any] | None, n: int) -> None:
+    """Refuse rows that were held out, but are not those on the page."""
+    positions = None if held_out is None else held_out.positions
+    if held_out is None or positions is None:
+        return
+    if truth is None:
+        raise ValueError("held_out names rows of X, and y, their labels, is not given.")
+    if positions.size and positions.max() >= n:
+        raise ValueError(f"held_out names row {positions.max()} of X, which has {n} rows.")
+    if not np.array_equal(held_out.truth, truth[positions]):
+        raise ValueError(
+            "held_out has other labels of its rows than y: hand over the X and y it was made of."
+        )
 
 
 def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
@@ -174,15 +315,25 @@ def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
     return labels.astype(classes.dtype)
 
 
-def _draw(n: int, labels: NDArray[Any] | None, max_rows: int, random: np.random.RandomState) -> Integers:
-    """Positions of the rows to browse, drawn in such an order that classes take turns."""
-    order: Integers = random.permutation(n)
-    if labels is not None:
-        turn = np.empty(n, dtype=np.int64)  # how many rows of its class come before each
-        for label in np.unique(labels):
-            of_class = np.flatnonzero(labels[order] == label)
+def _draw(
+    known: _Known,
+    truth: NDArray[Any] | None,
+    classes: NDArray[Any],
+    max_rows: int,
+    random: np.random.RandomState,
+) -> Integers:
+    """Positions of the rows to browse: wrong ones first, as far as they are known, then classes in turns."""
+    order: Integers = np.sort(known.positions)[random.permutation(known.positions.size)]
+    if truth is not None:
+        right = np.zeros(order.size, dtype=np.bool_)
+        if known.proba is not None:
+            right = classes[known.of(order).argmax(axis=1)] == truth[order]
+        order, right = order[np.argsort(right, kind="stable")], np.sort(right)
+        turn = np.empty(order.size, dtype=np.int64)  # how many rows of its class come before each
+        for label in np.unique(truth):
+            of_class = np.flatnonzero(truth[order] == label)
             turn[of_class] = np.arange(of_class.size)
-        order = order[np.argsort(turn, kind="stable")]
+        order = order[np.lexsort((turn, right))]
     return order[:max_rows]
 
 

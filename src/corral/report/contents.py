@@ -27,8 +27,10 @@ from corral.report.words import (
     in_words,
     novelty,
     parameters,
+    recalls,
     summary,
     versions,
+    what_next,
 )
 
 
@@ -46,12 +48,15 @@ class Contents:
         Rows to browse, in the order in which they were drawn.
     training : dict
         Values of the training rows that anything refers to, by position.
+    training_names : list of str or None
+        Names of all training rows, if they have names.
     """
 
     words: dict[str, Any]
     numbers: dict[str, Any]
     rows: list[dict[str, Any]]
     training: dict[int, list[Any]]
+    training_names: list[str] | None
 
     @classmethod
     def gather(
@@ -73,6 +78,7 @@ class Contents:
             "variables": [names[j] for j in variables],
             "levels": has_levels(estimator, variables),
             "explains": description is not None,
+            "rowWord": shown.word,
             "errors": None if judged is None else errors(judged),
             "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
@@ -80,7 +86,7 @@ class Contents:
         if description is not None:
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
-            numbers["yardsticks"] = yardsticks(estimator.model_)
+            numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
             supporting = [i for row in rows for i in row["support"]]
             typical = [i for of_class in numbers["typical"] for i in of_class]
             training = training_values(estimator, sorted({*supporting, *typical}), variables)
@@ -89,7 +95,10 @@ class Contents:
                 *summary(estimator, description, judged, source, steps_before),
                 *novelty(rows),
             ],
-            "classes": classes_at_a_glance(estimator, description, judged),
+            "classes": classes_at_a_glance(estimator, description),
+            "recalls": [] if judged is None else recalls(judged),
+            "what_next": what_next(estimator, description, judged),
+            "kind": type(estimator).__name__,
             "explains": description is not None,
             "judged": judged,
             "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
@@ -97,16 +106,29 @@ class Contents:
             "n_variables": len(names),
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,
+            "n_wrong": 0
+            if judged is None
+            else int((judged.predictions.labels != judged.predictions.truth).sum()),
+            "which": judged.predictions.claim if judged is not None and judged.predictions.parts else "given",
+            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
             "known": shown.truth is not None,
             "facts": facts(estimator, source, shown.n_rows, steps_before),
             "parameters": parameters(estimator),
             "versions": versions(),
         }
-        return cls(words, numbers, rows, training)
+        training_names = getattr(estimator, "row_names_in_", None)
+        return cls(
+            words, numbers, rows, training, None if training_names is None else training_names.tolist()
+        )
 
     def shown(self, n_rows: int) -> dict[str, Any]:
         """What the script draws, with the first rows that were drawn and the training rows they refer to."""
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
-        needed = {i for row in rows for i in row["support"]}
-        needed |= {i for typical in self.numbers.get("typical", []) for i in typical}
-        return self.numbers | {"rows": rows, "training": {i: self.training[i] for i in sorted(needed)}}
+        supporting = {i for row in rows for i in row["support"]}
+        needed = sorted(supporting | {i for typical in self.numbers.get("typical", []) for i in typical})
+        names = self.training_names
+        return self.numbers | {
+            "rows": rows,
+            "training": {i: self.training[i] for i in needed},
+            "trainingNames": None if names is None else {i: names[i] for i in needed},
+        }

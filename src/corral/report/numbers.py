@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +14,9 @@ from corral._core.density import kernel_density
 from corral._core.model import LocalModel
 from corral._core.rows import ClassRows
 from corral._core.settings import Computation, Floats, Integers
+from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
-from corral._estimators.tables import is_gap
+from corral._estimators.tables import UnknownLevelsWarning, is_gap
 from corral._evaluation import HeldOut, confidence_bins, wilson_interval
 from corral._planning import SampleSizes
 
@@ -49,23 +51,42 @@ class Judged:
     on_page: bool
 
 
-class Shown(NamedTuple):
-    """Rows that can be browsed.
+class Judge(NamedTuple):
+    """A classifier that labels and explains rows on the page.
 
     Attributes
     ----------
-    X : the rows, in the order in which they were drawn.
+    estimator : the classifier, fitted.
+    X : the rows.
+    shown : (n_rows,) which of the rows on the page they are, in the order in which these were drawn.
+    learnt_from : positions among all rows of its training rows, if it has learnt from some of them only.
+    """
+
+    estimator: Any
+    X: Any
+    shown: Integers
+    learnt_from: Integers | None
+
+
+class Shown(NamedTuple):
+    """Rows that can be browsed, in the order in which they were drawn.
+
+    Attributes
+    ----------
+    judges : who labels and explains which of them.
     proba : (n_shown, n_classes) their probabilities.
     order : (n_shown,) their positions among all rows.
     names : (n_shown,) what they are called.
+    word : what such a name names, "Row" if that has no name.
     truth : (n_rows,) labels of all rows, or None if they are not known.
-    n_rows : how many rows there are in all.
+    n_rows : how many rows could be shown.
     """
 
-    X: Any
+    judges: list[Judge]
     proba: Floats
     order: Integers
     names: list[Any]
+    word: str
     truth: NDArray[Any] | None
     n_rows: int
 
@@ -248,7 +269,8 @@ def _silverman(rows: ClassRows) -> float:
 
 def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
     """Label, probabilities and explanation of each row that is shown."""
-    part, proba, order, names, truth, _ = shown
+    judges, proba, order, names, _, truth, _ = shown
+    torn = is_torn(proba)
     ranked = np.argsort(-proba, axis=1, kind="stable")
     rows: list[dict[str, Any]] = [
         {
@@ -258,6 +280,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "label": int(ranked[i, 0]),
             "rival": int(ranked[i, 1]),
             "proba": _decimals(proba[i], 3),
+            "torn": bool(torn[i]),
             "support": [],
         }
         for i, position in enumerate(order)
@@ -265,20 +288,35 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
     if truth is not None:
         for row, code in zip(rows, np.searchsorted(estimator.classes_, truth[order]).tolist(), strict=True):
             row["truth"] = code
+    for number, judge in enumerate(judges):
+        for i in judge.shown:
+            rows[i]["judge"] = number
+        with warnings.catch_warnings():
+            if judge.learnt_from is not None:  # levels that only rows left out have, as new rows may, too
+                warnings.simplefilter("ignore", UnknownLevelsWarning)
+            _judge_rows(judge, [rows[i] for i in judge.shown], variables)
+    return rows
+
+
+def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -> None:
+    """Add what a classifier says of its rows: how typical they are, and why they get their labels."""
+    estimator = judge.estimator
     if hasattr(estimator, "assess"):
-        judged = estimator.assess(part)
+        found = estimator.assess(judge.X)
         for i, row in enumerate(rows):
             row |= {
-                "novel": bool(judged.is_novel[i]),
-                "typicality": _decimals(judged.typicality[i], 3),
-                "scores": _decimals(np.maximum(judged.scores[i], _LEAST_SCORE), 2),
+                "novel": bool(found.is_novel[i]),
+                "typicality": _decimals(found.typicality[i], 3),
+                "scores": _decimals(np.maximum(found.scores[i], _LEAST_SCORE), 2),
             }
     if not hasattr(estimator, "explain"):
-        values = np.asarray(part, dtype=np.float64)
+        values = np.asarray(judge.X, dtype=np.float64)
         for row, of_row in zip(rows, values[:, variables], strict=True):
             row["values"] = digits(of_row)
-        return rows
-    explanation = estimator.explain(part)
+        return
+    explanation = estimator.explain(judge.X)
+    if judge.learnt_from is not None:
+        explanation = explanation.renumbered(judge.learnt_from)
     labels = np.searchsorted(estimator.classes_, explanation.label)
     rivals = np.searchsorted(estimator.classes_, explanation.rival)
     for i, row in enumerate(rows):
@@ -296,7 +334,6 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "support": explanation.rows[i][listed].tolist(),
             "shares": _decimals(explanation.shares[i][listed], 3),
         }
-    return rows
 
 
 def _bounded(log_odds: float) -> float:

@@ -295,10 +295,13 @@ function densityTable(drawn) {
   return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
 }
 
+// What a training row is called: by its name, if it has one, else by its position.
+const trainingName = (i) => (data.trainingNames ? data.trainingNames[i] : String(i));
+
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
   const columns = [
-    { name: "training row", show: String },
+    { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
     ...valueColumns(order, (i) => data.training[i]),
   ];
   const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
@@ -323,10 +326,12 @@ function showClass(a) {
   }
 }
 
-// An address ends in #class-2 or #class-2-variable-5; so links, bookmarks and the back button work.
+// An address ends in #class-2, #class-2-variable-5 or #row-7; so links, bookmarks and the back button work.
 function followAddress() {
+  const [, i] = /^#row-(\d+)$/.exec(location.hash) ?? [];
+  if (rows[i]) openRow(i);
   const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
-  if (!articles[a] || (j && variables[j] === undefined)) return;
+  if (!data.explains || !articles[a] || (j && variables[j] === undefined)) return;
   showClass(Number(a));
   showings[a](j && Number(j));
 }
@@ -336,8 +341,6 @@ function drawClasses() {
   fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
   fill("class-pages", ...articles);
   showClass(0);
-  addEventListener("hashchange", followAddress);
-  followAddress();
   const completeAll = () => positions(classes).forEach(complete); // paper has room for all
   addEventListener("beforeprint", completeAll);
   if (matchMedia("print").matches) completeAll();
@@ -349,11 +352,18 @@ const wrong = (row) => row.truth >= 0 && row.truth !== row.label;
 const truthKnown = rows.some((row) => row.truth >= 0);
 const noveltyKnown = rows.some((row) => row.typicality);
 
+const ORDERS = [
+  ...(truthKnown ? [["wrong ones first", (row) => !wrong(row)]] : []),
+  ["as in the table", () => 0],
+  ["least certain first", (row) => row.proba[row.label]],
+  ...(noveltyKnown ? [["least typical first", (row) => Math.max(...row.scores)]] : []),
+];
+
 const browser = {
   text: make("input", { type: "search", id: "filter-text" }),
   label: choice("filter-label", ["all", ...classes]),
   truth: choice("filter-truth", ["all", ...classes]),
-  order: choice("order", ["as in the table", "least certain first", ...(noveltyKnown ? ["least typical first"] : [])]),
+  order: choice("order", ORDERS.map(([name]) => name)),
   wrong: make("input", { type: "checkbox", id: "filter-wrong" }),
   novel: make("input", { type: "checkbox", id: "filter-novel" }),
   list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
@@ -383,14 +393,29 @@ function refilter() {
     (!browser.wrong.checked || wrong(row)) &&
     (!browser.novel.checked || row.novel);
   const found = positions(rows).filter((i) => matches(rows[i]));
-  if (order === 0) found.sort(by((i) => rows[i].proba[rows[i].label]));
-  if (order === 1) found.sort(by((i) => Math.max(...rows[i].scores)));
+  found.sort(by((i) => ORDERS[order + 1][1](rows[i])));
   const before = list.value;
   list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
   list.value = found.map(String).includes(before) ? before : found[0];
   browser.count.textContent = `${found.length} of ${plural(rows.length, "row")}`;
   showRow();
 }
+
+// The rows of a label and a true class, or of all (-1), and the reader led to them.
+function listRows(label, truth, picked) {
+  browser.text.value = "";
+  browser.label.value = label;
+  browser.truth.value = truth;
+  browser.wrong.checked = false;
+  browser.novel.checked = false;
+  refilter();
+  if (picked !== undefined) browser.list.value = picked;
+  showRow();
+  document.getElementById("rows").scrollIntoView();
+  browser.list.focus({ preventScroll: true });
+}
+
+const openRow = (i) => listRows(-1, -1, i);
 
 function showRow() {
   const row = rows[browser.list.value];
@@ -403,7 +428,7 @@ function rowPage(row) {
   const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
   const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
   const parts = [
-    make("h3", {}, `Row ${row.name}: ${label}`),
+    make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
     make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
     ...(row.typicality ? place(row) : []),
   ];
@@ -432,7 +457,7 @@ function place(row) {
 }
 
 function placeFigure(row, a) {
-  const { low, high, counts } = data.yardsticks[a];
+  const { low, high, counts } = data.yardsticks[row.judge][a];
   const left = Math.min(low, Math.max(row.scores[a], low - (high - low))) - 0.05 * (high - low);
   const at = Math.max(row.scores[a], left);
   const chart = frame(`Typicality of the training rows of ${classes[a]}, and of this row`, {
@@ -466,12 +491,12 @@ function placeFigure(row, a) {
   );
   const off = row.scores[a] < left ? "; it lies further to the left" : "";
   const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
-  const numbers = behind("The bars as a table", () => yardstickTable(a));
+  const numbers = behind("The bars as a table", () => yardstickTable(row.judge, a));
   return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
 }
 
-function yardstickTable(a) {
-  const { low, high, counts } = data.yardsticks[a];
+function yardstickTable(judge, a) {
+  const { low, high, counts } = data.yardsticks[judge][a];
   const step = (high - low) / counts.length;
   const columns = [
     { name: "score from", show: (i) => hundredths(low + i * step) },
@@ -557,7 +582,7 @@ function evidenceTable(row) {
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
   const others = row.support.map((i, k) => ({
-    name: `training row ${i}`,
+    name: data.trainingNames ? trainingName(i) : `training row ${i}`,
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
     values: data.training[i],
@@ -602,18 +627,19 @@ function confusionMatrix() {
   const counts = data.errors.confusion;
   const totals = counts.map((numbers) => numbers.reduce((sum, n) => sum + n, 0));
   const node = matrix(
-    { class: classes.length <= 6 ? "map few" : "map" },
-    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list above" : ""}`,
+    { class: classes.length <= 6 ? "map few" : classes.length <= FEW ? "map" : "map many" },
+    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list below" : ""}`,
     classes,
     classes,
     (a, b) => confusionCell(a, b, counts[a][b], totals[a]),
   );
+  document.getElementById("confusion").classList.toggle("whole", classes.length > FEW);
   const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
   return [make("h3", {}, "What is taken for what"), make("div", box, node)];
 }
 
 function confusionCell(a, b, n, total) {
-  if (!n) return make("td", { class: "none" }, "0");
+  if (!n) return make("td", { class: "none" }, classes.length <= FEW ? "0" : "·");
   const label = `${plural(n, "row")} of ${classes[a]} labelled ${classes[b]}`;
   const colour = (a === b ? "b" : "e") + Math.ceil((6 * n) / total);
   if (!data.errors.on_page) {
@@ -621,16 +647,7 @@ function confusionCell(a, b, n, total) {
   }
   const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": `${label}: show them` };
   const button = make("button", attributes, String(n));
-  button.addEventListener("click", () => {
-    browser.text.value = "";
-    browser.label.value = b;
-    browser.truth.value = truthKnown ? a : -1;
-    browser.wrong.checked = false;
-    browser.novel.checked = false;
-    refilter();
-    document.getElementById("rows").scrollIntoView();
-    browser.list.focus({ preventScroll: true });
-  });
+  button.addEventListener("click", () => listRows(b, truthKnown ? a : -1));
   return make("td", {}, button);
 }
 
@@ -674,6 +691,39 @@ function reliability() {
     make("figure", {}, node, make("figcaption", { class: "small" }, said)),
     behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
   ];
+}
+
+// Rows that deserve a look
+
+const REASONS = [
+  ["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`],
+  ["novel", (row) => row.novel, () => "novel: unlike all training rows"],
+  ["resting on one row or group", (row) => row.caution, (row) => row.caution],
+  ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
+];
+
+function rowsToLookAt() {
+  const holding = (row) => REASONS.filter(([, holds]) => holds(row));
+  const first = (i) => REASONS.indexOf(holding(rows[i])[0]);
+  const found = positions(rows).filter((i) => holding(rows[i]).length);
+  // By the first reason; wrong labels that were given with confidence before others.
+  found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
+  const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
+  const said = make("p", {}, `Of ${plural(rows.length, "row")} on this page: ${counted.join(", ")}.`);
+  if (!found.length) return [said];
+  const columns = [
+    { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
+    { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
+    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
+  ];
+  return [said, table("Rows to look at, wrong ones first; a link shows why the row has its label", columns, found, FEW)];
+}
+
+function linkToRow(i) {
+  const link = make("a", { href: `#row-${i}` }, rows[i].name);
+  link.addEventListener("click", () => openRow(i)); // also if the address stays the same
+  return link;
 }
 
 // Sample sizes
@@ -732,3 +782,16 @@ if (data.errors) {
 }
 if (data.sampleSizes) fill("steps", ...sampleSizes());
 drawBrowser();
+fill("look-list", ...rowsToLookAt());
+addEventListener("hashchange", followAddress);
+followAddress();
+
+// In a frame of a notebook, links to parts of the page would lead to the notebook instead.
+if (location.protocol === "about:") {
+  addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link) return;
+    event.preventDefault();
+    location.hash = link.getAttribute("href");
+  });
+}

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
+from corral._checking import small_classes
+from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
 from corral._evaluation import HeldOut, Scores
 from corral._planning import LearningCurve, SampleSizes
@@ -17,6 +19,8 @@ from corral.report.numbers import Judged
 
 # Variables that the line of a class names.
 _MOST_NAMED = 3
+# Variables that a sentence lists.
+_MOST_LISTED = 10
 
 
 def summary(
@@ -68,7 +72,6 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
-    _, counts = np.unique(predictions.truth, return_counts=True)
     rows, interval = (
         (f"{_count(n, 'row')} {predictions.claim},", f" ({_interval(predictions, scores)})")
         if judged.unseen
@@ -76,8 +79,8 @@ def _quality(judged: Judged) -> list[str]:
     )
     said = [
         f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
-        f"class would give {counts.max() / n:.1%}. The log loss is {scores.log_loss:.3f}, and the "
-        f"probability of a label is off by {scores.calibration_error:.3f} on average."
+        f"class would give {predictions.most_frequent_share():.1%}. The log loss is {scores.log_loss:.3f}, "
+        f"and the probability of a label is off by {scores.calibration_error:.3f} on average."
     ]
     wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     in_class = wrong.sum(axis=1)
@@ -149,20 +152,112 @@ def _meaning_of_relevance(rule: str, scale: str | None) -> str:
     )
 
 
-def classes_at_a_glance(
-    estimator: Any, description: Description | None, judged: Judged | None
-) -> list[dict[str, Any]]:
-    """One line per class: its rows, how many of those judged are right, what marks it."""
-    accuracy = {} if judged is None else judged.predictions.scores().accuracy_by_class
+def classes_at_a_glance(estimator: Any, description: Description | None) -> list[dict[str, Any]]:
+    """One line per class: its rows, and what marks it."""
     return [
         {
             "name": str(label),
             "rows": f"{estimator.class_count_[a]:g}",
-            "accuracy": f"{accuracy[str(label)]:.3f}" if str(label) in accuracy else "",
             "variables": [] if description is None else _marks(description, a),
         }
         for a, label in enumerate(estimator.classes_.tolist())
     ]
+
+
+def recalls(judged: Judged) -> list[dict[str, str]]:
+    """One line per class whose rows were judged: how many are right, and what others are taken for."""
+    return [
+        {
+            "name": str(label),
+            "right": f"{found.n_right} of {found.n_rows}",
+            "recall": f"{found.share:.3f}",
+            "interval": "{:.3f} to {:.3f}".format(*found.interval),
+            "mistaken": "" if found.mistaken_for is None else f"{found.mistaken_for} ({found.n_mistaken})",
+        }
+        for label, found in judged.predictions.recalls().items()
+    ]
+
+
+def what_next(estimator: Any, description: Description | None, judged: Judged | None) -> list[str]:
+    """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
+    said = _small_classes(estimator)
+    if judged is not None:
+        said = [*_if_useless(judged), *said, *_least_known(judged)]
+    if description is not None:
+        said.append(_needless_variables(description))
+    return [*said, *_rows_that_belong_together(estimator)] if hasattr(estimator, "model_") else said
+
+
+def _if_useless(judged: Judged) -> list[str]:
+    """Say that labels are worse than the same label for all rows, if they are."""
+    accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
+    if accuracy >= baseline:
+        return []
+    return [
+        f"The accuracy, {accuracy:.1%}, is below the {baseline:.1%} of always naming the most frequent "
+        "class: do not rely on labels. See whether these variables can tell the classes apart at all."
+    ]
+
+
+def _small_classes(estimator: Any) -> list[str]:
+    counts = dict(
+        zip(map(str, estimator.classes_.tolist()), estimator.class_count_.astype(int).tolist(), strict=True)
+    )
+    found = [f"{finding}" for finding in small_classes(counts)]
+    return [said[:1].upper() + said[1:] for said in found] or [
+        f"No class is small: each has at least {min(counts.values())} training rows."
+    ]
+
+
+def _least_known(judged: Judged) -> list[str]:
+    """Name the class whose recall is known least, and the one that is recognised least."""
+    found = judged.predictions.recalls()
+    label, widest = max(found.items(), key=lambda item: item[1].interval[1] - item[1].interval[0])
+    low, high = widest.interval
+    said = [
+        f"The recall known least is that of {label}: from {low:.3f} to {high:.3f}, by "
+        f"{_count(widest.n_rows, 'row')}. More rows of it would tell most."
+    ]
+    label, worst = min(found.items(), key=lambda item: item[1].share)
+    if worst.mistaken_for is not None:
+        said.append(
+            f"The class recognised least is {label}, with {worst.n_right} of {_count(worst.n_rows, 'row')} "
+            f"right, most often taken for {worst.mistaken_for}: look for variables that tell these two apart."
+        )
+    return said
+
+
+def _needless_variables(description: Description) -> str:
+    names = [description.feature_names[j] for j in description.adds_nothing()]
+    if not names:
+        return "Every variable describes a class or carries evidence: none need be left out."
+    describe, them = ("describes", "it") if len(names) == 1 else ("describe", "them")
+    more = len(names) - _MOST_LISTED
+    listed = ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{_count(len(names), 'variable')} of {len(description.feature_names)} {describe} no class, and no "
+        f"label rests on {them}: {listed}. Where measuring is costly, try without {them}."
+    )
+
+
+def _rows_that_belong_together(estimator: Any) -> list[str]:
+    """Tell of groups and copies."""
+    training = estimator.model_.training
+    if training.groups is None:
+        of_groups = (
+            "Rows have no groups. If several come from one thing, such as a patient, name it (--group, or "
+            "groups in fit): scores are too good otherwise."
+        )
+    else:
+        n_groups = np.unique(training.groups).size
+        of_groups = (
+            f"The training rows are of {_count(n_groups, 'group')}, and were left out by groups: rows of new "
+            "groups tell more than further rows of these."
+        )
+    if not estimator.n_copies_:
+        return [of_groups, "No training row is a copy of another."]
+    copies = copies_sentence(estimator.n_copies_, len(training.X))
+    return [of_groups, f"{copies} Look whether rows were entered twice."]
 
 
 def _marks(description: Description, a: int) -> list[str]:
