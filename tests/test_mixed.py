@@ -614,11 +614,24 @@ def test_groups_in_parts_and_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("groups", "said"),
-    [([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."), ([1, None, 2, 2], "but row 1 has none")],
+    [
+        ([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."),
+        ([1, None, 2, 2], "but row 1 has none"),
+        ([7, 7, 7, 7], "at least two groups, got one"),
+        ([1, 1, 2, 2], "each class lies in a single one"),
+    ],
 )
-def test_bad_groups(groups, said):
+@pytest.mark.parametrize("estimator", [RodeoClassifier, RodeoClassifierCV])
+def test_bad_groups(estimator, groups, said):
     with pytest.raises(ValueError, match=said):
-        RodeoClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+        estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+
+
+def test_rows_without_weight_are_of_no_group():
+    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match="each class lies in a single one"):
+        RodeoClassifier().fit(X, y, [1, 1, 0, 1, 1, 1], groups=[1, 1, 2, 3, 3, 3])
+    RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
 
 
 def test_groups_are_routed():

@@ -430,3 +430,18 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
         raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
     _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
     return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def refuse_groups_of_whole_classes(groups: Integers | None, y: NDArray[Any], weights: Floats | None) -> None:
+    """Refuse groups (n_rows,) without which no class would have rows: certainty could not be calibrated."""
+    if groups is None:
+        return
+    counts = slice(None) if weights is None else weights > 0.0
+    if np.unique(groups[counts]).size < 2:
+        raise ValueError("groups must name at least two groups, got one: nothing could be left out.")
+    pairs = set(zip(y[counts].tolist(), groups[counts].tolist(), strict=True))
+    if len(pairs) == len({label for label, _ in pairs}):
+        raise ValueError(
+            "groups must spread some class over at least two groups, but each class lies in a single one: "
+            "without it, nothing would be known of the class."
+        )
