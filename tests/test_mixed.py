@@ -450,6 +450,23 @@ def test_text_and_numbers_in_one_column_are_levels():
     assert np.isfinite(model.predict_proba(frame)).all()
 
 
+def test_a_few_texts_among_numbers_are_not_taken_for_levels():
+    values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
+    frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
+    y = np.arange(12) % 2
+    said = "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
+    for categorical in ("from_dtype", ["b"]):
+        with pytest.raises(ValueError, match=said):
+            RodeoClassifier(categorical_features=categorical).fit(frame, y)
+    with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
+        RodeoClassifierCV().fit(frame.to_numpy(object), y)
+    model = RodeoClassifier(categorical_features=["mass"]).fit(frame, y)
+    assert model.encoding_.levels[1][-1] == "37O0"
+    assert np.isfinite(model.predict_proba(frame)).all()
+    several = frame.assign(mass=frame["mass"].where(frame["b"] > 2, "none"))
+    assert RodeoClassifier().fit(several, y).encoding_.levels[1] is not None
+
+
 def test_describe_names_levels_and_what_is_missing():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 100)

@@ -19,6 +19,9 @@ from corral._core.settings import Floats, Integers
 # A column that has nearly as many levels as rows is as good as an id, but that is for the user to say.
 _SHOWN = 3
 
+# Texts that are at most one in so many of a column's values are typing errors rather than levels.
+_ONE_IN = 5
+
 
 class UnknownLevelsWarning(UserWarning):
     """Samples have levels that no training row has; they count as missing.
@@ -376,14 +379,37 @@ def _marked(columns: Sequence[Column], categorical: Any) -> list[Column]:
     if isinstance(categorical, str | None):
         _check_choice(categorical)
         if categorical == "from_dtype":
+            for column in columns:
+                _refuse_few_texts(column)
             return list(columns)
         return [column._replace(kind="number", levels=None) for column in columns]
     marked = list(columns)
     names = [column.name for column in columns]
-    for j in _positions(categorical, names):
-        if marked[j].kind == "number":
-            marked[j] = marked[j]._replace(kind="levels")
+    named = _positions(categorical, names)
+    for j, column in enumerate(columns):
+        if j not in named:
+            _refuse_few_texts(column)
+        elif column.kind == "number":
+            marked[j] = column._replace(kind="levels")
     return marked
+
+
+def _refuse_few_texts(column: Column) -> None:
+    """Refuse a column of numbers and a few texts, which would make levels of them all."""
+    if column.kind != "levels" or column.levels is not None:
+        return
+    values = column.values.tolist()
+    texts = [i for i, value in enumerate(values) if isinstance(value, str)]
+    n_known = sum(not is_gap(value) for value in values)
+    if (
+        texts
+        and len(texts) * _ONE_IN <= n_known
+        and not any(isinstance(value, bool | np.bool_) for value in values)
+    ):
+        raise ValueError(
+            f"Column {column.name!r} holds numbers, but {values[texts[0]]!r} in row {texts[0]}: mend it, or "
+            "name the column in categorical_features, which makes levels of all its values."
+        )
 
 
 def _check_choice(categorical: Any) -> None:
