@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from corral import (
+    LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -465,6 +466,19 @@ def test_a_few_texts_among_numbers_are_not_taken_for_levels():
     assert np.isfinite(model.predict_proba(frame)).all()
     several = frame.assign(mass=frame["mass"].where(frame["b"] > 2, "none"))
     assert RodeoClassifier().fit(several, y).encoding_.levels[1] is not None
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_masked_cells_are_gaps(kind):
+    rng = np.random.default_rng(0)
+    X = np.ma.masked_array((10.0 * rng.normal(size=(30, 2))).astype(kind), mask=rng.random((30, 2)) < 0.2)
+    y = np.arange(30) % 2
+    gaps = np.where(X.mask, np.nan, X.data.astype(float))
+    model = RodeoClassifier().fit(X, y)
+    assert_array_equal(model.model_.training.X, gaps)
+    assert_array_equal(model.predict_proba(X), model.predict_proba(gaps))
+    with pytest.raises(ValueError, match="Column 'x0' has gaps"):
+        LSPClassifier().fit(X, y)
 
 
 def test_describe_names_levels_and_what_is_missing():

@@ -156,6 +156,7 @@ def read_table(
     categorical : "from_dtype", None, or which columns hold levels: their names, positions, or a mask.
     reset : whether this is a fit.
     """
+    X = _unmasked(X)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -198,6 +199,7 @@ def read_numbers(
     reset : whether this is a fit.
     """
     who = type(estimator).__name__
+    X = _unmasked(X)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
@@ -241,6 +243,17 @@ def _refuse_infinite(name: str, numbers: Floats) -> None:
     is_infinite = np.isinf(numbers)
     if is_infinite.any():
         raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
+
+
+def _unmasked(X: Any) -> Any:
+    """The table with gaps for the cells that a masked array hides."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if X.dtype.kind in "fiub":
+        return X.astype(np.float64).filled(np.nan)
+    values = np.array(X.data, dtype=object)
+    values[np.ma.getmaskarray(X)] = None
+    return values
 
 
 def _names_of(X: Any, d: int) -> list[str]:
