@@ -481,6 +481,33 @@ def test_masked_cells_are_gaps(kind):
         LSPClassifier().fit(X, y)
 
 
+@pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
+@pytest.mark.parametrize(
+    "estimator", [RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector, LSPClassifier]
+)
+def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
+    rows = [[float(i), float(i * i % 7)] for i in range(12)]
+    y = np.arange(12) % 2
+    if estimator is not LSPClassifier:  # which takes no gaps at all
+        with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
+            estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
+    rows[3][1] = 10**400
+    name = "1" if as_table is pd.DataFrame else "x1"
+    said = f"Column '{name}' holds a number in row 3 that is too large for a float"
+    with pytest.raises(ValueError, match=said):
+        estimator().fit(as_table(rows), y)
+    frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="X has several columns named 'a'"):
+        estimator().fit(frame, y)
+
+
+def test_rows_that_count_may_hold_nothing():
+    X = np.full((6, 2), np.nan)
+    X[0] = 1.0
+    model = RodeoClassifier().fit(X, [0, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 1])
+    assert_allclose(model.predict_proba(X), 0.5)
+
+
 def test_describe_names_levels_and_what_is_missing():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 100)

@@ -111,7 +111,7 @@ def number_copies(X: Floats) -> Integers | None:
 def filled(X: Floats) -> Floats:
     """Fill each column's gaps by a value that no row has."""
     gaps = np.isnan(X)
-    known = np.where(gaps, -np.inf, X).max(axis=0)
+    known = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
     largest = np.where(np.isfinite(known), known, 0.0)
     return np.where(gaps, largest + 1.0 + np.abs(largest), X)
 

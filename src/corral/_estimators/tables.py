@@ -157,6 +157,7 @@ def read_table(
     reset : whether this is a fit.
     """
     X = _unmasked(X)
+    _refuse_same_names(X)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -169,6 +170,7 @@ def read_table(
     if not by_column:
         rows, labels = _validate(estimator, X, y, reset=reset)
         if reset:
+            _refuse_emptiness(rows)
             estimator.encoding_ = Encoding.of_numbers(rows.shape[1])
         return Table(rows, labels, {})
     if not hasattr(X, "dtypes"):
@@ -183,6 +185,8 @@ def read_table(
     if learnt is None:
         estimator.encoding_ = learnt = Encoding.learn(_marked(columns, categorical))
     rows, unknown = learnt.encode(columns)
+    if reset:
+        _refuse_emptiness(rows)
     return Table(rows, labels, unknown)
 
 
@@ -200,10 +204,11 @@ def read_numbers(
     """
     who = type(estimator).__name__
     X = _unmasked(X)
+    _refuse_same_names(X)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
-    refuse_gaps(rows, _names_of(X, rows.shape[1]), who)
+    refuse_gaps(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
 
 
@@ -218,31 +223,56 @@ def refuse_levels(X: Any, who: str) -> None:
                 )
 
 
-def refuse_gaps(X: Floats, names: Sequence[str], who: str) -> None:
-    """Refuse gaps, for an estimator of some name."""
+def refuse_gaps(
+    X: Floats, names: Sequence[str], who: str, instead: str = "RodeoClassifierCV, which takes them"
+) -> None:
+    """Refuse gaps, for an estimator of some name; say what to use instead."""
     gaps = np.isnan(X).any(axis=0)
     if gaps.any():
         raise ValueError(
             f"Column {names[int(gaps.argmax())]!r} has gaps (NaN): {who} takes none; fill them, or use "
-            "RodeoClassifierCV, which takes them."
+            f"{instead}."
         )
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
     """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
-    checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    try:
+        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    except OverflowError:
+        cells = np.asarray(X, dtype=object)
+        if cells.ndim != 2:
+            raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
+        for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
+            _numbers(Column(name, values, None, "number"))  # which refuses the first that is too large
+        raise
     rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(rows.sum()):  # a fast way to find nothing
-            for name, column in zip(_names_of(X, rows.shape[1]), rows.T, strict=True):
-                _refuse_infinite(name, column)
+            for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
+                refuse_infinite(name, column)
     return rows, labels
 
 
-def _refuse_infinite(name: str, numbers: Floats) -> None:
+def refuse_infinite(name: str, numbers: Floats) -> None:
+    """Refuse a column of some name that holds an infinite value."""
     is_infinite = np.isinf(numbers)
     if is_infinite.any():
         raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
+
+
+def _refuse_same_names(X: Any) -> None:
+    """Refuse a frame of which two columns have one name."""
+    names = list(getattr(X, "columns", ()))
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"X has several columns named {str(twice)!r}: each needs a name of its own.")
+
+
+def _refuse_emptiness(X: Floats) -> None:
+    """Refuse to learn from rows of gaps."""
+    if np.isnan(X).all():
+        raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
 
 
 def _unmasked(X: Any) -> Any:
@@ -256,7 +286,7 @@ def _unmasked(X: Any) -> Any:
     return values
 
 
-def _names_of(X: Any, d: int) -> list[str]:
+def names_of(X: Any, d: int) -> list[str]:
     """Names of the columns of a frame, or x0, x1, ..."""
     return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
 
@@ -379,11 +409,15 @@ def _numbers(column: Column) -> Floats:
         for i, value in enumerate(column.values.tolist()):
             try:
                 numbers[i] = np.nan if is_gap(value) else float(value)
+            except OverflowError:
+                raise ValueError(
+                    f"Column {column.name!r} holds a number in row {i} that is too large for a float."
+                ) from None
             except (TypeError, ValueError):
                 raise ValueError(
                     f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
                 ) from None
-    _refuse_infinite(column.name, numbers)
+    refuse_infinite(column.name, numbers)
     return numbers
 
 

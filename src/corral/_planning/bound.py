@@ -46,6 +46,7 @@ from sklearn.utils.validation import column_or_1d
 
 from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.tables import names_of, refuse_gaps, refuse_infinite
 from corral._estimators.validation import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
@@ -322,7 +323,11 @@ def _check_source(
     if callable(X):
         draw, labels = X, column_or_1d(y)
     else:
-        rows, labels = check_X_y(X, y, dtype=np.float64)
+        rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
+        names = names_of(X, rows.shape[1])
+        refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
+        for name, column in zip(names, rows.T, strict=True):
+            refuse_infinite(name, column)
         draw = _draw_from(rows, labels, random)
     check_classification_targets(labels)
     classes, counts = np.unique(labels, return_counts=True)
