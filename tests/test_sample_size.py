@@ -331,6 +331,8 @@ def test_a_bound_without_relevant_variables_means_nothing_and_says_so():
     assert result.extrapolation is None
     assert "class 'a': 40 rows, no relevant variables" in repr(result)
     assert "means nothing: no variable is relevant for 'a', 'b', so nothing is known" in repr(result)
+    assert "and no tolerance is reached, however small epsilon is" in repr(result)
+    assert " <= 0.5 with 80 rows" in repr(result)
     assert "extrapolation" not in repr(result)
 
 

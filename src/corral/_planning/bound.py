@@ -170,7 +170,10 @@ class SampleSizes:
         empty = self.classes[self.steps[-1].r == 0].tolist()
         if empty:
             named = ", ".join(repr(label) for label in empty)
-            caveats.append(f"no variable is relevant for {named}, so nothing is known of their densities")
+            caveat = f"no variable is relevant for {named}, so nothing is known of their densities"
+            if self.epsilon <= self.tolerance:
+                caveat += ", and no tolerance is reached, however small epsilon is"
+            caveats.append(caveat)
         if self.epsilon >= 1.0:
             caveats.append("no error exceeds another by 1, and the bound is not smaller")
         return caveats
@@ -196,7 +199,7 @@ class SampleSizes:
 
     def __repr__(self) -> str:
         count = f"{len(self.steps)} step" + ("s" if len(self.steps) > 1 else "")
-        sign = "<=" if self.converged else ">"
+        sign = "<=" if self.epsilon <= self.tolerance else ">"
         lines = [
             f"SampleSizes: {'converged' if self.converged else 'not converged'}, {self.reason}",
             f"  epsilon {self.epsilon:.4g} {sign} {self.tolerance:g} with {self.sizes.sum()} rows "
