@@ -692,6 +692,15 @@ def test_rows_without_weight_are_of_no_group():
     RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
 
 
+def test_parts_of_one_group_for_each_class_have_finite_evidence():
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = RodeoClassifier(bandwidth="class").partial_fit(X, y, groups=y)  # others may follow
+    assert np.isfinite(model.feature_importances_).all()
+    assert np.isfinite(model.typicality(X)).all()
+    assert np.isfinite(model.explain(X[:2]).evidence).all()
+
+
 def test_groups_are_routed():
     X, y, groups = grouped(2)
     with sklearn.config_context(enable_metadata_routing=True):

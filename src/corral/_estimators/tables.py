@@ -279,10 +279,9 @@ def _unmasked(X: Any) -> Any:
     """The table with gaps for the cells that a masked array hides."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
-    if X.dtype.kind in "fiub":
-        return X.astype(np.float64).filled(np.nan)
-    values = np.array(X.data, dtype=object)
-    values[np.ma.getmaskarray(X)] = None
+    are_numbers = X.dtype.kind in "fiub"
+    values = np.array(X.data, dtype=np.float64 if are_numbers else object)
+    values[np.ma.getmaskarray(X)] = np.nan if are_numbers else None
     return values
 
 
