@@ -219,6 +219,23 @@ def test_the_scale_of_weights_does_not_matter() -> None:
     _agree(contrast(X, y, 4, weights=np.full(y.size, 0.1)), contrast(X, y, 4))
 
 
+@pytest.mark.parametrize("seed", [3, 13, 40])
+def test_weights_of_very_different_sizes_are_compared_in_their_class(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    X[:, 1] = np.round(X[:, 1])
+    X[rng.random(X.shape) < 0.3] = np.nan
+    codes, tiny = rng.integers(0, 3, 60), rng.random(60) < 0.3
+    X[codes == 0] += 2.0
+    factors = np.array([1e-300, 1.0, 1e300])[codes]
+    found = contrast(X, codes, 3, weights=factors)
+    assert_array_equal(found.pvalue, contrast(X, codes, 3).pvalue)
+    assert found.relevant.any()
+    for little in (1e-200, 1e-150, 1e-20):
+        found = contrast(X, codes, 3, weights=np.where(tiny, little, 1.0))
+        assert_array_equal(found.pvalue, contrast(X[~tiny], codes[~tiny], 3).pvalue)
+
+
 def test_rows_without_weight_are_not_there() -> None:
     X, y = _mixed(5)
     weights = (np.arange(y.size) % 3 > 0).astype(float)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
 from corral import CopiedRowsWarning, RodeoClassifier, RodeoClassifierCV, RodeoDensity
-from corral._core.copies import effective_number, number_copies
+from corral._core.copies import effective_number, filled, number_copies
 from corral._core.rows import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
 
@@ -227,3 +227,14 @@ def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     assert not set(first) & set(numbers[empty])
     gaps_alone = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
     assert number_copies(gaps_alone) is None
+
+
+def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
+    largest = np.finfo(np.float64).max
+    below = np.nextafter(largest, 0.0)
+    X = np.array([[largest, -1.7e308], [below, 1.7e308], [np.nan, np.nan], [0.0, 1.0]])
+    assert_array_equal(filled(X)[2], [np.nextafter(below, 0.0), np.nextafter(1.7e308, 0.0)])
+    assert_array_equal(filled(X)[[0, 1, 3]], X[[0, 1, 3]])
+    assert_array_equal(
+        number_copies(np.tile(X, (2, 1)))[[0, 1, 3]], number_copies(np.tile(X, (2, 1)))[[4, 5, 7]]
+    )

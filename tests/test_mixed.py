@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from corral import (
+    LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -450,6 +451,63 @@ def test_text_and_numbers_in_one_column_are_levels():
     assert np.isfinite(model.predict_proba(frame)).all()
 
 
+def test_a_few_texts_among_numbers_are_not_taken_for_levels():
+    values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
+    frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
+    y = np.arange(12) % 2
+    said = "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
+    for categorical in ("from_dtype", ["b"]):
+        with pytest.raises(ValueError, match=said):
+            RodeoClassifier(categorical_features=categorical).fit(frame, y)
+    with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
+        RodeoClassifierCV().fit(frame.to_numpy(object), y)
+    model = RodeoClassifier(categorical_features=["mass"]).fit(frame, y)
+    assert model.encoding_.levels[1][-1] == "37O0"
+    assert np.isfinite(model.predict_proba(frame)).all()
+    several = frame.assign(mass=frame["mass"].where(frame["b"] > 2, "none"))
+    assert RodeoClassifier().fit(several, y).encoding_.levels[1] is not None
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_masked_cells_are_gaps(kind):
+    rng = np.random.default_rng(0)
+    X = np.ma.masked_array((10.0 * rng.normal(size=(30, 2))).astype(kind), mask=rng.random((30, 2)) < 0.2)
+    y = np.arange(30) % 2
+    gaps = np.where(X.mask, np.nan, X.data.astype(float))
+    model = RodeoClassifier().fit(X, y)
+    assert_array_equal(model.model_.training.X, gaps)
+    assert_array_equal(model.predict_proba(X), model.predict_proba(gaps))
+    with pytest.raises(ValueError, match="Column 'x0' has gaps"):
+        LSPClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
+@pytest.mark.parametrize(
+    "estimator", [RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector, LSPClassifier]
+)
+def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
+    rows = [[float(i), float(i * i % 7)] for i in range(12)]
+    y = np.arange(12) % 2
+    if estimator is not LSPClassifier:  # which takes no gaps at all
+        with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
+            estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
+    rows[3][1] = 10**400
+    name = "1" if as_table is pd.DataFrame else "x1"
+    said = f"Column '{name}' holds a number in row 3 that is too large for a float"
+    with pytest.raises(ValueError, match=said):
+        estimator().fit(as_table(rows), y)
+    frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="X has several columns named 'a'"):
+        estimator().fit(frame, y)
+
+
+def test_rows_that_count_may_hold_nothing():
+    X = np.full((6, 2), np.nan)
+    X[0] = 1.0
+    model = RodeoClassifier().fit(X, [0, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 1])
+    assert_allclose(model.predict_proba(X), 0.5)
+
+
 def test_describe_names_levels_and_what_is_missing():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 100)
@@ -614,11 +672,33 @@ def test_groups_in_parts_and_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("groups", "said"),
-    [([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."), ([1, None, 2, 2], "but row 1 has none")],
+    [
+        ([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."),
+        ([1, None, 2, 2], "but row 1 has none"),
+        ([7, 7, 7, 7], "at least two groups, got one"),
+        ([1, 1, 2, 2], "each class lies in a single one"),
+    ],
 )
-def test_bad_groups(groups, said):
+@pytest.mark.parametrize("estimator", [RodeoClassifier, RodeoClassifierCV])
+def test_bad_groups(estimator, groups, said):
     with pytest.raises(ValueError, match=said):
-        RodeoClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+        estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+
+
+def test_rows_without_weight_are_of_no_group():
+    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match="each class lies in a single one"):
+        RodeoClassifier().fit(X, y, [1, 1, 0, 1, 1, 1], groups=[1, 1, 2, 3, 3, 3])
+    RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
+
+
+def test_parts_of_one_group_for_each_class_have_finite_evidence():
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = RodeoClassifier(bandwidth="class").partial_fit(X, y, groups=y)  # others may follow
+    assert np.isfinite(model.feature_importances_).all()
+    assert np.isfinite(model.typicality(X)).all()
+    assert np.isfinite(model.explain(X[:2]).evidence).all()
 
 
 def test_groups_are_routed():

@@ -348,6 +348,16 @@ def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
 
 
+def test_two_groups_of_a_class_must_be_left_to_fit():
+    group = np.repeat(np.arange(4), 5)
+    y = np.where(group % 2 > 0, "u", "v")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    units = Units.of(X, group)
+    split = splitter(y, units, test_size=0.5, cv=None, seed=0)
+    with pytest.raises(ValueError, match="would leave one group of each class to fit"):
+        held_out_predictions({"own": RodeoClassifier()}, X, y, units, split, lambda name: None)
+
+
 # What stands behind
 
 

@@ -331,6 +331,8 @@ def test_a_bound_without_relevant_variables_means_nothing_and_says_so():
     assert result.extrapolation is None
     assert "class 'a': 40 rows, no relevant variables" in repr(result)
     assert "means nothing: no variable is relevant for 'a', 'b', so nothing is known" in repr(result)
+    assert "and no tolerance is reached, however small epsilon is" in repr(result)
+    assert " <= 0.5 with 80 rows" in repr(result)
     assert "extrapolation" not in repr(result)
 
 
@@ -696,3 +698,13 @@ def test_display_of_what_cannot_be_extrapolated():
     display = SampleSizeDisplay.from_result(result)
     assert len(display.axes_[0].lines) == 2
     plt.close(display.figure_)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(np.nan, "Column 'b' has gaps"), (np.inf, "Column 'b' holds an inf")]
+)
+def test_what_the_bound_does_not_take_is_named(value, said):
+    X = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 7})
+    X.loc[5, "b"] = value
+    with pytest.raises(ValueError, match=said):
+        estimate_sample_sizes(X, np.arange(40) % 2, tolerance=0.5, initial_size=5, test_size=5, step=5)

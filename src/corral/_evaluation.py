@@ -369,7 +369,7 @@ def held_out_predictions(
     of_groups: list[Integers] = []
     for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
         train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
-        _check_classes_left(y, train)
+        _check_classes_left(y, train, units)
         right.append(y[test])
         of_groups += [] if groups is None else [groups[held_out]]
         for name, classifier in classifiers.items():
@@ -390,14 +390,21 @@ def held_out_predictions(
     }
 
 
-def _check_classes_left(y: NDArray[Any], train: Integers) -> None:
-    """Refuse to hold out all rows of a class, as large groups may ask for."""
+def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
+    """Refuse to hold out all rows of a class, as large groups may ask for, or all groups but one of each."""
     lost = np.setdiff1d(y, y[train]).tolist()
     if lost:
         raise ValueError(
             f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
             "of it, or leave it out."
         )
+    if units.groups is not None:
+        counts = [np.unique(units.groups[train][y[train] == label]).size for label in np.unique(y)]
+        if max(counts) < 2:
+            raise ValueError(
+                "to hold out whole groups would leave one group of each class to fit, and two of some class "
+                "are needed: collect more groups."
+            )
 
 
 def fit_by_groups(

@@ -133,6 +133,11 @@ class Contrast:
     n_values: Integers
 
 
+# A row of less than this share of the largest weight in its class changes no test, but none can be computed
+# with it either: samples that it keeps from being separate have slopes without end.
+_NEGLIGIBLE_SHARE = 1e-12
+
+
 def contrast(
     X: Floats,
     codes: Integers,
@@ -168,10 +173,12 @@ def contrast(
         raise ValueError(f"min_effect must be at least 0 and below 1, got {min_effect!r}.")
     if weights is None:
         weights = np.ones(len(X))
-    present = weights > 0
-    # Only ratios of weights count, and squares of very small or large ones do not exist.
-    weights = weights[present] / weights.max()
-    blocks = _tabulate(X[present], codes[present], n_classes, weights)
+    # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
+    largest = np.zeros(n_classes)
+    np.maximum.at(largest, codes, weights)
+    shares = weights / np.where(largest > 0.0, largest, 1.0)[codes]
+    present = shares > _NEGLIGIBLE_SHARE
+    blocks = _tabulate(X[present], codes[present], n_classes, shares[present])
     found = _join([_compare(table, level, min_effect) for table in blocks])
     pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))

@@ -111,9 +111,15 @@ def number_copies(X: Floats) -> Integers | None:
 def filled(X: Floats) -> Floats:
     """Fill each column's gaps by a value that no row has."""
     gaps = np.isnan(X)
-    known = np.where(gaps, -np.inf, X).max(axis=0)
+    known = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
     largest = np.where(np.isfinite(known), known, 0.0)
-    return np.where(gaps, largest + 1.0 + np.abs(largest), X)
+    with np.errstate(over="ignore"):
+        unused = largest + 1.0 + np.abs(largest)
+    for j in np.flatnonzero(np.isinf(unused)):
+        unused[j] = largest[j]
+        while unused[j] in X[:, j]:
+            unused[j] = np.nextafter(unused[j], 0.0)
+    return np.where(gaps, unused, X)
 
 
 def _number_complete(X: Floats) -> Integers | None:

@@ -165,8 +165,9 @@ def _reference_bandwidths(values: Floats, units: Integers, weights: Floats, unit
     W, squares, first, second = (
         of.sum() - np.where(is_known, np.bincount(unit, of)[at], 0.0) for of in powers
     )
-    W = np.maximum(W, TINY)
-    variance = second / W - (first / W) ** 2
+    is_left = 1e-12 * weights.sum() < W  # less is what rounding has left of nothing
+    W = np.where(is_left, W, 1.0)
+    variance = np.where(is_left, second / W - (first / W) ** 2, 0.0)
     n = W**2 / np.maximum(squares, TINY)
     exists = variance > 1e-12 * (weights @ centred**2) / weights.sum()
     h: Floats = np.where(exists, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * np.maximum(n, 1.0) ** -0.2, 1.0)

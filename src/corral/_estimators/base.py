@@ -29,6 +29,7 @@ from corral._estimators.tables import (
     UnknownLevelsWarning,
     check_groups,
     read_table,
+    refuse_groups_of_whole_classes,
     unknown_sentence,
 )
 from corral._estimators.trust import Trustworthiness
@@ -317,7 +318,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
-            group out. The tests of `describe` do not know of groups, and count each row.
+            group out. Some class must have rows of two groups. The tests of `describe` do not know of groups,
+            and count each row.
 
         Returns
         -------
@@ -325,6 +327,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """
         with unchanged_by_errors(self):
             rows = self._check_rows(X, y, sample_weight, groups, reset=True)
+            refuse_groups_of_whole_classes(rows.groups, rows.y, rows.weights)
             self._name_rows(X)
             return self._learn(rows, expected=None)
 

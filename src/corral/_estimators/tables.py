@@ -19,6 +19,9 @@ from corral._core.settings import Floats, Integers
 # A column that has nearly as many levels as rows is as good as an id, but that is for the user to say.
 _SHOWN = 3
 
+# Texts that are at most one in so many of a column's values are typing errors rather than levels.
+_ONE_IN = 5
+
 
 class UnknownLevelsWarning(UserWarning):
     """Samples have levels that no training row has; they count as missing.
@@ -153,6 +156,8 @@ def read_table(
     categorical : "from_dtype", None, or which columns hold levels: their names, positions, or a mask.
     reset : whether this is a fit.
     """
+    X = _unmasked(X)
+    _refuse_same_names(X)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -165,6 +170,7 @@ def read_table(
     if not by_column:
         rows, labels = _validate(estimator, X, y, reset=reset)
         if reset:
+            _refuse_emptiness(rows)
             estimator.encoding_ = Encoding.of_numbers(rows.shape[1])
         return Table(rows, labels, {})
     if not hasattr(X, "dtypes"):
@@ -179,6 +185,8 @@ def read_table(
     if learnt is None:
         estimator.encoding_ = learnt = Encoding.learn(_marked(columns, categorical))
     rows, unknown = learnt.encode(columns)
+    if reset:
+        _refuse_emptiness(rows)
     return Table(rows, labels, unknown)
 
 
@@ -195,10 +203,12 @@ def read_numbers(
     reset : whether this is a fit.
     """
     who = type(estimator).__name__
+    X = _unmasked(X)
+    _refuse_same_names(X)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
-    refuse_gaps(rows, _names_of(X, rows.shape[1]), who)
+    refuse_gaps(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
 
 
@@ -213,34 +223,69 @@ def refuse_levels(X: Any, who: str) -> None:
                 )
 
 
-def refuse_gaps(X: Floats, names: Sequence[str], who: str) -> None:
-    """Refuse gaps, for an estimator of some name."""
+def refuse_gaps(
+    X: Floats, names: Sequence[str], who: str, instead: str = "RodeoClassifierCV, which takes them"
+) -> None:
+    """Refuse gaps, for an estimator of some name; say what to use instead."""
     gaps = np.isnan(X).any(axis=0)
     if gaps.any():
         raise ValueError(
             f"Column {names[int(gaps.argmax())]!r} has gaps (NaN): {who} takes none; fill them, or use "
-            "RodeoClassifierCV, which takes them."
+            f"{instead}."
         )
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
     """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
-    checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    try:
+        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    except OverflowError:
+        cells = np.asarray(X, dtype=object)
+        if cells.ndim != 2:
+            raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
+        for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
+            _numbers(Column(name, values, None, "number"))  # which refuses the first that is too large
+        raise
     rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(rows.sum()):  # a fast way to find nothing
-            for name, column in zip(_names_of(X, rows.shape[1]), rows.T, strict=True):
-                _refuse_infinite(name, column)
+            for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
+                refuse_infinite(name, column)
     return rows, labels
 
 
-def _refuse_infinite(name: str, numbers: Floats) -> None:
+def refuse_infinite(name: str, numbers: Floats) -> None:
+    """Refuse a column of some name that holds an infinite value."""
     is_infinite = np.isinf(numbers)
     if is_infinite.any():
         raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
 
 
-def _names_of(X: Any, d: int) -> list[str]:
+def _refuse_same_names(X: Any) -> None:
+    """Refuse a frame of which two columns have one name."""
+    names = list(getattr(X, "columns", ()))
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"X has several columns named {str(twice)!r}: each needs a name of its own.")
+
+
+def _refuse_emptiness(X: Floats) -> None:
+    """Refuse to learn from rows of gaps."""
+    if np.isnan(X).all():
+        raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
+
+
+def _unmasked(X: Any) -> Any:
+    """The table with gaps for the cells that a masked array hides."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    are_numbers = X.dtype.kind in "fiub"
+    values = np.array(X.data, dtype=np.float64 if are_numbers else object)
+    values[np.ma.getmaskarray(X)] = np.nan if are_numbers else None
+    return values
+
+
+def names_of(X: Any, d: int) -> list[str]:
     """Names of the columns of a frame, or x0, x1, ..."""
     return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
 
@@ -363,11 +408,15 @@ def _numbers(column: Column) -> Floats:
         for i, value in enumerate(column.values.tolist()):
             try:
                 numbers[i] = np.nan if is_gap(value) else float(value)
+            except OverflowError:
+                raise ValueError(
+                    f"Column {column.name!r} holds a number in row {i} that is too large for a float."
+                ) from None
             except (TypeError, ValueError):
                 raise ValueError(
                     f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
                 ) from None
-    _refuse_infinite(column.name, numbers)
+    refuse_infinite(column.name, numbers)
     return numbers
 
 
@@ -376,14 +425,37 @@ def _marked(columns: Sequence[Column], categorical: Any) -> list[Column]:
     if isinstance(categorical, str | None):
         _check_choice(categorical)
         if categorical == "from_dtype":
+            for column in columns:
+                _refuse_few_texts(column)
             return list(columns)
         return [column._replace(kind="number", levels=None) for column in columns]
     marked = list(columns)
     names = [column.name for column in columns]
-    for j in _positions(categorical, names):
-        if marked[j].kind == "number":
-            marked[j] = marked[j]._replace(kind="levels")
+    named = _positions(categorical, names)
+    for j, column in enumerate(columns):
+        if j not in named:
+            _refuse_few_texts(column)
+        elif column.kind == "number":
+            marked[j] = column._replace(kind="levels")
     return marked
+
+
+def _refuse_few_texts(column: Column) -> None:
+    """Refuse a column of numbers and a few texts, which would make levels of them all."""
+    if column.kind != "levels" or column.levels is not None:
+        return
+    values = column.values.tolist()
+    texts = [i for i, value in enumerate(values) if isinstance(value, str)]
+    n_known = sum(not is_gap(value) for value in values)
+    if (
+        texts
+        and len(texts) * _ONE_IN <= n_known
+        and not any(isinstance(value, bool | np.bool_) for value in values)
+    ):
+        raise ValueError(
+            f"Column {column.name!r} holds numbers, but {values[texts[0]]!r} in row {texts[0]}: mend it, or "
+            "name the column in categorical_features, which makes levels of all its values."
+        )
 
 
 def _check_choice(categorical: Any) -> None:
@@ -430,3 +502,18 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
         raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
     _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
     return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def refuse_groups_of_whole_classes(groups: Integers | None, y: NDArray[Any], weights: Floats | None) -> None:
+    """Refuse groups (n_rows,) without which no class would have rows: certainty could not be calibrated."""
+    if groups is None:
+        return
+    counts = slice(None) if weights is None else weights > 0.0
+    if np.unique(groups[counts]).size < 2:
+        raise ValueError("groups must name at least two groups, got one: nothing could be left out.")
+    pairs = set(zip(y[counts].tolist(), groups[counts].tolist(), strict=True))
+    if len(pairs) == len({label for label, _ in pairs}):
+        raise ValueError(
+            "groups must spread some class over at least two groups, but each class lies in a single one: "
+            "without it, nothing would be known of the class."
+        )

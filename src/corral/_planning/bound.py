@@ -47,6 +47,7 @@ from sklearn.utils.validation import column_or_1d
 from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.html import html_lines, html_table
+from corral._estimators.tables import names_of, refuse_gaps, refuse_infinite
 from corral._estimators.validation import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ class SampleSizes:
         empty = self.classes[self.steps[-1].r == 0].tolist()
         if empty:
             named = ", ".join(repr(label) for label in empty)
-            caveats.append(f"no variable is relevant for {named}, so nothing is known of their densities")
+            caveat = f"no variable is relevant for {named}, so nothing is known of their densities"
+            if self.epsilon <= self.tolerance:
+                caveat += ", and no tolerance is reached, however small epsilon is"
+            caveats.append(caveat)
         if self.epsilon >= 1.0:
             caveats.append("no error exceeds another by 1, and the bound is not smaller")
         return caveats
@@ -196,7 +200,7 @@ class SampleSizes:
 
     def __repr__(self) -> str:
         count = f"{len(self.steps)} step" + ("s" if len(self.steps) > 1 else "")
-        sign = "<=" if self.converged else ">"
+        sign = "<=" if self.epsilon <= self.tolerance else ">"
         lines = [
             f"SampleSizes: {'converged' if self.converged else 'not converged'}, {self.reason}",
             f"  epsilon {self.epsilon:.4g} {sign} {self.tolerance:g} with {self.sizes.sum()} rows "
@@ -333,7 +337,11 @@ def _check_source(
     if callable(X):
         draw, labels = X, column_or_1d(y)
     else:
-        rows, labels = check_X_y(X, y, dtype=np.float64)
+        rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
+        names = names_of(X, rows.shape[1])
+        refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
+        for name, column in zip(names, rows.T, strict=True):
+            refuse_infinite(name, column)
         draw = _draw_from(rows, labels, random)
     check_classification_targets(labels)
     classes, counts = np.unique(labels, return_counts=True)
