@@ -285,15 +285,15 @@ def test_predictions_through_a_link(folder):
 
 def stop_after_three_chunks(monkeypatch):
     calls = iter(range(3))
-    predict_proba = RodeoClassifier.predict_proba
+    assess = RodeoClassifier.assess
 
     def stopped(self, X):
         if next(calls, None) is None:
             raise KeyboardInterrupt
-        return predict_proba(self, X)
+        return assess(self, X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RodeoClassifier, "predict_proba", stopped)
+        patch.setattr(RodeoClassifier, "assess", stopped)
         run(*PREDICT, code=130)
 
 

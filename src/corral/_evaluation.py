@@ -383,9 +383,7 @@ def held_out_predictions(
     claim = "that took no part in fitting" if groups is None else "of groups that took no part in fitting"
     held_out_groups = np.concatenate(of_groups) if of_groups else None
     return {
-        name: HeldOut(
-            np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name]
-        )
+        name: HeldOut(np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name])
         for name in classifiers
     }
 
@@ -430,7 +428,7 @@ def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
         return None
     claim = "equal to no training row, even when rounded"
     parts = [HeldOutPart(fitted, np.flatnonzero(new))]
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, parts)
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, parts=parts)
 
 
 def take_rows(X: Any, rows: Integers) -> Any:
