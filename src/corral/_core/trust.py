@@ -227,15 +227,22 @@ class Columns:
         return cls(scale, values)
 
     def distances(self, X: Floats) -> Floats:
-        """How far values (n_samples, n_features) lie from the nearest one in training; 0 for gaps."""
+        """How far values (n_samples, n_features) lie from the nearest one in training.
+
+        0 for gaps, and for values of at most one deviation that lie between others: only more counts.
+        """
         scaled = self.scale.transform(X)
         apart = np.zeros(X.shape)
         for j, values in enumerate(self.values):
-            if values.size:
-                x = scaled[:, j]
-                right = np.searchsorted(values, x)
-                above, below = values[np.minimum(right, values.size - 1)], values[np.maximum(right - 1, 0)]
-                apart[:, j] = np.minimum(np.abs(x - above), np.abs(x - below))
+            if not values.size:
+                continue
+            x = scaled[:, j]
+            if (np.diff(values) <= 2.0 * _NEAR).all():  # within the range every value is near another
+                apart[:, j] = np.maximum(np.maximum(values[0] - x, x - values[-1]), 0.0)
+                continue
+            right = np.searchsorted(values, x)
+            above, below = values[np.minimum(right, values.size - 1)], values[np.maximum(right - 1, 0)]
+            apart[:, j] = np.minimum(np.abs(x - above), np.abs(x - below))
         return np.nan_to_num(apart, copy=False, nan=0.0)
 
     def distances_of_rows(self, data: LabelledRows, points: Integers) -> Floats:
