@@ -492,10 +492,10 @@ def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
         with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
             estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
     rows[3][1] = 10**400
-    name = "1" if as_table is pd.DataFrame else "x1"
+    name, options = ("1", {"dtype": object}) if as_table is pd.DataFrame else ("x1", {})
     said = f"Column '{name}' holds a number in row 3 that is too large for a float"
     with pytest.raises(ValueError, match=said):
-        estimator().fit(as_table(rows), y)
+        estimator().fit(as_table(rows, **options), y)
     frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "a"])
     with pytest.raises(ValueError, match="X has several columns named 'a'"):
         estimator().fit(frame, y)

@@ -119,6 +119,7 @@ def started(out, name, call):
 def stop(process, how=signal.SIGKILL):
     with process:
         process.send_signal(how)
+        process.wait()  # before its standard input ends, and it would go on
     return process.returncode
 
 
