@@ -26,11 +26,12 @@ NOTE = "going on from row 30, where a run was stopped."
 
 # A run in a process of its own, with chunks of ten rows. It stands still before the given call of a function.
 RUN = """
-import os, sys
+import os, signal, sys
 import corral.cli.tables
 from corral import RodeoClassifier
 from corral.cli import app
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
 name, call, *arguments = sys.argv[1:]
 owner = os if name == "fsync" else RodeoClassifier
 function, calls = getattr(owner, name), 0

@@ -906,12 +906,14 @@ def test_no_progress_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 INTERRUPTED = """
+    import signal
     import sys
     import numpy as np
     from corral._core.density import ClassDensity, DensityPlan, class_log_densities
     from corral._core.rows import ClassRows
     from corral._core.settings import Computation, RodeoSettings
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
     rng = np.random.default_rng(0)
     X = rng.normal(0, 0.1, (20_000, 50))
     x = X[rng.integers(0, len(X), 20_000)]
