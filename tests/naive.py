@@ -18,6 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
+from scipy.stats import f as f_distribution
 
 
 def initial_bandwidth(n: float, c0: float = 1.0) -> float:
@@ -814,6 +815,40 @@ def contrast(
             found["pvalue"] = min(1.0, found["pvalue"] * n_varying)
             found["relevant"] = found["noticeable"] and found["pvalue"] <= level
     return [[of_classes[a] for of_classes in by_variable] for a in range(n_classes)]
+
+
+def worth_of_rows(
+    x: ArrayLike, codes: ArrayLike, n_classes: int, weights: ArrayLike, groups: ArrayLike
+) -> list[float]:
+    """Effective number of rows of each class in one variable, over Kish's, as design_effect.py says it."""
+    rows = [r for r in zip(*map(_floats, (x, codes, weights, groups)), strict=True) if not math.isnan(r[0])]
+    n = len(rows)
+    cells: dict[tuple[float, float], list[int]] = {}
+    for i, (_, a, _, g) in enumerate(rows):
+        cells.setdefault((a, g), []).append(i)
+    classes = {a: [i for i, r in enumerate(rows) if r[1] == a] for _, a, _, _ in rows}
+    between, within = len(cells) - len(classes), n - len(cells)
+    rho = 1.0 if between == 0 else 0.0
+    if between and within:
+        usual = (n - sum(len(of) ** 2 / len(classes[a]) for (a, _), of in cells.items())) / between
+        below = [sum((s[0] < r[0]) + 0.5 * (s[0] == r[0]) for s in rows) for r in rows]
+        v = [2.0 * b / n - 1.0 for b in below]
+        for values in (v, [v_i**2 for v_i in v]):
+            mean = {a: sum(values[i] for i in of) / len(of) for a, of in classes.items()}
+            ssb = ssw = 0.0
+            for (a, _), of in cells.items():
+                center = sum(values[i] for i in of) / len(of)
+                ssb += len(of) * (center - mean[a]) ** 2
+                ssw += sum((values[i] - center) ** 2 for i in of)
+            msb = ssb / between / float(f_distribution.ppf(0.25, between, within))
+            variance = max((msb - ssw / within) / usual, 0.0)
+            rho = max(rho, variance / (variance + ssw / within) if variance else 0.0)
+    worth = []
+    for a in range(n_classes):
+        squares = sum(rows[i][2] ** 2 for i in classes.get(a, []))
+        sums = sum(sum(rows[i][2] for i in of) ** 2 for (b, _), of in cells.items() if b == a)
+        worth.append(1.0 / (1.0 + rho * (sums / squares - 1.0)) if squares else 1.0)
+    return worth
 
 
 def _contrast_of_variable(

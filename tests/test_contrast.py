@@ -12,7 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import fisher_exact, mannwhitneyu
 
 import naive
+from corral import RodeoClassifier, RodeoSelector
 from corral._core.contrast import Contrast, contrast
+from corral._core.design_effect import worth_of_rows
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("relevant", "direction", "background")
@@ -440,3 +442,74 @@ def test_a_shift_of_one_deviation_and_a_halved_spread_are_found(
         X[y == 0, 0] = shift + width * X[y == 0, 0]
         found.append(contrast(X, y, n_classes).relevant[0, 0])
     assert np.mean(found) >= least
+
+
+# -------------------------------------------------------------------------------------------- groups
+
+
+def rows_of_groups(seed, n_groups=20, size=10, correlation=0.6, n_classes=2, d=10):
+    """Rows alike within groups, whose labels are random by group."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    codes = rng.permutation(np.arange(n_groups) % n_classes)[groups]
+    shared, own = rng.normal(size=(n_groups, d))[groups], rng.normal(size=(groups.size, d))
+    return np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own, codes, groups
+
+
+def test_worth_of_rows_is_that_of_the_plain_loop():
+    rng = np.random.default_rng(0)
+    X, codes, _ = rows_of_groups(0, n_classes=3)
+    groups = rng.integers(0, 25, len(X))  # of unequal sizes, and across classes
+    X[:, 1] = rng.integers(0, 3, len(X))
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    X[:, 2] = np.nan
+    X[:, 3] = groups  # rows of a group agree
+    weights = rng.uniform(0.1, 2.0, len(X))
+    worth = worth_of_rows(X, codes, 4, weights, groups)
+    expected = [naive.worth_of_rows(x, codes, 4, weights, groups) for x in X.T]
+    assert_allclose(worth[[0, 1, *range(3, 10)]], expected[:2] + expected[3:], rtol=1e-10)
+    assert_array_equal(worth[2], np.ones(4))
+    assert (worth[3, :3] < 0.5).all()
+
+
+def test_groups_of_one_row_change_nothing():
+    X, codes, _ = rows_of_groups(0)
+    alone, plain = contrast(X, codes, 2, groups=np.arange(len(X))), contrast(X, codes, 2)
+    assert_array_equal(alone.pvalue, plain.pvalue)
+
+
+def test_one_group_for_each_class_says_nothing():
+    X, codes, _ = rows_of_groups(0)
+    X[:, 0] += 5.0 * codes
+    assert contrast(X, codes, 2).relevant[:, 0].all()
+    assert not contrast(X, codes, 2, groups=codes).relevant.any()
+
+
+def test_groups_with_random_labels_get_no_variables():
+    with_groups = without = 0
+    for seed in range(25):
+        X, codes, groups = rows_of_groups(seed)
+        with_groups += contrast(X, codes, 2, groups=groups).relevant.any()
+        without += contrast(X, codes, 2).relevant.any()
+    assert with_groups <= 1
+    assert without >= 20
+
+
+def test_groups_leave_what_is_there():
+    X, codes, groups = rows_of_groups(0, n_groups=60)
+    X[:, 4] += 3.0 * codes
+    found = contrast(X, codes, 2, groups=groups)
+    assert_array_equal(found.relevant, np.arange(10) == np.full((2, 1), 4))
+    assert_array_equal(found.direction[:, 4], ["low", "high"])
+
+
+@pytest.mark.parametrize("rule", ["contrast", "zscore"])
+def test_estimators_hand_on_their_groups(rule):
+    X, codes, groups = rows_of_groups(3)
+    X = np.column_stack([X, codes[:, np.newaxis] + 0.1 * X[:, :1]])
+    selector = RodeoSelector(rule=rule, cutpoint=-0.5).fit(X, codes, groups=groups)
+    expected = contrast(X, codes, 2, groups=groups)
+    assert_array_equal(selector.contrast_.pvalue, expected.pvalue)
+    fitted = RodeoClassifier(bandwidth="class").fit(X, codes, groups=groups)
+    assert_array_equal(fitted.model_.contrast.pvalue, expected.pvalue)
+    assert fitted.selection_frequency(3, random_state=0)[:, :-1].max() < 0.5

@@ -55,6 +55,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import hypergeom
 
+from corral._core.design_effect import worth_of_rows
 from corral._core.settings import MIN_EFFECT, Bools, Floats, Integers
 
 LEVEL = 0.01
@@ -144,6 +145,7 @@ def contrast(
     n_classes: int,
     *,
     weights: Floats | None = None,
+    groups: Integers | None = None,
     level: float = LEVEL,
     min_effect: float = MIN_EFFECT,
 ) -> Contrast:
@@ -157,6 +159,8 @@ def contrast(
     n_classes : number of classes, some perhaps without rows.
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
+    groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
+        those of a group are (see `design_effect`). None if each row stands alone.
     level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
         conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
@@ -178,7 +182,11 @@ def contrast(
     np.maximum.at(largest, codes, weights)
     shares = weights / np.where(largest > 0.0, largest, 1.0)[codes]
     present = shares > _NEGLIGIBLE_SHARE
-    blocks = _tabulate(X[present], codes[present], n_classes, shares[present])
+    X, codes, shares = X[present], codes[present], shares[present]
+    worth = np.ones((X.shape[1], n_classes))
+    if groups is not None:
+        worth = worth_of_rows(X, codes, n_classes, shares, groups[present])
+    blocks = _tabulate(X, codes, n_classes, shares, worth)
     found = _join([_compare(table, level, min_effect) for table in blocks])
     pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
@@ -188,9 +196,10 @@ def mixed_contrast(
     X: Floats,
     codes: Integers,
     n_classes: int,
-    levels: Integers,
     *,
+    levels: Integers,
     weights: Floats | None = None,
+    groups: Integers | None = None,
     min_effect: float = MIN_EFFECT,
 ) -> Contrast:
     """Find the variables that describe each class, some of which have levels.
@@ -201,7 +210,7 @@ def mixed_contrast(
 
     Parameters
     ----------
-    X, codes, n_classes, weights, min_effect : as above; of a column of levels their numbers.
+    X, codes, n_classes, weights, groups, min_effect : as above; of a column of levels their numbers.
     levels : (n_features,) numbers of levels, 0 for measurements.
     """
     owner, level, columns = [], [], []
@@ -212,7 +221,9 @@ def mixed_contrast(
             owner.append(j)
             level.append(k)
             columns.append(x if k < 0 else np.where(np.isnan(x), np.nan, (x == k).astype(np.float64)))
-    flagged = contrast(np.stack(columns, axis=1), codes, n_classes, weights=weights, min_effect=min_effect)
+    flagged = contrast(
+        np.stack(columns, axis=1), codes, n_classes, weights=weights, groups=groups, min_effect=min_effect
+    )
     owners, values = np.array(owner), np.array(level, dtype=np.float64)
     parts = []
     for j, n_levels in enumerate(levels.tolist()):
@@ -311,22 +322,26 @@ class _Table:
         return np.asarray(self.counts.sum(axis=2) >= _MIN_ROWS - 1e-9)
 
 
-def _tabulate(X: Floats, codes: Integers, n_classes: int, weights: Floats) -> Iterator[_Table]:
-    """Count values by class, some variables at a time, sorting each column once."""
+def _tabulate(X: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats) -> Iterator[_Table]:
+    """Count values by class, some variables at a time, sorting each column once.
+
+    A row counts as the part of a row that `worth` says, (n_features, n_classes).
+    """
     n, d = X.shape
     step = max(1, _BLOCK // max(n_classes * min(n, _MAX_CELLS), n))
     for first in range(0, d, step):
         values = np.ascontiguousarray(X[:, first : first + step].T)
         order = np.argsort(values, axis=1, kind="stable")
-        yield _count(np.take_along_axis(values, order, axis=1), codes[order], n_classes, weights[order])
+        values = np.take_along_axis(values, order, axis=1)
+        yield _count(values, codes[order], n_classes, weights[order], worth[first : first + step])
 
 
-def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats) -> _Table:
+def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats) -> _Table:
     """Count sorted values (n_variables, n_rows), missing ones last, given class and weight of each."""
     m = len(values)
     present = ~np.isnan(values)
     rows = np.arange(m)[:, np.newaxis] * n_classes + codes
-    effective = _effective(np.where(present, weights, 0.0), rows, m * n_classes)
+    effective = _effective(np.where(present, weights, 0.0), rows, m * n_classes) * worth.ravel()[rows]
     is_new = present.copy()
     is_new[:, 1:] &= values[:, 1:] != values[:, :-1]
     cells = np.maximum(is_new.cumsum(axis=1) - 1, 0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -344,11 +344,17 @@ def learn_model(
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
     """Compare each class with its background; a row and its copies are one observation."""
+    compare = contrast
     if data.levels is not None and data.levels.any():
-        return mixed_contrast(
-            data.X, data.codes, data.labels.size, data.levels, weights=data.weights, min_effect=min_effect
-        )
-    return contrast(data.X, data.codes, data.labels.size, weights=data.weights, min_effect=min_effect)
+        compare = partial(mixed_contrast, levels=data.levels)
+    return compare(
+        data.X,
+        data.codes,
+        data.labels.size,
+        weights=data.weights,
+        groups=data.units if data.grouped else None,
+        min_effect=min_effect,
+    )
 
 
 def learn_gap_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:

@@ -318,8 +318,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
-            group out. Some class must have rows of two groups. The tests of `describe` do not know of groups,
-            and count each row.
+            group out. Some class must have rows of two groups. The tests of `describe` count rows that are
+            alike within groups as fewer.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
-from corral._estimators.tables import Encoding, Table, read_table
+from corral._estimators.tables import Encoding, Table, check_groups, read_table
 from corral._estimators.validation import (
     check_choice,
     check_sample_weight,
@@ -160,8 +160,8 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together: bandwidths leave their groups out. ``rule="contrast"`` does not look
-            at them.
+            Which rows belong together: bandwidths leave their groups out, and the tests of
+            ``rule="contrast"`` count rows that are alike within groups as fewer.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
             # With selected features, so that it warns of classes without any.
             classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
             if self.rule == "contrast":
-                self._contrast(classifier.model_settings(), table, sample_weight)
+                self._contrast(classifier.model_settings(), table, sample_weight, groups)
                 return self
             model = classifier.fit(X, y, sample_weight, groups).model_
         self.classes_, self.relevant_, self.contrast_ = model.labels, model.relevant, model.contrast
@@ -181,12 +181,18 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
         self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
 
-    def _contrast(self, settings: ModelSettings, table: Table, sample_weight: ArrayLike | None) -> None:
+    def _contrast(
+        self,
+        settings: ModelSettings,
+        table: Table,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> None:
         """Compare classes without any bandwidth."""
         X, y, _ = table
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, len(X))
-        data = sort_rows(TrainingRows(X, y, weights, self.encoding_.counts))
+        data = sort_rows(TrainingRows(X, y, weights, self.encoding_.counts, check_groups(groups, len(X))))
         found = learn_contrast(data, settings.min_effect)
         self.classes_, self.relevant_, self.contrast_ = data.labels, found.relevant, found
         self.gap_contrast_ = learn_gap_contrast(data, settings.min_effect)

@@ -1,0 +1,89 @@
+r"""What rows of groups are worth, in rows that are drawn one by one.
+
+Rows of one patient or recording are alike, so that a test which counts each of them believes too much. Let
+:math:`\rho` be the correlation of two rows of a group within a class (the intraclass correlation), and
+:math:`w` the weights of the rows of a class. The variance of a weighted mean is then that of
+
+.. math:: n = \frac{(\sum_i w_i)^2}{(1 - \rho) \sum_i w_i^2 + \rho \sum_g (\sum_{i \in g} w_i)^2}
+
+independent rows: Kish's effective number without correlation, and that of the groups where their rows agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import f, rankdata
+
+from corral._core.settings import Floats, Integers
+
+# Few groups tell little of how alike their rows are, and to believe them too different invents differences
+# between classes. So the correlation is the upper end of a one-sided interval that misses it in this share.
+_DOUBT = 0.25
+
+
+def worth_of_rows(X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers) -> Floats:
+    r"""Return by which factor groups lower Kish's effective number of rows.
+
+    The correlation is that of the ranks of a variable or of their squared distances from the middle,
+    whichever is larger, so that it serves questions of place and of spread. It is estimated by the analysis
+    of variance of the groups of all classes together, each class around its own mean.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) values; NaN where one is missing.
+    codes, weights, groups : (n_rows,) class numbers below `n_classes`, importance, and numbers that rows of
+        a group share.
+
+    Returns
+    -------
+    worth : (n_features, n_classes) at most 1; 1 for a class without rows.
+    """
+    worth = np.ones((X.shape[1], n_classes))
+    for j, x in enumerate(X.T):
+        known = ~np.isnan(x)
+        if not known.any():
+            continue
+        of_class, w = codes[known], weights[known]
+        cells, cell = np.unique(of_class * (groups.max() + 1) + groups[known], return_inverse=True)
+        class_of_cell = cells // (groups.max() + 1)
+        rho = _correlation(x[known], of_class, n_classes, cell, class_of_cell)
+        squares = np.bincount(of_class, w**2, n_classes)
+        sums = np.bincount(class_of_cell, np.bincount(cell, w) ** 2, n_classes)
+        excess = np.divide(sums, squares, out=np.ones(n_classes), where=squares > 0.0) - 1.0
+        worth[j] = 1.0 / (1.0 + rho * np.maximum(excess, 0.0))
+    return worth
+
+
+def _correlation(
+    x: Floats, codes: Integers, n_classes: int, cell: Integers, class_of_cell: Integers
+) -> float:
+    """Correlation of two rows of a cell, which is a group within a class, between 0 and 1.
+
+    It is 1 where no class has two groups, for then nothing tells groups from classes.
+    """
+    n, n_cells = x.size, class_of_cell.size
+    sizes = np.bincount(cell)
+    in_class = np.bincount(codes, minlength=n_classes)
+    between = n_cells - int(np.count_nonzero(in_class))
+    if between == 0:
+        return 1.0
+    if n == n_cells:
+        return 0.0
+    ranks = rankdata(x)
+    v = (2.0 * ranks - 1.0) / n - 1.0
+    usual = (n - float((sizes**2 / in_class[class_of_cell]).sum())) / between
+    return max(_share_between(r, codes, cell, class_of_cell, usual, between) for r in (v, v**2))
+
+
+def _share_between(
+    v: Floats, codes: Integers, cell: Integers, class_of_cell: Integers, usual: float, between: int
+) -> float:
+    """Share of the variance within classes that lies between their groups, of a `usual` size."""
+    sizes = np.bincount(cell)
+    means = np.bincount(cell, v) / sizes
+    of_class = np.bincount(codes, v) / np.maximum(np.bincount(codes), 1)
+    within = float(((v - means[cell]) ** 2).sum()) / (v.size - sizes.size)
+    mean_square = float((sizes * (means - of_class[class_of_cell]) ** 2).sum()) / between
+    mean_square /= f.ppf(_DOUBT, between, v.size - sizes.size)
+    variance = max((mean_square - within) / usual, 0.0)
+    return variance / (variance + within) if variance > 0.0 else 0.0
