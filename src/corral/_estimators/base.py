@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -26,11 +24,10 @@ from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation
 from corral._estimators.tables import (
     Encoding,
-    UnknownLevelsWarning,
+    TableEstimator,
     check_groups,
     read_table,
     refuse_groups_of_whole_classes,
-    unknown_sentence,
 )
 from corral._estimators.trust import Trustworthiness
 from corral._estimators.validation import (
@@ -39,6 +36,7 @@ from corral._estimators.validation import (
     feature_names,
     row_names,
     unchanged_by_errors,
+    warn_user,
 )
 
 
@@ -56,18 +54,6 @@ class CopiedRowsWarning(UserWarning):
 
     Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
     """
-
-
-# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
-_LOOKED_PAST = ("corral", "joblib", "sklearn")
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user, however deep in the package it is noticed."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
@@ -114,7 +100,7 @@ def copies_sentence(n_copies: int, n_rows: int) -> str:
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
-class ModelPredictions(Decisions, ClassifierMixin, BaseEstimator):
+class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
     """Predictions and attributes of classifiers that keep what they have learnt in `model_`."""
 
     model_: ClassModel
@@ -224,22 +210,8 @@ class ModelPredictions(Decisions, ClassifierMixin, BaseEstimator):
         """Which variables describe each class."""
         return self.model_.relevant
 
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted classifier."""
-        check_is_fitted(self)
-        table = read_table(self, X, reset=False)
-        if table.unknown:
-            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
-        return table.X
-
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 class BandwidthsOfClasses(ModelPredictions):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,8 +17,8 @@ from corral._core.relevance import leave_one_out_bandwidths
 from corral._core.rows import GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
-from corral._estimators.base import warn_of_copies, warn_user
-from corral._estimators.tables import Encoding, UnknownLevelsWarning, read_table, unknown_sentence
+from corral._estimators.base import warn_of_copies
+from corral._estimators.tables import Encoding, TableEstimator, read_table
 from corral._estimators.validation import (
     check_choice,
     check_integer,
@@ -30,7 +30,7 @@ from corral._estimators.validation import (
 )
 
 
-class RodeoDensity(DensityMixin, BaseEstimator):
+class RodeoDensity(DensityMixin, TableEstimator):
     r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
 
     At a point :math:`x` the estimate is
@@ -232,8 +232,8 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         -------
         path : RodeoPath
         """
-        check_is_fitted(self)
-        x = check_one_row(self.scale_.transform(self._check_samples(X)))
+        samples = self._check_samples(X)
+        x = check_one_row(self.scale_.transform(samples))
         return density_path(self.density_, x, self.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
@@ -274,24 +274,11 @@ class RodeoDensity(DensityMixin, BaseEstimator):
         return float(self.density_.grid[0])
 
     def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        scaled = self.scale_.transform(self._check_samples(X))
+        samples = self._check_samples(X)
+        scaled = self.scale_.transform(samples)
         return class_log_densities(
             [self.density_], scaled, self.update, self._computation(), bandwidths=bandwidths
         )
 
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples."""
-        table = read_table(self, X, reset=False)
-        if table.unknown:
-            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
-        return table.X
-
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags

@@ -6,7 +6,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,7 @@ from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
-from corral._estimators.tables import Encoding, Table, check_groups, read_table
+from corral._estimators.tables import Encoding, Table, TableEstimator, check_groups, read_table
 from corral._estimators.validation import (
     check_choice,
     check_sample_weight,
@@ -27,7 +26,7 @@ from corral._estimators.validation import (
 )
 
 
-class RodeoSelector(SelectorMixin, BaseEstimator):
+class RodeoSelector(SelectorMixin, TableEstimator):
     """Select the variables that describe at least one class.
 
     By default a variable describes a class if its values differ there from those of the background, the
@@ -252,6 +251,4 @@ class RodeoSelector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
         return tags

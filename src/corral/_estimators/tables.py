@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_X_y, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from corral._core.settings import Floats, Integers
+from corral._estimators.validation import warn_user
 
 # A column that has nearly as many levels as rows is as good as an id, but that is for the user to say.
 _SHOWN = 3
@@ -125,6 +127,23 @@ def encoded(X: Any) -> Floats:
     """Numbers (n_rows, n_features) of a frame whose levels are those that it holds."""
     columns = _columns_of(X)
     return Encoding.learn(columns).encode(columns)[0]
+
+
+class TableEstimator(BaseEstimator):
+    """An estimator that takes tables as they are: with gaps and levels, in a fit and in samples."""
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted estimator, and warn of levels that it does not know."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        if table.unknown:
+            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+        return table.X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
 
 class Table(NamedTuple):

@@ -5,7 +5,9 @@ What is refused leaves the estimator as it was.
 
 from __future__ import annotations
 
+import inspect
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -17,6 +19,17 @@ from sklearn.utils import check_array
 
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
+
+# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
+_LOOKED_PAST = ("corral", "joblib", "sklearn")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user, however deep in the package it is noticed."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager
