@@ -24,8 +24,8 @@ class Assessment(NamedTuple):
     Attributes
     ----------
     proba : (n_samples, n_classes) as `predict_proba` returns them.
-    scores : (n_samples, n_classes) what typicality is the p-value of: 0 is the median row of a class, and
-        lower ones are less typical.
+    scores : (n_samples, n_classes) what typicality is the p-value of: about 0 at a usual row of a class, and
+        lower where a row is less typical. The highest is of the nearest class, and is what novelty ranks.
     typicality : (n_samples, n_classes) as `typicality` returns them.
     novelty : (n_samples,) share of the training rows that are at most as typical at their best class, the
         sample counted among them.
@@ -72,8 +72,9 @@ class Trustworthiness:
         Notes
         -----
         Rows are compared by the log density of the class, each training row being left out with its copies
-        and its group (2000 of them, if there are more), and by how far each value lies from the nearest one
-        of its column in training: beyond one standard deviation that counts against a row, so that a value
+        and its group (2000 of them, if there are more); of a pool all members count alike, each in units of
+        the spread of its log densities. How far each value lies from the nearest one of its column in the
+        class counts as well: beyond three standard deviations that speaks against a row, so that a value
         outside the training range is far in all units, and in columns that the density makes no use of.
 
         A row with missing values is compared with training rows without these variables. That takes as long
@@ -205,5 +206,5 @@ class Trustworthiness:
         """Checked samples, their log densities, and how they compare with training rows."""
         samples = self._check_samples(X)
         computation: Computation = self._computation()
-        log_density = self.model_.log_densities(samples, computation)
-        return samples, log_density, self.model_.trust.judge(samples, log_density, computation)
+        log_density, likeness = self.model_.estimates(samples, computation)
+        return samples, log_density, self.model_.trust.judge(samples, likeness, computation)
