@@ -314,6 +314,21 @@ def test_gaps_compare_with_rows_of_the_same_variables(iris):
         assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
 
 
+@pytest.mark.parametrize("name", ["pool", "class"])
+def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_nothing(name, iris):
+    X, y, X_new, _ = iris
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.nan)
+    model = KINDS[name].fit(frame, y)
+    new = pd.DataFrame(X_new, columns=list("abcd")).assign(e=np.nan)
+    expected = model.assess(new)
+    with pytest.warns(UserWarning, match="no training row has a value of 'e': values there count as missing"):
+        found = model.assess(new.assign(e=1e9))
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-9)
+    with pytest.warns(UserWarning, match="no training row"):
+        model.predict(new.assign(e=1.0))
+
+
 def test_without_a_column_as_if_it_were_not_there(iris):
     X, y, X_new, _ = iris
     X = X.copy()

@@ -233,6 +233,11 @@ class LocalModel(ClassModel):
         return learn_gap_contrast(self.data, self.min_effect)
 
     @cached_property
+    def empty_columns(self) -> Integers:
+        """Columns in which no training row has a value; what samples have there counts as missing."""
+        return np.flatnonzero(np.isnan(self.data.X).all(axis=0))
+
+    @cached_property
     def trust(self) -> Trust:
         """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
         return Trust(self)

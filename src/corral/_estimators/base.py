@@ -70,6 +70,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
+    """Warn of values in columns that had none in training."""
+    filled = [j for j in model.empty_columns.tolist() if not np.isnan(X[:, j]).all()]
+    if filled:
+        listed = ", ".join(repr(names[j]) for j in filled)
+        warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
+
+
 def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
@@ -230,6 +238,8 @@ class ModelPredictions(Decisions, ClassifierMixin, BaseEstimator):
         table = read_table(self, X, reset=False)
         if table.unknown:
             warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+        if isinstance(self.model_, LocalModel):
+            warn_of_unknown_columns(self.model_, table.X, feature_names(self))
         return table.X
 
     def _computation(self) -> Computation:
