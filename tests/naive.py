@@ -1226,28 +1226,55 @@ def nearest_distance(
     return 0.0 if math.isnan(x) or not apart else min(apart)
 
 
-def remoteness(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, weights: ArrayLike) -> float:
-    """Four times the sum of squares of how far values lie beyond one deviation from the nearest ones."""
-    X, total = np.asarray(X, dtype=float), 0.0
+def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
+    """Weighted deviation of a column, at most ten times that without the half per cent farthest out."""
+    known = [(v, w) for v, w in zip(_floats(column), _floats(weights), strict=True) if not math.isnan(v)]
+
+    def deviation(values: list[tuple[float, float]]) -> float:
+        total = sum(w for _, w in values)
+        mean = sum(w * v for v, w in values) / total
+        return math.sqrt(sum(w * (v - mean) ** 2 for v, w in values) / total)
+
+    if not known:
+        return 1.0
+    whole = deviation(known)
+    if len(known) >= 20:
+        median = float(np.median([v for v, _ in known]))
+        nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
+        rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
+        if len({v for v, _ in rest}) > 1:
+            whole = min(whole, 10.0 * deviation(rest))
+    return whole or 1.0
+
+
+def remoteness(
+    X: ArrayLike, codes: ArrayLike, units: ArrayLike, y: int, x: ArrayLike, unit: Hashable, weights: ArrayLike
+) -> float:
+    """Four times the sum of squares of how far values lie beyond three deviations from those of class y.
+
+    A class without values in a column is judged by those of all rows.
+    """
+    X, units, total = np.asarray(X, dtype=float), np.asarray(units), 0.0
     for j, x_j in enumerate(_floats(x)):
-        known = ~np.isnan(X[:, j])
-        m = np.asarray(weights, dtype=float)[known]
-        mean = float(m @ X[known, j] / m.sum())
-        deviation = math.sqrt(float(m @ (X[known, j] - mean) ** 2 / m.sum())) or 1.0
-        total += 4.0 * max(0.0, nearest_distance(X[:, j], units, x_j, unit, deviation) - 1.0) ** 2
+        rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
+        rows = rows if rows.any() else np.ones(len(X), dtype=bool)
+        deviation = robust_deviation(X[:, j], weights)
+        apart = nearest_distance(X[rows, j], units[rows], x_j, unit, deviation)
+        total += 4.0 * max(0.0, apart - 3.0) ** 2
     return total
 
 
 def unlikeness(
     X: ArrayLike,
+    codes: ArrayLike,
     units: ArrayLike,
     weights: ArrayLike,
-    rows: list[int],
+    y: int,
     x: ArrayLike,
     log_density: Callable[[int | None, frozenset[int]], float],
     spread: float,
 ) -> list[float]:
-    """How much each variable makes x unlike a class with some rows, whose log densities have a spread.
+    """How much each variable makes x unlike class y, where log densities have a spread.
 
     ``log_density`` is asked for the position of a row, which is left out with its unit, or for None, which is
     x, and for the variables that are known.
@@ -1258,6 +1285,7 @@ def unlikeness(
         players = [j for j, x_j in enumerate(x if i is None else _floats(X[i])) if not math.isnan(x_j)]
         return dict(zip(players, shapley(lambda known: log_density(i, known), players), strict=True))
 
+    rows = [i for i, code in enumerate(codes) if code == y]
     of_rows, of_x, found = {i: parts(i) for i in rows}, parts(None), []
     for j in range(X.shape[1]):
         if j not in of_x:
@@ -1270,7 +1298,7 @@ def unlikeness(
                 median = value
             below += w
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
-        found.append((median - of_x[j]) / spread + remoteness(X, units, alone, None, m))
+        found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
     return found
 
 
@@ -1299,11 +1327,11 @@ def level_share(
 
 def typical_scores(
     left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
-) -> Callable[[ArrayLike, float], list[float]]:
+) -> Callable[[ArrayLike, ArrayLike], list[float]]:
     """What makes scores of log densities by class, given those of left-out rows and their classes.
 
-    The centre of a class is the lower weighted median of its rows' own log densities, the spread twice the
-    mean deviation below it, drawn towards that of all classes as if these had ten rows in it.
+    The centre of a class is halfway between the lower weighted median of its rows' own log densities and that
+    of all rows, the spread twice the mean deviation below the medians of the classes.
     """
     left_out = np.asarray(left_out, dtype=float)
     n_classes = left_out.shape[1]
@@ -1321,18 +1349,13 @@ def typical_scores(
                 return value
         return 0.0
 
-    centers, deviations, sizes = [], [], []
-    for y in range(n_classes):
-        rows = [row for row in own if row[1] == y]
-        centers.append(median(rows or own))
-        total = sum(w for _, _, w in rows)
-        lower = sum(w * max(0.0, centers[y] - value) for value, _, w in rows)
-        deviations.append(2.0 * lower / total if rows else 0.0)
-        sizes.append(total**2 / sum(w * w for _, _, w in rows) if rows else 0.0)
-    of_all = sum(n * b for n, b in zip(sizes, deviations, strict=True)) / max(sum(sizes), 1.0) or 1.0
-    spreads = [(n * b + 10.0 * of_all) / (n + 10.0) for n, b in zip(sizes, deviations, strict=True)]
-    return lambda log_density, term: [
-        (log_p - c) / b - term for log_p, c, b in zip(_floats(log_density), centers, spreads, strict=True)
+    medians = [median([row for row in own if row[1] == y] or own) for y in range(n_classes)]
+    lower = sum(w * max(0.0, medians[y] - value) for value, y, w in own)
+    spread = 2.0 * lower / sum(w for _, _, w in own) or 1.0
+    centers = [(m + median(own)) / 2.0 for m in medians]
+    return lambda log_density, terms: [
+        (log_p - c) / spread - term
+        for log_p, c, term in zip(_floats(log_density), centers, _floats(terms), strict=True)
     ]
 
 
@@ -1359,16 +1382,14 @@ def judge(
         [log_density(_floats(x), y, unit) for y in range(n_classes)] for x, unit in zip(X, units, strict=True)
     ]
     scores_of = typical_scores(left_out, codes, m)
-    of_rows = [
-        scores_of(log_p, remoteness(X, units, x, unit, weights))
-        for log_p, x, unit in zip(left_out, X, units, strict=True)
-    ]
+
+    def terms(x: ArrayLike, unit: Hashable) -> list[float]:
+        return [remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
+
+    of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]
     typicality, novelty = [], []
     for x in np.asarray(samples, dtype=float):
-        scores = scores_of(
-            [log_density(_floats(x), y, None) for y in range(n_classes)],
-            remoteness(X, units, x, None, weights),
-        )
+        scores = scores_of([log_density(_floats(x), y, None) for y in range(n_classes)], terms(x, None))
         pvalues = []
         for y in range(n_classes):
             has_rows = any(w > 0 and c == y for w, c in zip(m, codes, strict=True))

@@ -11,7 +11,7 @@ from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
 from corral._core.pool import member_without_rows
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
-from corral._core.trust import Columns, Shares, _filled, remoteness, spread_rows
+from corral._core.trust import Columns, ColumnValues, Shares, _filled, spread_rows
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -140,15 +140,23 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
     model = RodeoClassifierCV(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
     kept, data = model.pool.cross_fitted, model.data
     left_out = model.leave_out(kept.points, data.X[kept.points], Computation())
-    density = np.zeros(left_out.shape)
+    members, codes = np.empty(kept.log_density.shape), data.codes[kept.points]
     for m, member in enumerate(model.pool.members):
-        of_member = kept.log_density[m]
+        members[m] = kept.log_density[m]
         if kept.refined[m]:
-            of_member = member_without_rows(member, data, kept.points, data.X[kept.points])
-        density += model.pool.weights[m] * of_member
-    assert_allclose(left_out, density, rtol=1e-12)
+            members[m] = member_without_rows(member, data, kept.points, data.X[kept.points])
+    assert_allclose(left_out.log_density, np.tensordot(model.pool.weights, members, 1), rtol=1e-12)
     assert kept.refined.any()
     assert not kept.refined.all()
+    likeness = 0.0
+    for of_member in members:
+        own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
+        below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
+        likeness = likeness + of_member / (2.0 * np.mean(below) * len(members))
+    assert_allclose(left_out.likeness, likeness, rtol=1e-12)
+    found = model.estimates(data.X[:7], Computation())
+    assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
+    assert_array_equal(found.likeness, model.yardstick.log_densities(data.X[:7], Computation()))
 
 
 def test_sets_against_loops(iris):
@@ -258,6 +266,30 @@ def test_a_few_values_far_out_do_not_hide_values_between():
     assert model.is_novel(moved).all()
 
 
+@pytest.mark.parametrize("name", ["pool", "class", "rank"])
+def test_one_value_far_out_does_not_make_all_between_seem_near(name):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 3)) + y[:, np.newaxis]
+    moved = rng.normal(size=(40, 3)) + np.array([100.0, 0.0, 0.0])
+    X[0, 0] = 1e6
+    model = KINDS[name].fit(X, y)
+    assert model.is_novel(moved, 0.015).all()  # all but two rows or three
+    assert model.is_novel(X[100:] + 0.01, 0.015).mean() <= 0.05
+
+
+@pytest.mark.parametrize("n", [19, 60])
+def test_units_of_columns_against_loops(n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4)) * [1.0, 1e3, 1e-3, 0.0] + [0.0, 1e3, 0.0, 7.0]
+    X[0] = [1e5, 5e3, np.nan, 7.0]
+    X[rng.random((n, 4)) < 0.1] = np.nan
+    weights = rng.choice([0.5, 1.0, 2.0], n)
+    data = LabelledRows.sort(TrainingRows(X, rng.integers(0, 2, n), weights))
+    expected = [naive.robust_deviation(x, data.weights) for x in data.X.T]
+    assert_allclose(2.0 * Columns.learn(data).scale.half_width, expected, rtol=1e-9)
+
+
 # -------------------------------------------------------------------------------------- gaps and levels
 
 
@@ -280,6 +312,21 @@ def test_gaps_compare_with_rows_of_the_same_variables(iris):
         nothing = np.full((1, 4), np.nan)
         assert not model.is_novel(nothing)[0]
         assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("name", ["pool", "class"])
+def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_nothing(name, iris):
+    X, y, X_new, _ = iris
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.nan)
+    model = KINDS[name].fit(frame, y)
+    new = pd.DataFrame(X_new, columns=list("abcd")).assign(e=np.nan)
+    expected = model.assess(new)
+    with pytest.warns(UserWarning, match="no training row has a value of 'e': values there count as missing"):
+        found = model.assess(new.assign(e=1e9))
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-9)
+    with pytest.warns(UserWarning, match="no training row"):
+        model.predict(new.assign(e=1.0))
 
 
 def test_without_a_column_as_if_it_were_not_there(iris):
@@ -417,8 +464,32 @@ def test_levels_and_coverages_are_checked(iris):
         model.predict_set(iris[2], "much")
 
 
-def test_remoteness_begins_at_one_deviation():
-    assert_array_equal(remoteness(np.array([[0.0, 1.0], [2.0, 3.0]])), [0.0, 4.0 + 16.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_from_values_of_other_units_against_loops(seed):
+    rng = np.random.default_rng(seed)
+    values, units = np.round(30.0 * rng.normal(size=25)), rng.integers(0, 8, 25)
+    values[rng.random(25) < 0.2] = np.nan
+    x, of_units = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
+    column = ColumnValues.of(values, units)
+    expected = [naive.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)]
+    assert_array_equal(column.distances_to_others(x, of_units), expected)
+    expected = [naive.nearest_distance(values, units, number, None, 1.0) for number in x]
+    assert_array_equal(column.distances(x), expected)
+    alone = ColumnValues.of(values[:1] * 0.0, units[:1])
+    assert_array_equal(alone.distances_to_others(x, np.full(60, units[0])), 0.0)
+
+
+def test_remoteness_begins_at_three_deviations_from_the_class():
+    X = np.array([[-1.0, 5.0], [1.0, 5.0], [-1.0, 5.0], [1.0, np.nan]])
+    data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 1, 2]), None))
+    columns, nan = Columns.learn(data), np.nan
+    samples = np.array([[4.0, nan], [5.0, nan], [nan, 8.0], [nan, 10.0], [-6.0, 1.0]])
+    found = columns.remoteness(samples)
+    expected = [[0.0, 16.0, 0.0], [4.0, 36.0, 4.0], [0.0] * 3, [16.0] * 3, [20.0, 20.0, 68.0]]
+    assert_array_equal(found, expected)
+    own = columns.terms(samples[-1:], np.array([2]))
+    assert_array_equal(own, [[64.0, 4.0]])
+    assert_array_equal(columns.remoteness(np.array([[-6.0, nan]]), data.units[:1]), [[64.0, 16.0, 64.0]])
 
 
 # -------------------------------------------------------------------------------------------- decisions

@@ -38,7 +38,7 @@ from corral._core.settings import (
     Rule,
     ScaleKind,
 )
-from corral._core.trust import MAX_POINTS, Trust, spread_rows
+from corral._core.trust import MAX_POINTS, Estimates, Trust, spread_rows
 
 # The share of classes in which noise may be taken for a relevant variable by rule="shadow".
 _SHADOW_LEVEL = 0.01
@@ -233,6 +233,11 @@ class LocalModel(ClassModel):
         return learn_gap_contrast(self.data, self.min_effect)
 
     @cached_property
+    def empty_columns(self) -> Integers:
+        """Columns in which no training row has a value; what samples have there counts as missing."""
+        return np.flatnonzero(np.isnan(self.data.X).all(axis=0))
+
+    @cached_property
     def trust(self) -> Trust:
         """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
         return Trust(self)
@@ -246,9 +251,19 @@ class LocalModel(ClassModel):
         """Which training rows are left out, one by one: all, or some that are spread over each class."""
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
 
+    @property
+    def yardstick(self) -> LocalModel:
+        """The model whose log densities are likenesses: what typicality ranks."""
+        return self
+
+    def estimates(self, X: Floats, computation: Computation) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
+        log_density = self.log_densities(X, computation)
+        return Estimates(log_density, log_density)
+
     @abstractmethod
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_points, n_classes) of X without some rows, their copies and groups.
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates (n_points, n_classes) of X without some rows, their copies and groups.
 
         `X` are the rows at `points`, of which values may be missing or filled in.
         """
@@ -293,9 +308,10 @@ class FittedModel(RodeoModel, LocalModel):
                 log_density[:, y] += gaps @ log_widths
         return log_density, h
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Log densities of rows without themselves; bandwidths of classes have seen them."""
-        return self.estimate(X, computation.quieter(), own=self.data.own_rows(points))[0]
+        log_density, _ = self.estimate(X, computation.quieter(), own=self.data.own_rows(points))
+        return Estimates(log_density, log_density)
 
 
 def learn_model(

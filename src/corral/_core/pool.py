@@ -53,6 +53,7 @@ from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS, Trial
+from corral._core.trust import Estimates, medians_and_spread, weigh_points
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -282,9 +283,16 @@ class Pool:
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
-        found = np.zeros((len(X), self.prior.size))
-        for member, weight in zip(self.members, self.weights, strict=True):
-            found += weight * member.log_densities(X, computation)
+        log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
+        return log_density
+
+    def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
+        """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
+        found = np.zeros((len(weights), len(X), self.prior.size))
+        for member, of_member in zip(self.members, weights.T, strict=True):
+            log_density = member.log_densities(X, computation)
+            for k, weight in enumerate(of_member.tolist()):
+                found[k] += weight * log_density
         return found
 
     def log_score(self, X: Floats, computation: Computation) -> Floats:
@@ -342,8 +350,28 @@ class PoolModel(LocalModel):
         """Which training rows are left out, one by one: those that the search has left out."""
         return self._cross_fitted.points
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
-        """Log densities of rows without themselves, and without what was learnt from their fold.
+    @cached_property
+    def _likeness_weights(self) -> Floats:
+        """Weights (n_members,) with which members count alike: inverse spreads of their log densities."""
+        kept, data = self._cross_fitted, self.data
+        codes = data.codes[kept.points]
+        weights = weigh_points(data, kept.points)
+        own = self._left_out[:, np.arange(codes.size), codes]
+        spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
+        return 1.0 / (np.array(spreads) * len(spreads))
+
+    @cached_property
+    def yardstick(self) -> PoolModel:
+        """The pool with weights by which members count alike; see `trust`."""
+        return replace(self, pool=replace(self.pool, weights=self._likeness_weights))
+
+    def estimates(self, X: Floats, computation: Computation) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
+        both = np.array([self.pool.weights, self._likeness_weights])
+        return Estimates(*self.pool.weighted_sums(X, both, computation))
+
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of rows without themselves, and without what was learnt from their fold.
 
         The latter is known of the rows as they are. Where they are asked about in other variables, what their
         fold adds is taken to be in proportion to the number of variables, and at most what it adds there.
@@ -354,15 +382,24 @@ class PoolModel(LocalModel):
         rows = self.data.X[points]
         as_they_are = np.array_equal(rows, X, equal_nan=True)
         share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
-        found = np.zeros((points.size, self.prior.size))
-        for m, (member, weight) in enumerate(zip(self.pool.members, self.pool.weights, strict=True)):
-            if kept.refined[m]:
-                found += weight * self._without(member, points, X)
-            elif as_they_are:
-                found += weight * kept.log_density[m, at]
-            else:
-                gain = share[:, np.newaxis] * self._gains[m, at]
-                found += weight * (self._without(member, points, X) + gain)
+        found = np.zeros((2, points.size, self.prior.size))
+        for m, member in enumerate(self.pool.members):
+            log_density = self._left_out[m, at]
+            if not as_they_are:
+                log_density = self._without(member, points, X)
+                if not kept.refined[m]:
+                    log_density += share[:, np.newaxis] * self._gains[m, at]
+            found[0] += self.pool.weights[m] * log_density
+            found[1] += self._likeness_weights[m] * log_density
+        return Estimates(*found)
+
+    @cached_property
+    def _left_out(self) -> Floats:
+        """Log densities (n_members, n_points, n_classes) of rows as they are, left out."""
+        kept, rows = self._cross_fitted, self.data.X[self._cross_fitted.points]
+        found = kept.log_density.copy()
+        for m in np.flatnonzero(kept.refined).tolist():
+            found[m] = self._without(self.pool.members[m], kept.points, rows)
         return found
 
     @cached_property

@@ -9,13 +9,19 @@ probability a (Vovk, Gammerman and Shafer, 2005).
 
 .. math::
 
-    u_y(x) = \frac{\log \hat p_y(x) - c_y}{b_y} - 4 \sum_j \max(0, e_j(x) - 1)^2.
+    u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2.
 
-:math:`c_y` is the median of the log density at the rows of the class, each left out, and :math:`b_y` twice
-their mean deviation below it (drawn towards that of all classes), so that classes compare. :math:`e_j` is
-how far :math:`x_j` lies from the nearest value of the column in training, in standard deviations of the
-column. It sees what densities may not: ranks end with the training range, and a density may make little use
-of a column. Training rows have the same term, from the values of other rows, so that the level is kept.
+The likeness :math:`l_y` is the log density of the class; of a pool it is the mean of its members' log
+densities, each over its own spread, since the weights of a pool are those that tell classes apart best, and
+not those that know rows from others. The spread :math:`b` is twice the mean deviation of the likenesses of
+training rows, each left out, below the medians of their classes. The centre :math:`c_y` is halfway between
+the median of the class and that of all rows: log densities as they are tell rows of other classes best, but
+call too many rows of wide classes novel; with the median of the class it is the other way round.
+
+:math:`e_{yj}` is how far :math:`x_j` lies from the nearest value of the column in the class, in standard
+deviations of the column, which the farthest values may widen tenfold at most. It sees what densities may
+not: ranks end with the training range, and a density may make little use of a column. Training rows have the
+same term, from the values of other rows, so that the level is kept.
 
 **Typicality** of class y, where the class has n rows of equal weight (Kish's number if weights differ):
 
@@ -35,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -54,20 +61,36 @@ _FEWEST_OF_CLASS = 20
 # How many sets of variables are remembered.
 _MAX_PATTERNS = 256
 
-# Values that lie nearer than this to others, in deviations of the column, are nothing special.
-_NEAR = 1.0
+# Values that lie nearer than this to others of a class, in deviations of the column, are nothing special.
+_NEAR = 3.0
 
 # What a squared distance beyond that takes from a score.
 _STRENGTH = 4.0
 
-# The spread of a class counts as if so many rows with that of all classes were added.
-_EXTRA_ROWS = 10.0
+# A share of the values of a column, those farthest out, may widen its deviation by a factor, if there are
+# enough to tell.
+_FARTHEST = 0.005
+_WIDENED = 10.0
+_ENOUGH_VALUES = 20
 
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
 
 # A column that varies by less than this share of its values is constant but for rounding.
 _ROUNDING = 1e-12
+
+
+class Estimates(NamedTuple):
+    """What classes say of samples.
+
+    Attributes
+    ----------
+    log_density : (n_samples, n_classes) what probabilities are made of.
+    likeness : (n_samples, n_classes) what typicality ranks.
+    """
+
+    log_density: Floats
+    likeness: Floats
 
 
 class Densities(Protocol):
@@ -80,8 +103,8 @@ class Densities(Protocol):
     def calibration_points(self) -> Integers:
         """Which rows are left out, one by one."""
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Floats:
-        """Log densities of X (n_points, n_features) without these rows, their copies and groups."""
+    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of X (n_points, n_features) without these rows, their copies and groups."""
 
     def joint(self, log_density: Floats) -> Floats:
         """Logarithm of prior times tempered density, from log densities."""
@@ -130,28 +153,30 @@ class Reference:
 
     Attributes
     ----------
-    center, spread : (n_classes,) of log densities at the rows of each class.
+    center : (n_classes,) of likenesses at the rows of each class, halfway to that of all rows.
+    spread : of likenesses below the medians of their classes.
     typical : for each class the scores of its rows.
     best : the best scores of all rows.
     posterior : for each class the log posteriors of its rows.
     """
 
     center: Floats
-    spread: Floats
+    spread: float
     typical: Sequence[Shares]
     best: Shares
     posterior: Sequence[Shares]
 
     @classmethod
     def learn(
-        cls, left_out: Floats, log_posteriors: Floats, remoteness: Floats, codes: Integers, weights: Floats
+        cls, likeness: Floats, log_posteriors: Floats, remoteness: Floats, codes: Integers, weights: Floats
     ) -> Reference:
-        """Learn from points: log densities, log posteriors (n_points, n_classes) and terms of columns."""
-        n_classes = left_out.shape[1]
+        """Learn from points: likenesses, log posteriors and terms of columns (n_points, n_classes)."""
+        n_classes = likeness.shape[1]
         rows = np.arange(codes.size)
-        own = left_out[rows, codes]
-        center, spread = _centers(own, codes, weights, n_classes)
-        scores = (left_out - center) / spread - remoteness[:, np.newaxis]
+        medians, spread = medians_and_spread(likeness[rows, codes], codes, weights, n_classes)
+        usable = weights > 0.0
+        center = 0.5 * medians + 0.5 * lower_median(likeness[rows, codes][usable], weights[usable])
+        scores = (likeness - center) / spread - remoteness
         return cls(
             center,
             spread,
@@ -160,9 +185,9 @@ class Reference:
             _by_class(log_posteriors[rows, codes], codes, weights, n_classes),
         )
 
-    def scores(self, log_density: Floats, remoteness: Floats) -> Floats:
+    def scores(self, likeness: Floats, remoteness: Floats) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
-        scores: Floats = (log_density - self.center) / self.spread - remoteness[:, np.newaxis]
+        scores: Floats = (likeness - self.center) / self.spread - remoteness
         return scores
 
 
@@ -173,21 +198,20 @@ def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) 
     return [shares if shares.n > 0.0 else everything for shares in found]
 
 
-def _centers(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, Floats]:
-    """Medians of the log densities of each class at its own rows, and spreads below them."""
+def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
+    """Medians (n_classes,) of what rows have in their own classes, and twice the mean deviation below them.
+
+    Classes without rows of some weight have the median of all. The spread is 1 if there is none, as where no
+    variable is known.
+    """
     usable = weights > 0.0
     own, codes, weights = own[usable], codes[usable], weights[usable]
-    center = np.full(n_classes, lower_median(own, weights))
-    deviation, sizes = np.zeros(n_classes), np.zeros(n_classes)
+    medians = np.full(n_classes, lower_median(own, weights))
     for y in np.unique(codes).tolist():
-        m, x = weights[codes == y], own[codes == y]
-        center[y] = lower_median(x, m)
-        deviation[y] = 2.0 * float(m @ np.maximum(center[y] - x, 0.0) / m.sum())
-        sizes[y] = effective_number(m)
-    of_all = float(sizes @ deviation / max(sizes.sum(), 1.0))
-    if of_all <= _ROUNDING_OF_SCORES:  # all densities are the same, as where no variable is known
-        return center, np.ones(n_classes)
-    return center, (sizes * deviation + _EXTRA_ROWS * of_all) / (sizes + _EXTRA_ROWS)
+        medians[y] = lower_median(own[codes == y], weights[codes == y])
+    below = np.maximum(medians[codes] - own, 0.0)
+    spread = 2.0 * float(weights @ below / max(weights.sum(), 1e-300))
+    return medians, spread if spread > _ROUNDING_OF_SCORES else 1.0
 
 
 def lower_median(x: Floats, weights: Floats) -> float:
@@ -200,89 +224,141 @@ def lower_median(x: Floats, weights: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnValues:
+    """Values that a column of measurements takes in a class, in deviations of the column.
+
+    Attributes
+    ----------
+    values : (n_values,) in order; none for levels and empty columns.
+    units : (n_values,) of their rows, in order where values are equal.
+    """
+
+    values: Floats
+    units: Integers
+
+    @classmethod
+    def of(cls, x: Floats, units: Integers) -> ColumnValues:
+        """Sort values; gaps are left out."""
+        known = np.flatnonzero(~np.isnan(x))
+        order = known[np.lexsort((units[known], x[known]))]
+        return cls(x[order], units[order])
+
+    @cached_property
+    def _has_no_holes(self) -> bool:
+        """Whether all that lies between values is near one of them."""
+        return bool((np.diff(self.values) <= 2.0 * _NEAR).all())
+
+    @cached_property
+    def _runs(self) -> tuple[Integers, Integers]:
+        """Where the run of values of one unit that each value belongs to begins and ends."""
+        begins = np.flatnonzero(np.concatenate([[True], self.units[1:] != self.units[:-1]]))
+        run = np.searchsorted(begins, np.arange(self.units.size), side="right") - 1
+        return begins[run], np.append(begins[1:], self.units.size)[run]
+
+    def distances(self, x: Floats) -> Floats:
+        """How far numbers (n_samples,) lie from the nearest value; perhaps 0 for those that are near it."""
+        if self._has_no_holes:
+            outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
+            return outside
+        right = np.searchsorted(self.values, x)
+        above = self.values[np.minimum(right, self.values.size - 1)]
+        below = self.values[np.maximum(right - 1, 0)]
+        apart: Floats = np.minimum(np.abs(x - above), np.abs(x - below))
+        return apart
+
+    def distances_to_others(self, x: Floats, units: Integers) -> Floats:
+        """How far numbers of some units lie from the nearest value of another unit; 0 if there is none."""
+        begins, ends = self._runs
+        right = np.searchsorted(self.values, x)
+        left = right - 1
+        inside = np.minimum(right, self.values.size - 1)
+        right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
+        inside = np.maximum(left, 0)
+        left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
+        padded = np.concatenate([[-np.inf], self.values, [np.inf]])
+        apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
+        return np.where(np.isinf(apart), 0.0, apart)
+
+
+@dataclass(frozen=True, eq=False)
 class Columns:
-    """Values that columns of measurements take in training, in their deviations.
+    """Values that columns take in each class, and how far others lie from them.
 
     Attributes
     ----------
     scale : standard units.
-    values : for each column its distinct values in order, scaled; none for levels and empty columns.
+    values : by class and column; those of all classes where a class has none.
     """
 
     scale: Scale
-    values: Sequence[Floats]
+    values: Sequence[Sequence[ColumnValues]]
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
         """Learn units and values."""
-        units = learn_scale(data.X, data.weights, "standard", levels=data.levels)
-        largest = np.where(np.isnan(data.X), 0.0, np.abs(data.X)).max(axis=0, initial=0.0)
-        scale = Scale(units.center, np.maximum(units.half_width, _ROUNDING * largest))
-        scaled = scale.transform(data.X)
-        measured = data.level_counts == 0
-        values = [
-            np.unique(x[~np.isnan(x)]) if is_measured else np.empty(0)
-            for x, is_measured in zip(scaled.T, measured, strict=True)
-        ]
-        return cls(scale, values)
+        scale = _robust_units(data)
+        scaled = np.where(data.level_counts > 0, np.nan, scale.transform(data.X))
+        of_all = [ColumnValues.of(x, data.units) for x in scaled.T]
+        by_class = []
+        for at in data.members():
+            of_class = [ColumnValues.of(x, data.units[at]) for x in scaled[at].T]
+            by_class.append(
+                [own if own.values.size else every for own, every in zip(of_class, of_all, strict=True)]
+            )
+        return cls(scale, by_class)
 
-    def distances(self, X: Floats) -> Floats:
-        """How far values (n_samples, n_features) lie from the nearest one in training.
+    def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
+        """What values far from those of a class take from scores (n_samples, n_classes).
 
-        0 for gaps, and for values of at most one deviation that lie between others: only more counts.
+        `units` (n_samples,) are those of training rows, which are compared with rows of others.
         """
+        found = np.zeros((len(X), len(self.values)))
+        scaled = np.ascontiguousarray(self.scale.transform(X).T)
+        for y, columns in enumerate(self.values):
+            for x, column in zip(scaled, columns, strict=True):
+                if column.values.size:
+                    at, term = _far_values(column, x, units)
+                    found[at, y] += term
+        return found
+
+    def terms(self, X: Floats, codes: Integers) -> Floats:
+        """The same by variable (n_samples, n_features), for a class of each sample."""
+        found = np.zeros(X.shape)
         scaled = self.scale.transform(X)
-        apart = np.zeros(X.shape)
-        for j, values in enumerate(self.values):
-            if not values.size:
-                continue
-            x = scaled[:, j]
-            if (np.diff(values) <= 2.0 * _NEAR).all():  # within the range every value is near another
-                apart[:, j] = np.maximum(np.maximum(values[0] - x, x - values[-1]), 0.0)
-                continue
-            right = np.searchsorted(values, x)
-            above, below = values[np.minimum(right, values.size - 1)], values[np.maximum(right - 1, 0)]
-            apart[:, j] = np.minimum(np.abs(x - above), np.abs(x - below))
-        return np.nan_to_num(apart, copy=False, nan=0.0)
-
-    def distances_of_rows(self, data: LabelledRows, points: Integers) -> Floats:
-        """The same for training rows, from values of other units."""
-        scaled = self.scale.transform(data.X)
-        apart = np.zeros((points.size, scaled.shape[1]))
-        for j, values in enumerate(self.values):
-            known = np.flatnonzero(~np.isnan(scaled[:, j]))
-            if values.size:
-                of_rows = np.zeros(len(scaled))
-                of_rows[known] = _distances_to_others(scaled[known, j], data.units[known])
-                apart[:, j] = of_rows[points]
-        return apart
+        for y in np.unique(codes).tolist():
+            of_class = np.flatnonzero(codes == y)
+            for j, column in enumerate(self.values[y]):
+                if column.values.size:
+                    at, term = _far_values(column, scaled[of_class, j], None)
+                    found[of_class[at], j] = term
+        return found
 
 
-def _distances_to_others(x: Floats, units: Integers) -> Floats:
-    """How far each value lies from the nearest one of another unit; 0 if there is none."""
-    order = np.lexsort((units, x))
-    values, of_unit = x[order], units[order]
-    begins = np.flatnonzero(np.concatenate([[True], of_unit[1:] != of_unit[:-1]]))
-    run = np.searchsorted(begins, np.arange(x.size), side="right") - 1
-    # Neighbours of a run of values of one unit are of others.
-    padded = np.concatenate([[-np.inf], values, [np.inf]])
-    ends = np.append(begins[1:], x.size)
-    apart = np.minimum(values - padded[begins[run]], padded[ends[run] + 1] - values)
-    found = np.zeros(x.size)
-    found[order] = np.where(np.isfinite(apart), apart, 0.0)
-    return found
+def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tuple[Integers, Floats]:
+    """Which numbers are far from the values of a column, and what that takes from their scores."""
+    apart = column.distances(x) if units is None else column.distances_to_others(x, units)
+    at = np.flatnonzero(apart > _NEAR)
+    return at, _STRENGTH * (apart[at] - _NEAR) ** 2
 
 
-def column_terms(distances: Floats) -> Floats:
-    """What distances from the nearest values take from a score, by variable (n_samples, n_features)."""
-    terms: Floats = _STRENGTH * np.maximum(distances - _NEAR, 0.0) ** 2
-    return terms
-
-
-def remoteness(distances: Floats) -> Floats:
-    """What distances from the nearest values (n_samples, n_features) take from a score (n_samples,)."""
-    term: Floats = column_terms(distances).sum(axis=1)
-    return term
+def _robust_units(data: LabelledRows) -> Scale:
+    """Standard units of columns, which few values far out do not widen without bounds."""
+    X, levels = data.X, data.levels
+    units = learn_scale(X, data.weights, "standard", levels=levels)
+    others = X.copy()
+    for x in others.T:
+        known = np.flatnonzero(~np.isnan(x))
+        if known.size >= _ENOUGH_VALUES:
+            apart = np.abs(0.5 * x[known] - 0.5 * np.median(x[known]))
+            n_farthest = int(np.ceil(_FARTHEST * known.size))
+            x[known[np.argsort(-apart, kind="stable")[:n_farthest]]] = np.nan
+    bound = _WIDENED * learn_scale(others, data.weights, "standard", levels=levels).half_width
+    varies = (np.where(np.isnan(others), -np.inf, others).max(axis=0, initial=-np.inf)) > (
+        np.where(np.isnan(others), np.inf, others).min(axis=0, initial=np.inf)
+    )
+    half_width = np.where(varies, np.minimum(units.half_width, bound), units.half_width)
+    largest = np.where(np.isnan(X), 0.0, np.abs(X)).max(axis=0, initial=0.0)
+    return Scale(units.center, np.maximum(half_width, _ROUNDING * largest))
 
 
 class Judgement(NamedTuple):
@@ -294,8 +370,7 @@ class Judgement(NamedTuple):
     typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
     n : (n_samples,) how many rows of equal weight these are.
-    spread : (n_samples, n_classes) of log densities, which scores are in units of.
-    far : (n_samples, n_features) what values take from scores because they are far from all others.
+    spread : (n_samples,) of likenesses, which scores are in units of.
     """
 
     scores: Floats
@@ -303,7 +378,6 @@ class Judgement(NamedTuple):
     novelty: Floats
     n: Floats
     spread: Floats
-    far: Floats
 
     @property
     def nearest(self) -> Integers:
@@ -322,33 +396,35 @@ class Trust:
     Parameters
     ----------
     densities : the classes.
+
+    Attributes
+    ----------
+    columns : values of columns.
     """
 
     def __init__(self, densities: Densities) -> None:
         data = densities.data
         self._densities = densities
-        self._columns = Columns.learn(data)
+        self.columns = Columns.learn(data)
         points = densities.calibration_points()
         self._points, self._codes = points, data.codes[points]
-        self._weights = _weigh(data, points)
-        self._distances = self._columns.distances_of_rows(data, points)
-        self._filled = _filled(data, points, self._columns.scale)
+        self._weights = weigh_points(data, points)
+        self._filled = _filled(data, points, self.columns.scale)
         self._references: dict[bytes, Reference] = {}
 
-    def judge(self, X: Floats, log_density: Floats, computation: Computation) -> Judgement:
-        """Compare samples and their log densities with training rows."""
-        scores, typicality = np.empty(log_density.shape), np.empty(log_density.shape)
-        novelty, n, spread = np.empty(len(X)), np.empty(len(X)), np.empty(log_density.shape)
-        distances = self._columns.distances(X)
-        far = remoteness(distances)
+    def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
+        """Compare samples and their likenesses with training rows."""
+        scores, typicality = np.empty(likeness.shape), np.empty(likeness.shape)
+        novelty, n, spread = np.empty(len(X)), np.empty(len(X)), np.empty(len(X))
+        far = self.columns.remoteness(X)
         for at, missing in _by_pattern(X):
             reference = self.reference(missing, computation)
-            scores[at] = reference.scores(log_density[at], far[at])
+            scores[at] = reference.scores(likeness[at], far[at])
             for y, shares in enumerate(reference.typical):
                 typicality[at, y] = shares.pvalues(scores[at, y])
             novelty[at] = reference.best.pvalues(scores[at].max(axis=1))
             n[at], spread[at] = reference.best.n, reference.spread
-        return Judgement(scores, typicality, novelty, n, spread, column_terms(distances))
+        return Judgement(scores, typicality, novelty, n, spread)
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log posterior of each class among its own rows."""
@@ -379,15 +455,14 @@ class Trust:
         if missing.size:
             n_classes = self._densities.data.labels.size
             some = spread_rows(self._codes, n_classes, _MAX_POINTS_OF_PATTERN, _FEWEST_OF_CLASS)
-        X = self._filled[some].copy()
+        X, points = self._filled[some].copy(), self._points[some]
         X[:, missing] = np.nan
-        distances = self._distances[some].copy()
-        distances[:, missing] = 0.0
-        left_out = self._densities.leave_out(self._points[some], X, computation)
-        log_posteriors = log_posterior(self._densities.joint(left_out))
-        return Reference.learn(
-            left_out, log_posteriors, remoteness(distances), self._codes[some], self._weights[some]
-        )
+        rows, units = self._densities.data.X[points], self._densities.data.units[points]
+        rows[:, missing] = np.nan
+        left_out = self._densities.leave_out(points, X, computation)
+        log_posteriors = log_posterior(self._densities.joint(left_out.log_density))
+        far = self.columns.remoteness(rows, units)
+        return Reference.learn(left_out.likeness, log_posteriors, far, self._codes[some], self._weights[some])
 
 
 def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
@@ -412,7 +487,7 @@ def _by_pattern(X: Floats) -> Iterator[tuple[Integers, Integers]]:
     yield from patterns(gaps)
 
 
-def _weigh(data: LabelledRows, points: Integers) -> Floats:
+def weigh_points(data: LabelledRows, points: Integers) -> Floats:
     """Weights of points, those of each class together as its rows; 0 if the class has no row but its unit."""
     n_classes = data.labels.size
     given = np.ones(len(data.X)) if data.weights is None else data.weights

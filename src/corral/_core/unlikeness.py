@@ -2,12 +2,13 @@ r"""Which variables make a sample unlike a class.
 
 The log density of a sample in a class is divided among the variables as log odds are in `evidence`: by
 Shapley's values :math:`\phi_j(x)` of the logarithm of the density of known variables. They add up to it, and
-are compared with those at rows of the class, each left out. With the spread :math:`b_y` of the class and the
-term of columns that scores have (see `trust`), the unlikeness of variable j in class y is
+are compared with those at rows of the class, each left out. Of a pool it is the likeness (see `trust`). With
+the spread b of likenesses and the term of columns that scores have, the unlikeness of variable j in class y
+is
 
 .. math::
 
-    l_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b_y} + 4 \max(0, e_j(x) - 1)^2,
+    l_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b} + 4 \max(0, e_{yj}(x) - 3)^2,
 
 and 0 for a gap. Its sum over the variables is less the score but for a constant of the class (and of the
 variables that are known), so that a variable with l_j makes the score lower by l_j than a usual row has it.
@@ -36,7 +37,7 @@ def unlikeness(
 
     Parameters
     ----------
-    model, explainer : what has been learnt, and its look at the samples.
+    model, explainer : the model whose log densities are likenesses, and its look at the samples.
     X : (n_samples, n_features) samples.
     judgement : what is said of the samples.
     coalitions : sets of variables.
@@ -48,8 +49,8 @@ def unlikeness(
         at = np.flatnonzero(nearest == a)
         usual = _usual_parts(model, a, coalitions, computation)
         parts[at] = usual - _parts(explainer, a, at, np.full(at.size, -1), coalitions, computation)
-    spread = np.take_along_axis(judgement.spread, nearest[:, np.newaxis], axis=1)
-    return np.where(given, parts / spread + judgement.far, 0.0)
+    far = model.trust.columns.terms(X, nearest)
+    return np.where(given, parts / judgement.spread[:, np.newaxis] + far, 0.0)
 
 
 def _usual_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:

@@ -56,6 +56,14 @@ class CopiedRowsWarning(UserWarning):
     """
 
 
+def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
+    """Warn of values in columns that had none in training."""
+    filled = [j for j in model.empty_columns.tolist() if not np.isnan(X[:, j]).all()]
+    if filled:
+        listed = ", ".join(repr(names[j]) for j in filled)
+        warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
+
+
 def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
@@ -209,6 +217,13 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
     def relevant_(self) -> Bools:
         """Which variables describe each class."""
         return self.model_.relevant
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
+        samples = super()._check_samples(X)
+        if isinstance(self.model_, LocalModel):
+            warn_of_unknown_columns(self.model_, samples, feature_names(self))
+        return samples
 
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)

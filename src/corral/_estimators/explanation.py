@@ -67,10 +67,11 @@ class Explanation:
     typicality : (n_samples,) of this class; see `RodeoClassifier.typicality`.
     novel : (n_samples,) whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
     unlikeness : (n_samples, n_features) how much each variable makes it unlike the nearest class, in units of
-        the spread of log densities in this class, 0 for gaps. It is what the variable contributes to the log
-        density of the class (Shapley's values again) less than it does at the median row of the class, over
-        the spread, and ``4 * max(0, e - 1) ** 2`` more if the value lies e standard deviations from the
-        nearest one of its column in training. Of a usual row it is about 0.
+        the spread of log densities at training rows, 0 for gaps. It is what the variable contributes to the
+        log density of the class (Shapley's values again; of a pool, all members count alike here) less than
+        it does at the median row of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the
+        value lies e standard deviations from the nearest one of its column in the class. Of a usual row it is
+        about 0.
 
     See Also
     --------
@@ -142,12 +143,14 @@ class Explanation:
         odds = odds_evidence(model, explainer, X, label, rival, coalitions, computation)
         trust: dict[str, Any] = {}
         if model.knows_typicality:
-            judged = model.trust.judge(X, explainer.log_density, computation)
+            yardstick = model.yardstick
+            looking = explainer if yardstick is model else explainer_of(yardstick, X, computation)
+            judged = model.trust.judge(X, looking.log_density, computation)
             trust = {
                 "nearest": model.labels[judged.nearest],
                 "typicality": judged.typicality[np.arange(len(X)), judged.nearest],
                 "novel": judged.is_novel(LEVEL),
-                "unlikeness": unlikeness(model, explainer, X, judged, coalitions, computation),
+                "unlikeness": unlikeness(yardstick, looking, X, judged, coalitions, computation),
             }
         groups = _groups_of_rows(model.training.groups, training_rows)
         conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
