@@ -1,6 +1,6 @@
 """Trust: rows of classes never seen, rows far away, sets of labels, and what it costs to ask.
 
-*A class never seen.* Each class of each known set is left out in turn; test rows of it are to be told from
+*A class never seen.* Classes of the known sets are left out in turn; test rows of it are to be told from
 those of the others by the best score, which is_novel ranks (0.954 was found in a prototype by the largest log
 density, which this comes from, on real tables without overlap), by the largest typicality, which has many
 ties, by the mean distance to five neighbours in standard units, or by an isolation forest. Breast cancer has
@@ -53,7 +53,8 @@ _SKEWED = {1: 400, 2: 100, 3: 25}
 _NOVEL_SEEDS = 2
 _TEST_PER_CLASS = 500
 _FRESH = 1000  # the first seed of the hard designs
-_HARD_SEEDS = 40
+_HARD_SEEDS = 30
+_MOST_LEFT_OUT = 5  # of more classes every second one is left out, the others by the next seed
 _OVERLAP = ("ten", "shifted", "wave")
 
 
@@ -87,7 +88,9 @@ def _unseen_classes(sets: Sequence[Data], seeds: int) -> Iterator[Figure]:
             split = data.split(data.size, seed)
             if np.unique(split[1]).size < 3:
                 continue
-            by_class = [_aurocs(data.name, split, label, seed) for label in np.unique(split[1])]
+            labels = np.unique(split[1])
+            left_out = labels if labels.size <= _MOST_LEFT_OUT else labels[seed % 2 :: 2]
+            by_class = [_aurocs(data.name, split, label, seed) for label in left_out]
             found.setdefault(data.name, []).append(np.mean(by_class, axis=0))
     by_set = {name: np.mean(aurocs, axis=0) for name, aurocs in found.items()}
     mean = dict(zip(_SCORES, np.mean(list(by_set.values()), axis=0), strict=True))
