@@ -35,6 +35,9 @@ _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 # A page that mails and opens well. Rows to browse are left out until it is no larger.
 _MOST_BYTES = 1_000_000
 
+# Parts of the page's one script, in this order.
+_SCRIPTS = ("elements", "pictures", "data", "classes", "rows", "quality", "page")
+
 
 @overload
 def write_report(
@@ -184,10 +187,13 @@ class Page:
         return f"Page of {len(self.html)} characters"
 
     def _repr_html_(self) -> str:
-        """Show the page in a frame of its own, in which its script can reach nothing but itself."""
+        """Show the page in a frame of its own, in which its script can reach nothing but itself.
+
+        Its pictures can be saved.
+        """
         return (
-            f'<iframe title="Report" sandbox="allow-scripts" width="100%" height="{self.height}" '
-            f'srcdoc="{escape(self.html)}"></iframe>'
+            '<iframe title="Report" sandbox="allow-scripts allow-downloads" width="100%" '
+            f'height="{self.height}" srcdoc="{escape(self.html)}"></iframe>'
         )
 
 
@@ -353,7 +359,7 @@ def _template() -> Any:
 
 def _render(template: Any, contents: Contents, n_rows: int, title: str) -> bytes:
     """The page with so many rows to browse."""
-    script, style = _read("elements.js") + _read("page.js"), _read("page.css")
+    script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
     page: str = template.render(
         contents.words,
         title=title,

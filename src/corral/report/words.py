@@ -96,6 +96,16 @@ def _quality(judged: Judged) -> list[str]:
     return said
 
 
+def _from_to(interval: tuple[float, float] | None) -> str:
+    """The bounds of an interval; empty if there is none."""
+    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _width(interval: tuple[float, float] | None) -> float:
+    """How little is known of a share; everything is unknown if there is no interval."""
+    return 1.0 if interval is None else interval[1] - interval[0]
+
+
 def _interval(predictions: HeldOut, scores: Scores) -> str:
     """The 95 % interval of the accuracy, and how many groups it rests on, if rows have some."""
     if scores.accuracy_interval is None:
@@ -171,7 +181,7 @@ def recalls(judged: Judged) -> list[dict[str, str]]:
             "name": str(label),
             "right": f"{found.n_right} of {found.n_rows}",
             "recall": f"{found.share:.3f}",
-            "interval": "{:.3f} to {:.3f}".format(*found.interval),
+            "interval": _from_to(found.interval) or "none, of one group",
             "mistaken": "" if found.mistaken_for is None else f"{found.mistaken_for} ({found.n_mistaken})",
         }
         for label, found in judged.predictions.recalls().items()
@@ -212,11 +222,13 @@ def _small_classes(estimator: Any) -> list[str]:
 def _least_known(judged: Judged) -> list[str]:
     """Name the class whose recall is known least, and the one that is recognised least."""
     found = judged.predictions.recalls()
-    label, widest = max(found.items(), key=lambda item: item[1].interval[1] - item[1].interval[0])
-    low, high = widest.interval
+    label, widest = max(found.items(), key=lambda item: _width(item[1].interval))
+    of_groups = "" if judged.predictions.groups is None else " of new groups"
     said = [
-        f"The recall known least is that of {label}: from {low:.3f} to {high:.3f}, by "
-        f"{_count(widest.n_rows, 'row')}. More rows of it would tell most."
+        f"The recall known least is that of {label}: "
+        + (f"from {_from_to(widest.interval)}" if widest.interval else "there is no interval")
+        + f", by {_count(widest.n_rows, 'row')}{'' if widest.interval else ' of one group'}. More rows of it"
+        f"{of_groups} would tell most."
     ]
     label, worst = min(found.items(), key=lambda item: item[1].share)
     if worst.mistaken_for is not None:
