@@ -36,7 +36,7 @@ from corral import (
     save_model,
     write_report,
 )
-from corral._evaluation import grouped_interval
+from corral._evaluation import grouped_interval, rows_to_halve_interval, wilson_interval
 from corral.datasets import make_shifted_groups
 from corral.report import words
 from corral.report.packing import pack, pack_column
@@ -517,6 +517,28 @@ def test_words_on_rows_of_which_none_is_novel():
     assert words.novelty([{"novel": False}] * 3) == [
         "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows."
     ]
+
+
+def test_words_on_many_rows_that_are_novel_by_one_variable():
+    rows = [{"novel": 1, "unlike_variables": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
+    said = words.novelty([*rows, {"novel": 0, "unlike_variables": []}])
+    assert "most often length (in 9 of 9): see whether the units" in said[1]
+    assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
+    assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
+
+
+def test_rows_that_halve_an_interval():
+    for right, n in ((67, 68), (201, 212), (5, 10), (30, 30)):
+        hits = np.arange(n) < right
+        (low, high), more = wilson_interval(hits), rows_to_halve_interval(right / n, n)
+
+        def width(n_rows, share=right / n):
+            z = norm.ppf(0.975)
+            return (
+                2 * z * np.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2)) / (1 + z**2 / n_rows)
+            )
+
+        assert width(n + more) <= (high - low) / 2 < width(n + more - 1)
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):

@@ -309,7 +309,7 @@ def test_rows_equal_explain(usual, model):
         }
         rival = f"Why not {explanation.rival[i]}, which has probability {explanation.probability[i, 1]:.3f}?"
         assert rival in one(usual, "#row").text
-        support = row_table(usual, "Training rows")[1:]
+        support = row_table(usual, "Nearest training rows")[1:]
         assert [line[:2] for line in support] == [
             [f"training row {row}", f"{share:.3f}"]
             for row, share in zip(explanation.rows[i], explanation.shares[i], strict=True)
@@ -508,6 +508,21 @@ def test_a_class_shows_its_six_strongest_variables(usual, model):
         assert strongest.tolist() != list(range(6)) or a == 0
         listed = [line[0] for line in cells(usual, ".class-page:not([hidden]) > .table")]
         assert listed == [f"x{j}" for j in found.order[a]]
+
+
+def test_what_tells_two_classes_apart_best(browser, real):
+    opened(browser, real["penguins"][0] + "#class-0")
+    page = ".class-page:not([hidden])"
+    for rival in ("Chinstrap", "Gentoo"):
+        Select(one(browser, f"{page} .control select")).select_by_visible_text(rival)
+        said = one(browser, f"{page} .curves > p").text
+        best = {"Chinstrap": "bill_length_mm", "Gentoo": "flipper_length_mm"}[rival]
+        assert said.startswith(
+            f"What tells Adelie from {rival} best, one variable at a time: {best} (overlap "
+        )
+        assert 0 < int(re.search(r"overlap (\d+) %", said)[1]) < 30
+    click(browser, f"{page} .curves > p a")
+    until(browser, lambda: one(browser, "figure.large figcaption").text.startswith("● flipper_length_mm low"))
 
 
 def test_a_class_that_no_variable_describes(browser, tmp_path):
@@ -756,7 +771,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     browser.get(write_report(tmp_path / "r.html", fitted, named, y).as_uri())
     pick(browser, "P003")
     assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
-    support = [line[0] for line in row_table(browser, "Training rows")]
+    support = [line[0] for line in row_table(browser, "Nearest training rows")]
     assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
     typical = cells(browser, ".class-page:not([hidden]) .values")
     assert all(re.fullmatch(r"P\d{3}", line[0]) for line in typical)

@@ -487,6 +487,22 @@ def _wilson(share: float, n: float) -> tuple[float, float]:
     return max(low, 0.0), min(high, 1.0)
 
 
+def rows_to_halve_interval(share: float, n: int) -> int:
+    """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
+
+    def width(n_rows: int) -> float:
+        low, high = _wilson(share, n_rows)
+        return high - low
+
+    low, high = n, 2 * n
+    while width(high) > width(n) / 2.0:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if width(middle) <= width(n) / 2.0 else (middle, high)
+    return high - n
+
+
 def calibration_error(proba: Floats, codes: Integers) -> float:
     """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
     confidence = proba.max(axis=1)

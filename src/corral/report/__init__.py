@@ -50,7 +50,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Page: ...
 
@@ -66,7 +66,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Path: ...
 
@@ -81,7 +81,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Path | Page:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
@@ -115,7 +115,7 @@ def write_report(
         Heading of the page.
     source : str, default=None
         What the data are called, for instance a file name.
-    max_samples : int, default=200
+    max_samples : int, default=2000
         How many rows can be browsed at most. Of more, wrong ones are taken first, then the same number from
         each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
     random_state : int, RandomState or None, default=0

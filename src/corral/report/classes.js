@@ -212,6 +212,27 @@ function basisOfLabels(a) {
   return said.map((text) => make("p", {}, text));
 }
 
+// How much the curves of two classes have in common in a variable, or their levels: 1 if they are the same.
+function overlap(a, b, j) {
+  const [own, other] = [data.curves[j].y[a], data.curves[j].y[b]];
+  const total = (numbers) => numbers.reduce((sum, n) => sum + n, 0);
+  const [ofOwn, ofOther] = [total(own), total(other)];
+  return ofOwn && ofOther ? total(own.map((n, i) => Math.min(n / ofOwn, other[i] / ofOther))) : 1;
+}
+
+// The variables in which two classes have least in common, one at a time.
+function separation(a, b) {
+  const drawn = positions(variables).filter((j) => data.curves[j]?.y.length);
+  const shared = new Map(drawn.map((j) => [j, overlap(a, b, j)]));
+  const best = drawn.sort(by((j) => shared.get(j))).slice(0, 3);
+  const links = best.flatMap((j, i) => [
+    i ? ", " : "",
+    make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
+    ` (overlap ${Math.round(100 * shared.get(j))} %)`,
+  ]);
+  return make("p", {}, `What tells ${classes[a]} from ${classes[b]} best, one variable at a time: `, ...links, ".");
+}
+
 // The six strongest variables, and before them the one that was picked.
 function densities(a, b, order, picked) {
   const keys = [["own", classes[a]], ["rival", classes[b]]];
@@ -222,6 +243,7 @@ function densities(a, b, order, picked) {
   const wanted = picked === undefined ? others : [picked, ...others];
   const drawn = wanted.filter((j) => data.curves[j]);
   const parts = [
+    ...(drawn.length ? [separation(a, b)] : []),
     legend("Curves", keys, mark),
     make("div", { class: "multiples" }, ...drawn.map((j) => variableFigure(a, b, j, j === picked))),
     make(

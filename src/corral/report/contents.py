@@ -99,7 +99,7 @@ class Contents:
             ],
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),
-            "what_next": what_next(estimator, description, judged),
+            "what_next": what_next(estimator, description, judged, sample_sizes),
             "kind": type(estimator).__name__,
             "explains": description is not None,
             "judged": judged,

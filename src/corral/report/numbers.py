@@ -359,6 +359,7 @@ def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -
             "effective": digits(explanation.effective_rows[i]),
             "rests_on": _rests_on(explanation, i),
             "unlike": [named_value(explanation.feature_names[j], explanation.values[i, j]) for j in unlike],
+            "unlike_variables": [explanation.feature_names[j] for j in unlike],
             "support": explanation.rows[i].tolist(),
             "shares": _decimals(explanation.shares[i], 3),
         }

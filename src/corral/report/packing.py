@@ -108,6 +108,6 @@ def pack_rows(rows: Sequence[Mapping[str, Any]], values: Sequence[int]) -> dict[
             packed[key] = pack(of_rows, DECIMALS[key])
         elif key == "effective":
             packed[key] = pack_column(of_rows)
-        elif key != "values":
+        elif key in ("name", "unlike"):
             packed[key] = of_rows
     return packed

@@ -256,7 +256,7 @@ function supportTable(row) {
     { name: "share", show: (each) => each.shown, sort: (each) => each.share },
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
-  const caption = `Training rows with the largest shares of the density of ${classes[row.label]} here`;
+  const caption = `Nearest training rows of ${classes[row.label]}: those with the largest shares of its density here`;
   const node = table(`${caption}; variables by evidence`, columns, [itself, ...others]);
   return make("div", { class: "values" }, node);
 }
