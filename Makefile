@@ -19,7 +19,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest fuzz lint types docs docs-browser dist bench reproduce clean
+.PHONY: help demo test test-oldest fuzz axe lint types docs docs-browser dist bench reproduce clean
 
 help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [VENV=folder] [ARGS="options of the command"]'
@@ -40,6 +40,12 @@ test-oldest: ## run the tests with the lowest versions that pyproject.toml allow
 	$(PYTHON) .ci/oldest > build/oldest.txt
 	PIP_CONSTRAINT=build/oldest.txt $(MAKE) test VENV=.venv-oldest \
 	    ARGS='-W default::DeprecationWarning -W default::PendingDeprecationWarning $(ARGS)'
+
+axe: build/axe/package/axe.min.js ## fetch the checker of accessibility that the tests run on reports (needs npm)
+
+build/axe/package/axe.min.js:
+	mkdir -p build/axe
+	cd build/axe && npm pack --silent axe-core@4.14.0 && tar -xzf axe-core-*.tgz
 
 lint: $(VENV)/.has-lint ## check style, format and the order of imports
 	$(PY) -m ruff check

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks._measure import Figure, Options, fresh_python, seconds
 from corral import RodeoClassifier, save_model
+from corral.datasets import load_penguins
 
 _IMPORT = """
 import json, time
@@ -82,10 +83,16 @@ def run(options: Options) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "m.corral")
         save_model(RodeoClassifier().fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 0, 1]), model)
+        table = Path(folder, "penguins.csv")
+        X, y = load_penguins(return_X_y=True)
+        X.assign(species=y).to_csv(table, index=False)
+        fit = ["fit", str(table), "--target", "species"]
         commands = {
             "corral --help": (["--help"], 0.5),
             "corral fit, without a table": (["fit"], 0.5),
             "corral info, of a small model": (["info", str(model)], math.inf),
+            "corral fit, of penguins": (fit, 6.0),
+            "corral fit, of penguins, with a report": ([*fit, "--report", f"{folder}/p.html"], math.inf),
         }
         for name, (arguments, high) in commands.items():
             found = [fresh_python(_COMMAND.format(arguments=arguments)) for _ in range(options.repeats)]

@@ -602,7 +602,7 @@ def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins
     assert (path, json.loads(result.stdout)["report"]) == (page, str(page))
     assert_array_equal(X.to_numpy(), frame[NAMES].to_numpy())
     assert y.tolist() == frame["species"].tolist()
-    assert options.keys() == {"held_out", "source", "random_state"}
+    assert options.keys() == {"held_out", "sample_sizes", "source", "random_state"}
     assert (options["source"], options["random_state"]) == ("t.csv", 3)
     [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
     model = RodeoClassifier(priors="empirical", random_state=3)
@@ -638,6 +638,11 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     )
     assert stand_ins[2][4]["held_out"] is None
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
+    fit(folder, "t.csv", "--report", tmp_path / "f.html", "--goal", 0.9, "-q")
+    assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
+    for without in ((), ("--report", tmp_path / "f.html", "--estimator", "rodeo")):
+        said = refused("fit", folder / "t.csv", "-t", "species", "--goal", 0.9, *without)
+        assert said.startswith("--goal 0.9 is for the report of --estimator cv")
     frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
     assert "row 0 has the class 'dog', which the model does not know" in refused(
         "report", folder / "m.corral", tmp_path / "dogs.csv", "--target", "species"

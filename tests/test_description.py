@@ -244,7 +244,7 @@ def test_few_values_are_named():
     lines = dict(line.split(": ", 1) for line in repr(RodeoSelector().fit(X, y).describe()).splitlines())
     assert lines["lichen"] == "saw_tooth high (2; others 0)"
     share, others = X["patch"][y == "rosea"].mean(), X["patch"][y != "rosea"].mean()
-    assert lines["rosea"] == f"patch 1 more often ({share:.0%}; others {others:.0%})"
+    assert lines["rosea"] == f"patch = 1 more often ({share:.0%}; others {others:.0%})"
     assert lines["other"] == "no variable found"
 
 

@@ -225,6 +225,12 @@ def test_markers_tell_how_a_class_differs():
     assert texts(display.ax_.get_legend().texts) == list(markers(display))
     assert (display.im_.get_array()[:, 0] * [-1.0, 1.0] > 0.5).all()
     assert (display.im_.get_array()[:, 1] * [-1.0, 1.0] > 0.3).all()
+    heights, widths, others = display.ax_.images
+    assert heights is display.im_
+    assert [image.cmap.name for image in (heights, widths, others)] == ["RdBu_r", "PRGn_r", "BrBG_r"]
+    assert_array_equal(~widths.get_array().mask[:, :4], [[False, True, False, False]] * 2)
+    assert_array_equal(~others.get_array().mask[:, :4], [[False, False, True, True]] * 2)
+    assert len(display.figure_.axes) == 4  # the map, and a scale for each
     picture(display)
 
 

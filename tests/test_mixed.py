@@ -522,7 +522,7 @@ def test_describe_names_levels_and_what_is_missing():
     frame.loc[(y == "c") & (rng.random(300) < 0.4), "x"] = np.nan
     description = RodeoClassifierCV(random_state=0).fit(frame, y).describe()
     lines = str(description).splitlines()
-    assert "island Dream more often" in lines[1]
+    assert 'island = "Dream" more often' in lines[1]
     assert "x missing more often" in lines[2]
     assert "missing" not in lines[0] + lines[1]
     shown = description.to_frame().set_index(["class", "variable"])

@@ -5,7 +5,6 @@ What it does in a browser is in test_report_browser.py.
 
 import base64
 import hashlib
-import json
 import re
 import sys
 from collections import Counter
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binomtest, norm
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
@@ -36,9 +36,12 @@ from corral import (
     save_model,
     write_report,
 )
-from corral.datasets import make_shifted_groups, make_ten_groups
+from corral._evaluation import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral.datasets import make_shifted_groups
 from corral.report import words
+from corral.report.packing import pack, pack_column
 from exploring import examples
+from report_data import column, data_of
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
 
@@ -57,11 +60,6 @@ def classifier(rows):
 def page_of(*arguments, folder, max_samples=20, **options):
     path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
     return path.read_text(encoding="utf-8")
-
-
-def data_of(page):
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(text)
 
 
 class Outline(HTMLParser):
@@ -173,7 +171,8 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
         assert row["effective"] == pytest.approx(explanation.effective_rows[i], rel=1e-3)
-        assert row["caution"] == explanation.caution(i)
+        carrier, share = explanation.carrier(i)
+        assert row["rests_on"] == int(f"{share:.0%}"[:-1]) * (-1 if carrier == "group" else 1)
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
         assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]
@@ -271,7 +270,7 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     for point in points:
-        assert point["low"] <= point["right"] <= point["high"]
+        assert point["interval"][0] <= point["right"] <= point["interval"][1]
     text = Outline(page).text
     assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
     assert "may be training rows" not in text
@@ -342,10 +341,10 @@ def test_named_rows_keep_their_names(rows, tmp_path):
     assert data["rowWord"] == "patient"
     assert [row["name"] for row in data["rows"]] == [f"P{row['position']:03d}" for row in data["rows"]]
     assert data["trainingNames"] == {i: f"P{int(i):03d}" for i in data["training"]}
-    named = {row["position"]: row["caution"] for row in data["rows"] if "one training row" in row["caution"]}
+    named = {row["position"]: data["trainingNames"][str(row["support"][0])] for row in data["rows"]}
     for part in held_out.parts:
         for position in set(named) & set(part.rows.tolist()):
-            assert named[position] == part.estimator.explain(table.iloc[[position]]).caution(0)
+            assert named[position] == part.estimator.explain(table.iloc[[position]]).row_names[0, 0]
     assert data_of(page_of(RodeoClassifier().fit(X, y), X, folder=tmp_path))["trainingNames"] is None
 
 
@@ -378,6 +377,29 @@ def test_recalls_have_wilson_intervals(rows, tmp_path):
         others = Counter(found[found != label].tolist())
         most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
         assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+
+
+def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_path):
+    X, y = rows
+    random = np.random.default_rng(0)
+    groups = np.where(y == "one", 0, random.integers(1, 9, len(y)))  # all rows of one class are of one group
+    proba = random.dirichlet([1.0, 1.0, 1.0], len(y))
+    held_out = HeldOut(classifier.classes_, y, proba, "of groups that took no part in fitting", groups)
+    page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
+    hits, confidence = held_out.labels == y, proba.max(axis=1)
+    errors = data_of(page)["errors"]
+    assert errors["groups"] == 9
+    for point, tenth in zip(errors["reliability"], np.unique((10 * confidence).astype(int)), strict=True):
+        inside = (10 * confidence).astype(int) == tenth
+        expected = grouped_interval(hits[inside], groups[inside])
+        assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
+    for label in ("two", "five"):
+        low, high = grouped_interval(hits[y == label], groups[y == label])
+        assert f"{low:.3f} to {high:.3f}</td>" in page
+    text = Outline(page).text
+    assert "none, of one group" in text
+    assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
+    assert "Intervals are for rows of new groups" in text
 
 
 def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
@@ -497,6 +519,28 @@ def test_words_on_rows_of_which_none_is_novel():
     ]
 
 
+def test_words_on_many_rows_that_are_novel_by_one_variable():
+    rows = [{"novel": 1, "unlike_variables": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
+    said = words.novelty([*rows, {"novel": 0, "unlike_variables": []}])
+    assert "most often length (in 9 of 9): see whether the units" in said[1]
+    assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
+    assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
+
+
+def test_rows_that_halve_an_interval():
+    for right, n in ((67, 68), (201, 212), (5, 10), (30, 30)):
+        hits = np.arange(n) < right
+        (low, high), more = wilson_interval(hits), rows_to_halve_interval(right / n, n)
+
+        def width(n_rows, share=right / n):
+            z = norm.ppf(0.975)
+            return (
+                2 * z * np.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2)) / (1 + z**2 / n_rows)
+            )
+
+        assert width(n + more) <= (high - low) / 2 < width(n + more - 1)
+
+
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
     fitted = RodeoClassifierCV(random_state=3).fit(X, y)
@@ -593,17 +637,45 @@ def test_extreme_and_constant_columns(rows, tmp_path, factor, scale):
 # One file, not too large
 
 
-def test_below_a_megabyte_for_ten_classes_of_64_variables(tmp_path):
-    X, y = make_ten_groups(60, random_state=0)
-    X = np.hstack([X, np.random.default_rng(0).uniform(size=(600, 34))])
-    pixels = np.rint(16 * X)
-    for table in (pixels, X):
-        fitted = RodeoClassifier(bandwidth="class").fit(table, y)
-        path = write_report(tmp_path / "page.html", fitted, table, y)
-        data = data_of(path.read_text(encoding="utf-8"))
-        assert len(data["curves"]) == 64
-        assert len(data["rows"]) == 200
-        assert path.stat().st_size < 1_000_000
+def test_below_a_megabyte_for_ten_classes_of_64_variables_and_2000_rows(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    again = np.arange(2000) % len(y)
+    X, y = X[again], y[again]
+    fitted = RodeoClassifier(bandwidth="class").fit(X[:200], y[:200])
+    path = write_report(tmp_path / "page.html", fitted, X, y, max_samples=2000)
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert len(data["curves"]) == 64
+    assert len(data["rows"]) == 2000
+    # Of 1,797 training rows instead of 200 the values take 110 kB more.
+    assert path.stat().st_size < 840_000
+
+
+@examples(50)
+@given(
+    st.lists(
+        st.none()
+        | st.integers(-(2**60), 2**60)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.sampled_from([0.5, 1.25, -3.75, 1e-7, 123.4]),
+        max_size=20,
+    ),
+    st.lists(st.none() | st.text(max_size=5)),
+)
+def test_columns_are_packed_as_they_are(numbers, levels):
+    assert column(pack_column(numbers)) == numbers
+    assert column(pack_column(levels)) == levels
+    assert column(pack_column([*levels, *numbers])) == [*levels, *numbers]
+
+
+@examples(50)
+@given(st.lists(st.integers(-(2**52), 2**52)), st.integers(0, 3))
+def test_numbers_are_packed_as_they_are(numbers, decimals):
+    assert column(pack(np.array(numbers, dtype=np.int64))) == numbers
+    rounded = [number % 10**6 / 10**decimals for number in numbers]
+    assert column(pack(rounded, decimals)) == rounded
+    assert column(pack(np.array(numbers + numbers, dtype=np.int64).reshape(2, -1))) == (
+        [numbers, numbers] if numbers else []
+    )
 
 
 @pytest.fixture(scope="module")
@@ -620,11 +692,12 @@ def wide():
         return RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y), X
 
 
-def test_wide_tables_are_thinned_out(wide, tmp_path):
+def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     fitted, X = wide
+    monkeypatch.setattr("corral.report._MOST_BYTES", 400_000)
     page = page_of(fitted, X, max_samples=200, folder=tmp_path)
     data, found = data_of(page), fitted.describe()
-    assert len(page) < 1_000_000
+    assert len(page) < 400_000
     assert "Of 260 variables this page shows the 200" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
     place = np.argsort(found.order, axis=1)
@@ -728,7 +801,7 @@ def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
     frame = Outline(shown._repr_html_())
     assert frame.tags == ["iframe"]
     assert dict(frame.attributes)["srcdoc"] == shown.html
-    assert dict(frame.attributes)["sandbox"] == "allow-scripts"
+    assert dict(frame.attributes)["sandbox"] == "allow-scripts allow-downloads"
     assert repr(shown) == f"Page of {len(shown.html)} characters"
 
 

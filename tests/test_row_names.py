@@ -1,7 +1,6 @@
 """Tests of rows that have names: an index in Python, a column of ids on the command line."""
 
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import pytest
 from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, load_model, save_model
 from corral.datasets import make_shifted_groups
 from forgery import put_together, take_apart
+from report_data import data_of
 from test_cli import refused, run
 
 NAMES = ["length", "width", "height"]
@@ -179,8 +179,7 @@ def test_the_report_of_a_fit_names_patients(frame, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", "--estimator", "rodeo", "--cv", 2)
     run(*fit, "--report", tmp_path / "r.html", "-q")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    data, names = json.loads(text), frame["patient"].tolist()
+    data, names = data_of(page), frame["patient"].tolist()
     assert data["rowWord"] == "patient"
     assert [row["name"] for row in data["rows"]] == names
     assert data["trainingNames"] == {i: names[int(i)] for i in data["training"]}

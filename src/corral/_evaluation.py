@@ -54,14 +54,15 @@ class Recall(NamedTuple):
     Attributes
     ----------
     n_right, n_rows : rows with the right label, and all of the class.
-    interval : 95 % interval of the share by Wilson.
+    interval : 95 % interval of the share by Wilson, for groups of rows if they have some; None where all rows
+        of the class are of one group.
     mistaken_for : the class that its other rows are most often taken for, None if all are right.
     n_mistaken : how many are taken for that.
     """
 
     n_right: int
     n_rows: int
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     mistaken_for: Any
     n_mistaken: int
 
@@ -315,18 +316,30 @@ class HeldOut:
         """Share of the rows that are of the most frequent class: the accuracy of always naming it."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
+    def share_right(self, chosen: NDArray[np.bool_]) -> tuple[float, tuple[float, float] | None]:
+        """Share of some rows that get the right label, and its 95 % interval.
+
+        The interval is by Wilson, for rows drawn at random, or groups of rows if they have some; it is None
+        where all chosen rows are of one group.
+        """
+        hits = (self.labels == self.truth)[chosen]
+        if self.groups is None:
+            return float(hits.mean()), wilson_interval(hits)
+        return float(hits.mean()), grouped_interval(hits, self.groups[chosen])
+
     def recalls(self) -> dict[Any, Recall]:
         """How well each class is recognised, by label; classes without rows are left out."""
         found, recalls = self.labels, {}
         for label in np.unique(self.truth).tolist():
-            labels = found[self.truth == label]
+            of_class = self.truth == label
+            labels = found[of_class]
             hits = labels == label
             others, counts = np.unique(labels[~hits], return_counts=True)
             most = int(counts.argmax()) if counts.size else 0
             recalls[label] = Recall(
                 int(hits.sum()),
                 labels.size,
-                wilson_interval(hits),
+                self.share_right(of_class)[1],
                 others.tolist()[most] if counts.size else None,
                 int(counts[most]) if counts.size else 0,
             )
@@ -338,7 +351,7 @@ class HeldOut:
         hits = found == self.truth
         return Scores(
             float(accuracy_score(self.truth, found)),
-            wilson_interval(hits) if self.groups is None else grouped_interval(hits, self.groups),
+            self.share_right(np.ones(hits.size, dtype=np.bool_))[1],
             float(log_loss(self.truth, self.proba, labels=self.classes)),
             calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
             {
@@ -472,6 +485,22 @@ def _wilson(share: float, n: float) -> tuple[float, float]:
     half = z * math.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
     low, high = (middle - half) / (1.0 + z**2 / n), (middle + half) / (1.0 + z**2 / n)
     return max(low, 0.0), min(high, 1.0)
+
+
+def rows_to_halve_interval(share: float, n: int) -> int:
+    """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
+
+    def width(n_rows: int) -> float:
+        low, high = _wilson(share, n_rows)
+        return high - low
+
+    low, high = n, 2 * n
+    while width(high) > width(n) / 2.0:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if width(middle) <= width(n) / 2.0 else (middle, high)
+    return high - n
 
 
 def calibration_error(proba: Floats, codes: Integers) -> float:

@@ -12,31 +12,37 @@ from sklearn.utils.validation import check_is_fitted
 from corral._display._drawing import SMALL, Floats, name_room, name_variables, pyplot, require, short_name
 from corral._estimators.validation import check_choice, feature_names
 
-# What the colours mean. Red stands for high and wide, and for small bandwidths, which mark a variable too.
+# Colours where they do not tell how a class differs. Red stands for small bandwidths, which mark a variable.
 _COLOURS = {"effect": "RdBu_r", "zscore": "RdBu"}
-_NUMBERS = {
-    "effect": "effect\n(red: high or wide,\nblue: low or narrow)",
-    "zscore": "z-score of bandwidth",
-}
+_NUMBERS = {"effect": "effect", "zscore": "z-score of bandwidth"}
 
-# How a class differs in a relevant variable, and the marker that says so.
+# How a class differs in a variable: the colours of each kind, as in the report, and the marker that says so
+# if the variable is relevant.
 _BAR = [(-1.0, -0.4), (1.0, -0.4), (1.0, 0.4), (-1.0, 0.4), (-1.0, -0.4)]
 _MARKERS: dict[str, Any] = {"high or low": "o", "narrow or wide": _BAR, "otherwise": "D"}
+_COLOURS_OF_KINDS = {"high or low": "RdBu_r", "narrow or wide": "PRGn_r", "otherwise": "BrBG_r"}
+_SCALES = {
+    "high or low": "effect: low to high",
+    "narrow or wide": "narrow to wide",
+    "otherwise": "a value less to more often,\nor otherwise",
+}
 _KINDS = {
     "high": "high or low",
     "low": "high or low",
     "narrow": "narrow or wide",
     "wide": "narrow or wide",
+    "": "high or low",  # nothing is known, and the effect is 0
 }
 
 
 class RelevanceDisplay:
     """A map of classes by variables: how each class differs from its background, what marks it pointed out.
 
-    Red cells have values above those of the background, blue ones below; or, where a bar marks the cell,
-    values that lie further apart or closer together. A marker stands where the variable describes the class:
-    a dot for high and low, a bar for narrow and wide, a diamond for other differences, as of a value that is
-    more frequent. Make it with `from_estimator`; all parameters are stored as attributes.
+    Red cells have values above those of the background, blue ones below; in purple ones they lie further
+    apart, in green ones closer together; in brown ones a value is more frequent, or they differ otherwise,
+    and in teal ones a level is less frequent. A marker stands where the variable describes the class: a dot
+    for high and low, a bar for narrow and wide, a diamond for other differences. Make it with
+    `from_estimator`; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -49,7 +55,7 @@ class RelevanceDisplay:
     feature_names : sequence of str
         Names of the variables.
     direction : ndarray of shape (n_classes, n_features), str, default=None
-        How the class differs, as in `Description`; by default all markers are dots.
+        How the class differs, as in `Description`; by default all markers are dots, and cells red or blue.
     quantity : {"effect", "zscore"}, default="effect"
         What `values` are.
 
@@ -156,15 +162,30 @@ class RelevanceDisplay:
             aspect="auto",
             interpolation="nearest",
         )
+        scales = {_NUMBERS[self.quantity]: self.im_} if self.direction is None else self._colour(ax)
         self._mark(ax)
-        name_variables(ax, self.feature_names)  # before the bar takes some of the room that is counted on
-        bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
-        bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
-        bar.ax.tick_params(labelsize=SMALL)
+        name_variables(ax, self.feature_names)  # before the bars take some of the room that is counted on
+        for name, image in scales.items():
+            bar = self.figure_.colorbar(image, ax=ax, pad=0.02, fraction=0.12 / len(scales))
+            bar.set_label(name, fontsize=SMALL)
+            bar.ax.tick_params(labelsize=SMALL)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
         ax.tick_params(labelsize=SMALL)
         return self
+
+    def _colour(self, ax: Any) -> dict[str, Any]:
+        """Draw cells of other kinds over the map, in their colours; return an image for each scale."""
+        assert self.direction is not None
+        kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction.ravel()])
+        options = {"vmin": -1.0, "vmax": 1.0, "aspect": "auto", "interpolation": "nearest"}
+        scales = {}
+        for kind, colours in _COLOURS_OF_KINDS.items():
+            cells = np.ma.masked_where((kinds != kind).reshape(self.values.shape), self.values)
+            if cells.count():
+                first = colours == _COLOURS["effect"]
+                scales[_SCALES[kind]] = self.im_ if first else ax.imshow(cells, cmap=colours, **options)
+        return scales
 
     def _mark(self, ax: Any) -> None:
         """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""

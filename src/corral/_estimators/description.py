@@ -40,9 +40,9 @@ class Description:
     feature_names : list of str
     relevant : which variables describe the class, by the rule of the estimator.
     direction : "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or
-        further apart; "shape" where they differ otherwise, as by two modes; a value and "more often" where a
-        variable has few values and the middle ones are equal, or two values only; a level and "more often" or
-        "less often"; "" where nothing is known.
+        further apart; "shape" where they differ otherwise, as by two modes; a value and "more often", as in
+        ``"= 1 more often"``, where a variable has few values and the middle ones are equal, or two values
+        only; a level in quotes and "more often" or "less often"; "" where nothing is known.
     effect : from -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background);
         for other directions its counterpart, negative for "narrow".
     pvalue : probability of a difference like this by chance, adjusted for the number of variables.
@@ -149,8 +149,15 @@ class Description:
             return f"{value:.4g}"
         return str(levels[int(value)])
 
+    def _quoted(self, variable: int, value: float) -> str:
+        """Write a value within a sentence, where the name of a level has quotes."""
+        text = self.value_text(variable, value)
+        return text if self.levels[variable] is None or np.isnan(value) else f'"{text}"'
+
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
+
+        Of a level it says ``island = "Dream" more often (55%; others 34%)``.
 
         Parameters
         ----------
@@ -275,8 +282,7 @@ class Description:
             line += f" and {len(relevant) - _SHOWN} more"
         line = "; ".join([line, *self.missing_phrases(a)])
         others = ", ".join(
-            f"{self.feature_names[j]} ({self.value_text(j, self.typical[a, j])})"
-            for j in self.also_rests_on(a)
+            f"{self.feature_names[j]} ({self._quoted(j, self.typical[a, j])})" for j in self.also_rests_on(a)
         )
         return f"{line}; labels also rest on {others}" if others else line
 
@@ -313,8 +319,8 @@ def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArr
     for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
         of_column = levels[j]
         if of_column is None:
-            direction[a, j] = f"{contrast.value[a, j]:.4g} more often"
+            direction[a, j] = f"= {contrast.value[a, j]:.4g} more often"
         else:
             often = "more" if contrast.effect[a, j] > 0.0 else "less"
-            direction[a, j] = f"{of_column[int(contrast.value[a, j])]} {often} often"
+            direction[a, j] = f'= "{of_column[int(contrast.value[a, j])]}" {often} often'
     return direction

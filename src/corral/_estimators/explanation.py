@@ -214,13 +214,33 @@ class Explanation:
         sentence : str
             Empty if there is no reason for caution.
         """
+        carrier, share = self.carrier(sample)
+        if carrier == "row":
+            name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
+            return f"the label rests on one training row: {name} has {share:.0%} of its density"
+        if carrier == "group":
+            return f"the label rests on one group: its rows have {share:.0%} of its density"
+        return ""
+
+    def carrier(self, sample: int) -> tuple[str, float]:
+        """Tell what more than half of the label's density rests on, and the share of the density that it has.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        carrier : str
+            "row" for one training row, "group" for the rows of one group, "" for neither.
+        share : float
+            Its share; 0 for neither.
+        """
         largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
         if largest > _CARRIES:
-            name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
-            return f"the label rests on one training row: {name} has {largest:.0%} of its density"
-        if of_group > _CARRIES:
-            return f"the label rests on one group: its rows have {of_group:.0%} of its density"
-        return ""
+            return "row", largest
+        return ("group", of_group) if of_group > _CARRIES else ("", 0.0)
 
     def unlike(self, sample: int) -> list[int]:
         """Which variables make a sample unlike the nearest class, the strongest first, at most three.
@@ -256,9 +276,7 @@ class Explanation:
         """
         if self.novel is None or self.nearest is None or not self.novel[sample]:
             return ""
-        named = [
-            f"{self.feature_names[j]} = {value_text(self.values[sample, j])}" for j in self.unlike(sample)
-        ]
+        named = [named_value(self.feature_names[j], self.values[sample, j]) for j in self.unlike(sample)]
         by = f" by {', '.join(named)}" if named else ""
         return (
             f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most{by}"
@@ -351,6 +369,12 @@ def value_text(value: Any) -> str:
     if is_gap(value):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def named_value(name: str, value: Any) -> str:
+    """Write a variable and its value within a sentence, where the name of a level has quotes."""
+    text = value_text(value)
+    return f'{name} = "{text}"' if isinstance(value, str) else f"{name} = {text}"
 
 
 def _groups_of_rows(groups: Integers | None, training_rows: list[Integers]) -> list[Integers]:

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from corral._estimators.explanation import named_value, value_text
 from corral._estimators.validation import feature_names
 from corral._persist.files import naming
 from corral._planning.curve import TIMES
@@ -381,7 +382,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
         if strongest:
             named = ", ".join(
-                f"{found.feature_names[j]} = {_shown(found.values[0, j])} ({times(evidence[j])})"
+                f"{named_value(found.feature_names[j], found.values[0, j])} ({times(evidence[j])})"
                 for j in strongest
             )
             yield f"What speaks most {verb} {label}: {named}."
@@ -391,7 +392,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        shown.add_row(found.feature_names[j], _shown(found.values[0, j]), f"{evidence[j]:+.2f}")
+        shown.add_row(found.feature_names[j], value_text(found.values[0, j]), f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
@@ -423,13 +424,6 @@ def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
         return f"{label} is as likely as {rival}"
     more, less = (label, rival) if log_odds > 0.0 else (rival, label)
     return f"{more} is {times(log_odds)} as likely as {less}"
-
-
-def _shown(value: Any) -> str:
-    """A value of a table: a number of four digits, a level, or that it is missing."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "missing"
-    return str(value) if isinstance(value, str | bool) else f"{value:.4g}"
 
 
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:

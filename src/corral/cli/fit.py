@@ -17,6 +17,7 @@ from corral.cli.options import (
     Drop,
     Encoding,
     EstimatorName,
+    Goal,
     Group,
     Ids,
     Jobs,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from corral._evaluation import HeldOut
+    from corral._planning import LearningCurve
     from corral.cli.console import Output
 
 _MOST_FREQUENT = "most frequent class"
@@ -94,6 +96,7 @@ def fit(
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
     ] = 0.25,
+    goal: Goal = None,
     cv: Annotated[
         int | None, typer.Option(help="Hold out each of so many parts in turn instead.", min=2)
     ] = None,
@@ -138,6 +141,11 @@ def fit(
     chosen = _estimator(estimator, priors, rule, scale, seed, out)
     if group is not None and estimator is EstimatorName.lspc:
         raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
+    if goal is not None and (report is None or estimator is not EstimatorName.cv):
+        raise ValueError(
+            f"--goal {goal:g} is for the report of --estimator cv: say --report as well, or see 'corral "
+            "sample-size'."
+        )
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
         numeric_only=numeric_only,
@@ -172,7 +180,8 @@ def fit(
         save_model(fitted, model)
     if report is not None:
         with threads(jobs), out.waiting("Write the report"):
-            _write_report(report, fitted, X, y, held_out=held_out[name], source=file.name, random_state=seed)
+            options = {"held_out": held_out[name], "sample_sizes": _sample_sizes(fitted, goal, seed)}
+            _write_report(report, fitted, X, y, source=file.name, random_state=seed, **options)
     facts: dict[str, Any] = {"table": str(file), "target": target, "rows": len(y)}
     facts["held_out"] = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     if group is not None:
@@ -224,6 +233,15 @@ def _write_report(*args: Any, **options: Any) -> None:
     from corral.report import write_report
 
     write_report(*args, **options)
+
+
+def _sample_sizes(fitted: Any, goal: float | None, seed: int) -> LearningCurve | None:
+    """What more rows would bring, if a goal asks for that."""
+    if goal is None:
+        return None
+    from corral._planning import LearningCurve
+
+    return LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
 
 
 def _written(n_rows: int, model: Path | None, report: Path | None) -> list[str]:

@@ -123,6 +123,14 @@ ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="File written by 'corral fit --model'.", callback=_input)
 ]
 Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes.")]
+Goal = Annotated[
+    float | None,
+    typer.Option(
+        help="Wanted accuracy, and recall of each class: tell how many rows it takes.",
+        min=1e-10,
+        max=1 - 1e-10,
+    ),
+]
 Ids = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,6 +15,7 @@ from corral.cli.options import (
     Decimal,
     Drop,
     Encoding,
+    Goal,
     Ids,
     Jobs,
     Missing,
@@ -34,15 +35,6 @@ from corral.cli.shared import learning_curve, load_classifier, naming_column, no
 if TYPE_CHECKING:
     from corral._evaluation import HeldOut
     from corral._planning import LearningCurve, SampleSizes
-
-Goal = Annotated[
-    float | None,
-    typer.Option(
-        help="Wanted accuracy, and recall of each class: tell how many rows it takes.",
-        min=1e-10,
-        max=1 - 1e-10,
-    ),
-]
 
 _IF_TEXT = "--tolerance needs variables that are numbers"
 

@@ -35,6 +35,9 @@ _KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
 # A page that mails and opens well. Rows to browse are left out until it is no larger.
 _MOST_BYTES = 1_000_000
 
+# Parts of the page's one script, in this order.
+_SCRIPTS = ("elements", "pictures", "data", "classes", "rows", "quality", "page")
+
 
 @overload
 def write_report(
@@ -47,7 +50,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Page: ...
 
@@ -63,7 +66,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Path: ...
 
@@ -78,7 +81,7 @@ def write_report(
     sample_sizes: SampleSizes | LearningCurve | None = None,
     title: str | None = None,
     source: str | None = None,
-    max_samples: int = 200,
+    max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Path | Page:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
@@ -112,7 +115,7 @@ def write_report(
         Heading of the page.
     source : str, default=None
         What the data are called, for instance a file name.
-    max_samples : int, default=200
+    max_samples : int, default=2000
         How many rows can be browsed at most. Of more, wrong ones are taken first, then the same number from
         each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
     random_state : int, RandomState or None, default=0
@@ -184,10 +187,13 @@ class Page:
         return f"Page of {len(self.html)} characters"
 
     def _repr_html_(self) -> str:
-        """Show the page in a frame of its own, in which its script can reach nothing but itself."""
+        """Show the page in a frame of its own, in which its script can reach nothing but itself.
+
+        Its pictures can be saved.
+        """
         return (
-            f'<iframe title="Report" sandbox="allow-scripts" width="100%" height="{self.height}" '
-            f'srcdoc="{escape(self.html)}"></iframe>'
+            '<iframe title="Report" sandbox="allow-scripts allow-downloads" width="100%" '
+            f'height="{self.height}" srcdoc="{escape(self.html)}"></iframe>'
         )
 
 
@@ -353,7 +359,7 @@ def _template() -> Any:
 
 def _render(template: Any, contents: Contents, n_rows: int, title: str) -> bytes:
     """The page with so many rows to browse."""
-    script, style = _read("elements.js") + _read("page.js"), _read("page.css")
+    script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
     page: str = template.render(
         contents.words,
         title=title,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from corral._estimators.validation import feature_names
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import (
+    N_STRONGEST,
     Judged,
     Shown,
     browsed,
@@ -21,6 +22,7 @@ from corral.report.numbers import (
     training_values,
     yardsticks,
 )
+from corral.report.packing import pack, pack_column, pack_rows
 from corral.report.words import (
     classes_at_a_glance,
     facts,
@@ -77,6 +79,7 @@ class Contents:
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
             "levels": has_levels(estimator, variables),
+            "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
             "errors": None if judged is None else errors(judged),
@@ -87,9 +90,8 @@ class Contents:
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
             numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
-            supporting = [i for row in rows for i in row["support"]]
-            typical = [i for of_class in numbers["typical"] for i in of_class]
-            training = training_values(estimator, sorted({*supporting, *typical}), variables)
+            numbers["nStrongest"] = N_STRONGEST
+            training = training_values(estimator, _named_rows(rows, numbers), variables)
         words = {
             "summary": [
                 *summary(estimator, description, judged, source, steps_before),
@@ -97,7 +99,7 @@ class Contents:
             ],
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),
-            "what_next": what_next(estimator, description, judged),
+            "what_next": what_next(estimator, description, judged, sample_sizes),
             "kind": type(estimator).__name__,
             "explains": description is not None,
             "judged": judged,
@@ -124,11 +126,21 @@ class Contents:
     def shown(self, n_rows: int) -> dict[str, Any]:
         """What the script draws, with the first rows that were drawn and the training rows they refer to."""
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
-        supporting = {i for row in rows for i in row["support"]}
-        needed = sorted(supporting | {i for typical in self.numbers.get("typical", []) for i in typical})
+        needed = _named_rows(rows, self.numbers)
         names = self.training_names
+        # Rows that are equal, as a held-out row and a training row of other rows are, are written once.
+        lines: dict[tuple[Any, ...], int] = {}
+        of_rows = [lines.setdefault(tuple(row["values"]), len(lines)) for row in rows]
+        of_training = [lines.setdefault(tuple(self.training[i]), len(lines)) for i in needed]
         return self.numbers | {
-            "rows": rows,
-            "training": {i: self.training[i] for i in needed},
-            "trainingNames": None if names is None else {i: names[i] for i in needed},
+            "rows": pack_rows(rows, of_rows),
+            "training": {"rows": pack(needed), "values": pack(of_training)},
+            "trainingNames": None if names is None else [names[i] for i in needed],
+            "values": [pack_column(column) for column in zip(*lines, strict=True)],
         }
+
+
+def _named_rows(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[int]:
+    """Positions of the training rows that rows to browse or pages of classes name."""
+    supporting = {i for row in rows for i in row.get("support", []) if i >= 0}
+    return sorted(supporting | {i for typical in numbers.get("typical", []) for i in typical})

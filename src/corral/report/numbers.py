@@ -16,9 +16,11 @@ from corral._core.rows import ClassRows
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
+from corral._estimators.explanation import Explanation, named_value
 from corral._estimators.tables import UnknownLevelsWarning, is_gap
-from corral._evaluation import HeldOut, confidence_bins, wilson_interval
+from corral._evaluation import HeldOut, confidence_bins
 from corral._planning import SampleSizes
+from corral.report.packing import pack, pack_column
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best; a typical row is looked for among so many of its class.
@@ -34,6 +36,10 @@ _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
 _N_TYPICAL = 5
 _MOST_LEVELS = 12  # of a variable, as bars
+N_STRONGEST = 12  # variables of a waterfall
+
+# How a class may differ in a variable: by its number the page gives it a colour and a mark.
+KINDS = ("", "high", "low", "wide", "narrow", "more", "less")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +165,7 @@ def relevance(description: Description, variables: Integers) -> dict[str, Any]:
         "effects": _decimals(description.effect[:, variables], 2),
         "pvalues": digits(description.pvalue[:, variables], 1),
         "relevant": description.relevant[:, variables].astype(int).tolist(),
+        "kinds": [[_kind(description, a, j) for j in variables] for a in range(n_classes)],
         "differences": [[_difference(description, a, j) for j in variables] for a in range(n_classes)],
         "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
         "evidence": _decimals(description.evidence[:, variables], 2),
@@ -174,6 +181,14 @@ def _difference(description: Description, a: int, j: int) -> str:
     if not description.direction[a, j]:
         return ""
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
+
+
+def _kind(description: Description, a: int, j: int) -> int:
+    """Which of `KINDS` a difference is; what is no direction counts as something that is more frequent."""
+    direction = description.direction[a, j]
+    if direction in KINDS:
+        return KINDS.index(direction)
+    return KINDS.index("less" if direction.endswith(" less often") else "more")
 
 
 def class_pages(estimator: Any, description: Description, variables: Integers) -> dict[str, Any]:
@@ -215,7 +230,7 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     known = ~np.isnan(model.data.X[:, j])
     x = model.data.X[known, j]
     if not x.size:
-        return {"x": [], "y": [[]] * model.labels.size}
+        return {"x": pack_column([]), "y": pack(np.zeros((model.labels.size, 0), dtype=np.int64))}
     largest = np.abs(x).max() or 1.0  # so that no square overflows
     low, high = np.quantile(x / largest, [0.005, 0.995])
     margin = 0.05 * (high - low) or 0.5
@@ -235,7 +250,10 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
         ]
     )
     relative = np.exp(log_density - log_density.max())
-    return {"x": digits(grid * largest), "y": np.rint(1000.0 * relative).astype(int).tolist()}
+    return {
+        "x": pack_column(digits(grid * largest)),
+        "y": pack(np.rint(1000.0 * relative).astype(np.int64)),
+    }
 
 
 def _bars(model: LocalModel, j: int, levels: list[Any]) -> dict[str, Any]:
@@ -249,7 +267,7 @@ def _bars(model: LocalModel, j: int, levels: list[Any]) -> dict[str, Any]:
     shown = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_LEVELS])
     return {
         "levels": [str(levels[k]) for k in shown],
-        "y": np.rint(1000.0 * shares[:, shown]).astype(int).tolist(),
+        "y": pack(np.rint(1000.0 * shares[:, shown]).astype(np.int64)),
         "others": len(levels) - shown.size,
     }
 
@@ -280,8 +298,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             "label": int(ranked[i, 0]),
             "rival": int(ranked[i, 1]),
             "proba": _decimals(proba[i], 3),
-            "torn": bool(torn[i]),
-            "support": [],
+            "torn": int(torn[i]),
         }
         for i, position in enumerate(order)
     ]
@@ -295,6 +312,12 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
             if judge.learnt_from is not None:  # levels that only rows left out have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
             _judge_rows(judge, [rows[i] for i in judge.shown], variables)
+    n_listed = max((len(row.get("support", ())) for row in rows), default=0)
+    for row in rows:  # a judge of few rows may have listed fewer
+        if "support" in row:
+            n_missing = n_listed - len(row["support"])
+            row["support"] += [-1] * n_missing
+            row["shares"] += [0.0] * n_missing
     return rows
 
 
@@ -303,11 +326,13 @@ def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -
     estimator = judge.estimator
     if hasattr(estimator, "assess"):
         found = estimator.assess(judge.X)
+        nearest = found.scores.argmax(axis=1)
         for i, row in enumerate(rows):
             row |= {
-                "novel": bool(found.is_novel[i]),
+                "novel": int(found.is_novel[i]),
                 "typicality": _decimals(found.typicality[i], 3),
-                "scores": _decimals(np.maximum(found.scores[i], _LEAST_SCORE), 2),
+                "nearest": int(nearest[i]),
+                "score": _decimals(max(found.scores[i, nearest[i]], _LEAST_SCORE), 2),
             }
     if not hasattr(estimator, "explain"):
         values = np.asarray(judge.X, dtype=np.float64)
@@ -320,20 +345,33 @@ def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -
     labels = np.searchsorted(estimator.classes_, explanation.label)
     rivals = np.searchsorted(estimator.classes_, explanation.rival)
     for i, row in enumerate(rows):
-        listed = explanation.rows[i] >= 0
+        evidence = _decimals(explanation.evidence[i, variables], 2)
+        strongest = variables[np.argsort(-np.abs(evidence), kind="stable")[:N_STRONGEST]]
+        unlike = explanation.unlike(i) if row.get("novel") else []
         row |= {
             "label": int(labels[i]),
             "rival": int(rivals[i]),
             "values": cells(explanation.values[i, variables]),
-            "evidence": _decimals(explanation.evidence[i, variables], 2),
+            "evidence": evidence,
+            "rest": _decimals(np.delete(explanation.evidence[i], strongest).sum(), 2),
             "base": _decimals(_bounded(explanation.base[i]), 2),
             "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
             "effective": digits(explanation.effective_rows[i]),
-            "caution": explanation.caution(i),
-            "unlike": [explanation.feature_names[j] for j in explanation.unlike(i)],
-            "support": explanation.rows[i][listed].tolist(),
-            "shares": _decimals(explanation.shares[i][listed], 3),
+            "rests_on": _rests_on(explanation, i),
+            "unlike": [named_value(explanation.feature_names[j], explanation.values[i, j]) for j in unlike],
+            "unlike_variables": [explanation.feature_names[j] for j in unlike],
+            "support": explanation.rows[i].tolist(),
+            "shares": _decimals(explanation.shares[i], 3),
         }
+
+
+def _rests_on(explanation: Explanation, i: int) -> int:
+    """Percents of the density that one row has, or minus those of one group, if a label rests on it; else 0.
+
+    Of these the page makes the sentence of `Explanation.caution`, which would take more room.
+    """
+    carrier, share = explanation.carrier(i)
+    return int(f"{share:.0%}"[:-1]) * (-1 if carrier == "group" else 1)
 
 
 def _bounded(log_odds: float) -> float:
@@ -359,22 +397,25 @@ def errors(judged: Judged) -> dict[str, Any]:
     predictions = judged.predictions
     counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     confidence = predictions.proba.max(axis=1)
-    hits = predictions.labels == predictions.truth
     bins = confidence_bins(confidence)
     points = []
     for b in np.unique(bins):
         inside = bins == b
-        low, high = wilson_interval(hits[inside])
+        right, interval = predictions.share_right(inside)
         points.append(
             {
                 "n": int(inside.sum()),
                 "confidence": _decimals(confidence[inside].mean(), 3),
-                "right": _decimals(hits[inside].mean(), 3),
-                "low": _decimals(low, 3),
-                "high": _decimals(high, 3),
+                "right": _decimals(right, 3),
+                "interval": None if interval is None else _decimals(interval, 3),
             }
         )
-    return {"confusion": counts.tolist(), "on_page": judged.on_page, "reliability": points}
+    return {
+        "confusion": counts.tolist(),
+        "on_page": judged.on_page,
+        "reliability": points,
+        "groups": predictions.n_groups,
+    }
 
 
 def steps(found: SampleSizes) -> dict[str, Any]:

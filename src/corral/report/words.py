@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -13,12 +14,14 @@ from sklearn.metrics import confusion_matrix
 from corral._checking import small_classes
 from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
-from corral._evaluation import HeldOut, Scores
+from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.numbers import Judged
 
 # Variables that the line of a class names.
 _MOST_NAMED = 3
+# Share of novel rows, of which chance would make 1 in 100, beyond which a reason is looked for.
+_MANY_NOVEL = 0.05
 # Variables that a sentence lists.
 _MOST_LISTED = 10
 
@@ -54,7 +57,7 @@ def summary(
 
 
 def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many of the rows drawn for the page are novel, if that is known."""
+    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables."""
     if not rows or "novel" not in rows[0]:
         return []
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
@@ -65,7 +68,24 @@ def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
-        "typical, at the class that fits best, than 99 in 100 training rows. Their labels mean little."
+        "typical, at the class that fits best, than 99 in 100 training rows. "
+        + ("Its label means little." if n == 1 else "Their labels mean little."),
+        *_if_many_are_novel(rows, n),
+    ]
+
+
+def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[str]:
+    """Name the variables that make most novel rows unlike training rows, if more are novel than by chance."""
+    if n_novel < max(3.0, _MANY_NOVEL * len(rows)):
+        return []
+    counts = Counter(name for row in rows for name in row.get("unlike_variables", ()))
+    named = [f"{name} (in {n} of {n_novel})" for name, n in counts.most_common() if n >= n_novel / 2.0]
+    if not named:
+        return []
+    return [
+        "These are more than chance makes novel. What makes them unlike the training rows is most often "
+        f"{', '.join(named[:_MOST_NAMED])}: see whether the units are those of the training rows, and "
+        "whether the rows were measured in the same way."
     ]
 
 
@@ -94,6 +114,16 @@ def _quality(judged: Judged) -> list[str]:
         f"{_count(in_class[a], 'row')} of {names[a]}."
     )
     return said
+
+
+def _from_to(interval: tuple[float, float] | None) -> str:
+    """The bounds of an interval; empty if there is none."""
+    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _width(interval: tuple[float, float] | None) -> float:
+    """How little is known of a share; everything is unknown if there is no interval."""
+    return 1.0 if interval is None else interval[1] - interval[0]
 
 
 def _interval(predictions: HeldOut, scores: Scores) -> str:
@@ -171,16 +201,26 @@ def recalls(judged: Judged) -> list[dict[str, str]]:
             "name": str(label),
             "right": f"{found.n_right} of {found.n_rows}",
             "recall": f"{found.share:.3f}",
-            "interval": "{:.3f} to {:.3f}".format(*found.interval),
+            "interval": _from_to(found.interval) or "none, of one group",
             "mistaken": "" if found.mistaken_for is None else f"{found.mistaken_for} ({found.n_mistaken})",
         }
         for label, found in judged.predictions.recalls().items()
     ]
 
 
-def what_next(estimator: Any, description: Description | None, judged: Judged | None) -> list[str]:
+def what_next(
+    estimator: Any,
+    description: Description | None,
+    judged: Judged | None,
+    sample_sizes: SampleSizes | LearningCurve | None,
+) -> list[str]:
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = _small_classes(estimator)
+    if sample_sizes is None and hasattr(estimator, "best_log_loss_"):
+        said.append(
+            "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, "
+            "or hand over what estimate_sample_sizes returns."
+        )
     if judged is not None:
         said = [*_if_useless(judged), *said, *_least_known(judged)]
     if description is not None:
@@ -212,12 +252,19 @@ def _small_classes(estimator: Any) -> list[str]:
 def _least_known(judged: Judged) -> list[str]:
     """Name the class whose recall is known least, and the one that is recognised least."""
     found = judged.predictions.recalls()
-    label, widest = max(found.items(), key=lambda item: item[1].interval[1] - item[1].interval[0])
-    low, high = widest.interval
-    said = [
-        f"The recall known least is that of {label}: from {low:.3f} to {high:.3f}, by "
-        f"{_count(widest.n_rows, 'row')}. More rows of it would tell most."
-    ]
+    label, widest = max(found.items(), key=lambda item: _width(item[1].interval))
+    known = (
+        f"from {_from_to(widest.interval)}, by {_count(widest.n_rows, 'row')}"
+        if widest.interval
+        else f"there is no interval, by {_count(widest.n_rows, 'row')} of one group"
+    )
+    n_more = rows_to_halve_interval(widest.share, widest.n_rows)
+    more = (
+        f"About {n_more} more rows of it would halve that interval"
+        if judged.predictions.groups is None
+        else "More rows of it, of new groups, would tell most"
+    )
+    said = [f"The recall known least is that of {label}: {known}. {more}."]
     label, worst = min(found.items(), key=lambda item: item[1].share)
     if worst.mistaken_for is not None:
         said.append(

@@ -1,0 +1,389 @@
+// The map of what marks each class
+
+// How a class may differ in a variable. Each kind has a colour of its own, and each pair of them a mark.
+const KINDS = ["", "high", "low", "wide", "narrow", "more", "less"];
+const PAIRS = [
+  ["low", "high", "●", "lower than the background", "higher"],
+  ["narrow", "wide", "▬", "closer together", "further apart"],
+  ["less", "more", "◆", "a level less often", "a value or level more often, or otherwise distributed"],
+];
+
+// Shades: none for negligible effects, then one for each step of 0.15. Effects have two digits.
+function shade(a, j) {
+  const step = Math.min(6, Math.floor(Math.round(100 * Math.abs(data.effects[a][j])) / 15));
+  return `${KINDS[data.kinds[a][j]]} s${step}`;
+}
+
+function markOf(a, j) {
+  if (!data.relevant[a][j]) return "";
+  const kind = KINDS[data.kinds[a][j]];
+  return PAIRS.find(([low, high]) => kind === low || kind === high)?.[2] ?? "◆"; // by another rule
+}
+
+// Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
+function mapScales() {
+  const found = new Set(data.kinds.flat().map((kind) => KINDS[kind]));
+  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, mark, less, more]) => {
+    const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
+    const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
+    return { mark, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+  });
+}
+
+function phrase(a, j) {
+  return `${variables[j]} ${data.differences[a][j] || "(too little is known)"}`;
+}
+
+function relevanceMap() {
+  const few = variables.length <= FEW;
+  const node = matrix(
+    { class: few ? "map few" : variables.length <= 32 ? "map" : "map many", role: "grid" },
+    "Effects, by class and variable",
+    classes,
+    variables,
+    (a, j) => make("td", { role: "gridcell" }, mapCell(a, j, few)),
+  );
+  walk(node);
+  const title = "What marks each class";
+  const description =
+    "Effects by class and variable: how the values of a class differ from those of its background. " +
+    "A mark stands where the variable describes the class.";
+  return [
+    make("div", { class: "scroll" }, node),
+    saidOfCells(node),
+    mapLegend(),
+    saveButton(title, description, mapPicture),
+    behind("The map as a table", mapTable),
+  ];
+}
+
+function saidOfCell(a, j) {
+  const numbers = `effect ${signed(data.effects[a][j])}, p-value ${plain(data.pvalues[a][j])}`;
+  return `${classes[a]}: ${phrase(a, j)}; ${numbers}${data.relevant[a][j] ? "; describes the class" : ""}`;
+}
+
+const textOfCell = (a, j, few) => (few ? `${markOf(a, j)} ${signed(data.effects[a][j])}`.trim() : markOf(a, j));
+
+function mapCell(a, j, few) {
+  const label = saidOfCell(a, j);
+  return make(
+    "a",
+    {
+      href: `#class-${a}-variable-${j}`,
+      class: `cell ${shade(a, j)}`,
+      tabindex: "-1",
+      title: label,
+      "aria-label": label,
+    },
+    textOfCell(a, j, few),
+  );
+}
+
+function mapPicture() {
+  const few = variables.length <= FEW;
+  const cellOf = (a, j) => ({ kind: shade(a, j), text: textOfCell(a, j, few), said: saidOfCell(a, j) });
+  const keys = mapScales().flatMap(({ mark, scale: [less, swatches, more] }) => [
+    [less, swatches, `${more}; ${mark} describes the class so`],
+  ]);
+  return matrixPicture(classes, variables, cellOf, keys, { cellWidth: few ? 64 : 24 });
+}
+
+// A line below the map that shows what is said of the cell under the mouse or the keys. Readers of screens hear
+// it from the cell itself.
+function saidOfCells(node) {
+  const said = make("p", { class: "said", "aria-hidden": "true" }, "Point at a cell to read what it says.");
+  for (const kind of ["mouseover", "focusin"]) {
+    node.addEventListener(kind, ({ target }) => {
+      if (target.matches("a.cell")) said.textContent = target.title;
+    });
+  }
+  return said;
+}
+
+function mapLegend() {
+  const lines = mapScales().map(({ mark, scale: [less, swatches, more] }) => {
+    const scale = swatches.map(([kind]) => make("span", { class: `swatch ${kind}` }));
+    return make("li", {}, less, make("span", { class: "scale" }, ...scale), `${more}; ${mark} describes the class so`);
+  });
+  return make("ul", { class: "legend", "aria-label": "Colours and marks" }, ...lines);
+}
+
+// One stop of the Tab key for the whole map; arrows move within it.
+function walk(node) {
+  const cells = [...node.querySelectorAll("a.cell")];
+  const width = variables.length;
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
+  cells[0].tabIndex = 0;
+  node.addEventListener("keydown", (event) => {
+    const next = cells[cells.indexOf(document.activeElement) + steps[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    for (const each of cells) each.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+
+function mapTable() {
+  const columns = [
+    { name: "class", kind: "text", show: ([a]) => classes[a] },
+    { name: "variable", kind: "text", show: ([, j]) => variables[j] },
+    ...differenceColumns((pair) => pair),
+  ];
+  const pairs = classes.flatMap((_, a) => variables.map((_, j) => [a, j]));
+  return table("How classes differ from their background", columns, pairs);
+}
+
+function differenceColumns(pairOf) {
+  const entry = (numbers, line) => {
+    const [a, j] = pairOf(line);
+    return numbers[a][j];
+  };
+  const marked = (line) => (entry(data.relevant, line) ? `${markOf(...pairOf(line))} yes` : "no");
+  return [
+    { name: "difference", kind: "text", show: (line) => entry(data.differences, line) },
+    { name: "effect", show: (line) => signed(entry(data.effects, line)) },
+    { name: "p-value", show: (line) => plain(entry(data.pvalues, line)) },
+    { name: "describes it", kind: "text", show: marked },
+  ];
+}
+
+// Classes. A page is made when it is first shown: with many classes, to make them all would take a while.
+
+const articles = classes.map((name) =>
+  make("article", { class: "class-page", "aria-label": `Class ${name}` }),
+);
+const showings = []; // for each class whose page is made, what shows one of its variables
+
+// The class that this one is mistaken for most often, either way round.
+function likeliestRival(a) {
+  const mistakes = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
+  const others = positions(classes).filter((b) => b !== a);
+  return others.sort(by((b) => -mistakes(b)))[0];
+}
+
+function makeClassPage(a) {
+  const order = data.order[a]; // strongest first
+  const heading = make("h3", { tabindex: "-1" }, `Class ${classes[a]}`);
+  const columns = [
+    {
+      name: "variable",
+      kind: "text",
+      show: (j) => make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
+    },
+    ...differenceColumns((j) => [a, j]),
+    { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
+  ];
+  const caption =
+    `Variables of ${classes[a]}, strongest first: typical values in the class and in others, and mean evidence ` +
+    "for the class at its own rows (natural logarithms)";
+  const curves = make("div", { class: "curves" });
+  const rival = make(
+    "select",
+    {},
+    ...classes.map((name, b) => make("option", { value: b, disabled: b === a }, name)),
+  );
+  rival.value = likeliestRival(a);
+  let picked;
+  const redraw = () => curves.replaceChildren(...densities(a, Number(rival.value), order, picked));
+  rival.addEventListener("change", redraw);
+  redraw();
+  articles[a].append(
+    heading,
+    ...basisOfLabels(a),
+    make("div", {}, make("label", { class: "control" }, "Compare with ", rival), curves),
+    table(caption, columns, order),
+    typicalRows(a, order),
+  );
+  return (variable) => {
+    picked = variable;
+    redraw();
+    heading.focus({ preventScroll: true });
+    document.getElementById("classes").scrollIntoView();
+  };
+}
+
+// What marks the class if it is no single variable, or not these alone.
+function basisOfLabels(a) {
+  const said = [];
+  if (!data.relevant[a].includes(1)) said.push("No variable was found to describe this class.");
+  if (data.missing[a].length) said.push(`Missing values: ${data.missing[a].join(", ")}.`);
+  if (data.restOn[a].length) said.push(`Labels also rest on ${data.restOn[a].join(", ")}.`);
+  return said.map((text) => make("p", {}, text));
+}
+
+// How much the curves of two classes have in common in a variable, or their levels: 1 if they are the same.
+function overlap(a, b, j) {
+  const [own, other] = [data.curves[j].y[a], data.curves[j].y[b]];
+  const total = (numbers) => numbers.reduce((sum, n) => sum + n, 0);
+  const [ofOwn, ofOther] = [total(own), total(other)];
+  return ofOwn && ofOther ? total(own.map((n, i) => Math.min(n / ofOwn, other[i] / ofOther))) : 1;
+}
+
+// The variables in which two classes have least in common, one at a time.
+function separation(a, b) {
+  const drawn = positions(variables).filter((j) => data.curves[j]?.y.length);
+  const shared = new Map(drawn.map((j) => [j, overlap(a, b, j)]));
+  const best = drawn.sort(by((j) => shared.get(j))).slice(0, 3);
+  const links = best.flatMap((j, i) => [
+    i ? ", " : "",
+    make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
+    ` (overlap ${Math.round(100 * shared.get(j))} %)`,
+  ]);
+  return make("p", {}, `What tells ${classes[a]} from ${classes[b]} best, one variable at a time: `, ...links, ".");
+}
+
+// The six strongest variables, and before them the one that was picked.
+function densities(a, b, order, picked) {
+  const keys = [["own", classes[a]], ["rival", classes[b]]];
+  if (classes.length > 2) keys.push(["other", "each other class"]);
+  const dash = { class: "key", viewBox: "0 0 24 8", "aria-hidden": "true" };
+  const mark = (kind) => draw("svg", dash, draw("path", { class: kind, d: "M0 4L24 4" }));
+  const others = order.filter((j) => j !== picked).slice(0, 6);
+  const wanted = picked === undefined ? others : [picked, ...others];
+  const drawn = wanted.filter((j) => data.curves[j]);
+  const parts = [
+    ...(drawn.length ? [separation(a, b)] : []),
+    legend("Curves", keys, mark),
+    make("div", { class: "multiples" }, ...drawn.map((j) => variableFigure(a, b, j, j === picked))),
+    make(
+      "p",
+      { class: "small" },
+      "Densities of single variables, each class by itself; the highest point is 1.",
+      drawn.some((j) => data.levels[j]) ? " Bars are shares of the rows of a class that have a value." : "",
+    ),
+    behind("The curves as a table", () => densityTable(drawn)),
+  ];
+  const without = wanted.filter((j) => !data.curves[j]).map((j) => phrase(a, j));
+  if (without.length) {
+    const said = `There are no curves of ${without.join(", ")}: all of them would make the page too large.`;
+    parts.unshift(make("p", { class: "note" }, said));
+  }
+  return parts;
+}
+
+function variableFigure(a, b, j, large) {
+  const { levels, x } = data.curves[j];
+  const caption = make("figcaption", {}, `${markOf(a, j)} ${phrase(a, j)}`.trim());
+  const chart = levels ? levelBars(a, b, j, large) : x.length ? densityCurves(a, b, j, large) : "No values.";
+  return make("figure", { class: large && "large" }, caption, chart);
+}
+
+// Two bars for each level, and a stroke for each other class.
+function levelBars(a, b, j, large) {
+  const { levels, y, others } = data.curves[j];
+  const [width, left, step] = [large ? 560 : 280, large ? 160 : 100, 24];
+  const x = (share) => left + (share / 1000) * (width - left - 12);
+  const node = draw("svg", {
+    viewBox: `0 0 ${width} ${step * (levels.length + (others > 0)) + 4}`,
+    role: "img",
+    "aria-label": `Shares of levels of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
+  });
+  const letters = large ? 24 : 15;
+  for (const [i, name] of levels.entries()) {
+    const top = i * step + 4;
+    const strokes = positions(classes).filter((c) => c !== a && c !== b);
+    node.append(
+      named(name, letters, { x: left - 6, y: top + 13, "text-anchor": "end" }),
+      draw("rect", { class: "for", x: left, y: top, width: x(y[a][i]) - left, height: 8 }),
+      draw("rect", { class: "against", x: left, y: top + 9, width: x(y[b][i]) - left, height: 8 }),
+      ...strokes.map((c) => draw("line", { class: "other", x1: x(y[c][i]), x2: x(y[c][i]), y1: top, y2: top + 17 })),
+    );
+  }
+  node.append(draw("line", { class: "axis", x1: left, x2: left, y1: 2, y2: step * levels.length + 2 }));
+  if (others) {
+    const said = `and ${plural(others, "rarer level")}`;
+    node.append(draw("text", { x: left - 6, y: step * levels.length + 17, "text-anchor": "end" }, said));
+  }
+  return node;
+}
+
+function densityCurves(a, b, j, large) {
+  const { x, y } = data.curves[j];
+  const last = x.length - 1;
+  const chart = frame(`Densities of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`, {
+    width: large ? 560 : 280,
+    height: large ? 240 : 150,
+    xs: [0, last],
+    ys: [0, 1000],
+    xTicks: [
+      [0, plain(x[0]), "start"],
+      [last / 2, plain(x[last / 2])],
+      [last, plain(x[last]), "end"],
+    ],
+  });
+  const curve = (c) => line(y[c].map((height, i) => [chart.x(i), chart.y(height)]));
+  const others = positions(classes).filter((c) => c !== a && c !== b);
+  const ground = `L${chart.x(last)} ${chart.y(0)}L${chart.x(0)} ${chart.y(0)}Z`;
+  chart.node.append(
+    ...others.map((c) => draw("path", { class: "other", d: curve(c) })),
+    draw("path", { class: "under", d: curve(a) + ground }),
+    draw("path", { class: "rival", d: curve(b) }),
+    draw("path", { class: "own", d: curve(a) }),
+  );
+  return chart.node;
+}
+
+const valuesDrawn = (j) => data.curves[j].levels ?? data.curves[j].x;
+
+function densityTable(drawn) {
+  const columns = [
+    { name: "variable", kind: "text", show: ([j]) => variables[j] },
+    { name: "value", show: ([j, i]) => plain(valuesDrawn(j)[i]) },
+    ...classes.map((name, c) => ({ name, show: ([j, i]) => thousandths(data.curves[j].y[c][i] / 1000) })),
+  ];
+  const points = drawn.flatMap((j) => positions(valuesDrawn(j)).map((i) => [j, i]));
+  return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
+}
+
+// What a training row is called: by its name, if it has one, else by its position.
+const trainingName = (i) => (data.trainingNames ? data.trainingNames.get(i) : String(i));
+
+function typicalRows(a, order) {
+  if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
+  const columns = [
+    { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
+    ...valueColumns(order, (i) => data.training.get(i)),
+  ];
+  const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
+  return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
+}
+
+function valueColumns(order, valuesOf) {
+  const kind = (j) => (data.levels[j] ? "text" : "number");
+  return order.map((j) => ({ name: variables[j], kind: kind(j), show: (line) => plain(valuesOf(line)[j]) }));
+}
+
+function complete(a) {
+  showings[a] ??= makeClassPage(a);
+}
+
+function showClass(a) {
+  complete(a);
+  for (const [b, article] of articles.entries()) article.hidden = b !== a;
+  for (const [b, link] of [...document.getElementById("class-links").children].entries()) {
+    if (b === a) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// An address ends in #class-2, #class-2-variable-5 or #row-7; so links, bookmarks and the back button work.
+function followAddress() {
+  const [, i] = /^#row-(\d+)$/.exec(location.hash) ?? [];
+  if (rows[i]) openRow(i);
+  const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
+  if (!data.explains || !articles[a] || (j && variables[j] === undefined)) return;
+  showClass(Number(a));
+  showings[a](j && Number(j));
+}
+
+function drawClasses() {
+  fill("map", ...relevanceMap());
+  fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
+  fill("class-pages", ...articles);
+  showClass(0);
+  const completeAll = () => positions(classes).forEach(complete); // paper has room for all
+  addEventListener("beforeprint", completeAll);
+  if (matchMedia("print").matches) completeAll();
+}
+

@@ -1,0 +1,127 @@
+// Pictures to save: SVG files that hold their colours and letters, so that they look the same in every program.
+
+const INLINED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"];
+const FONTS = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif";
+
+// A button that saves a picture. It is drawn when that is asked for, as on paper, also in a dark scheme.
+function saveButton(title, description, drawPicture) {
+  const label = `Save as a picture: ${title}`;
+  const button = make("button", { type: "button", class: "save", "aria-label": label }, "Save as a picture (SVG)");
+  button.addEventListener("click", () => download(fileName(title), standalone(title, description, drawPicture())));
+  return button;
+}
+
+function fileName(title) {
+  const words = title.normalize("NFKD").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "");
+  return `${words.slice(0, 60) || "picture"}.svg`;
+}
+
+function download(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  const link = make("a", { href: address, download: name });
+  document.body.append(link); // a link that is not in the page may be followed in vain
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+// The text of a file with a drawing, a title and a description; what the page's style gives it is written into it.
+function standalone(title, description, node) {
+  const stage = make("div", { class: "on-paper", "aria-hidden": "true" }, node);
+  document.body.append(stage);
+  for (const each of node.querySelectorAll("*")) inlineStyle(each);
+  for (const each of node.querySelectorAll("[class]")) each.removeAttribute("class");
+  stage.remove();
+  const [, , width, height] = node.getAttribute("viewBox").split(" ");
+  for (const name of ["class", "role", "aria-label"]) node.removeAttribute(name);
+  build(node, { width, height, "font-family": FONTS }, []);
+  node.prepend(
+    draw("title", {}, title),
+    draw("desc", {}, description),
+    draw("rect", { width, height, fill: "#ffffff" }),
+  );
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(node)}\n`;
+}
+
+function inlineStyle(node) {
+  const computed = getComputedStyle(node);
+  const usual = { opacity: "1", stroke: "none", "stroke-dasharray": "none", "font-weight": "400" };
+  for (const name of INLINED) {
+    const value = computed.getPropertyValue(name);
+    const ofLetters = name.startsWith("font") && node.tagName !== "text";
+    const ofLine = name.startsWith("stroke") && computed.stroke === "none";
+    if (!value || value === usual[name] || ofLetters || ofLine) continue;
+    node.setAttribute(name, name === "fill" || name === "stroke" ? hexadecimal(value) : value);
+  }
+}
+
+// A colour as all programs write it; the style may have made it of lightness and hue.
+function hexadecimal(colour) {
+  if (colour === "none") return colour;
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
+  return "#" + [red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("");
+}
+
+const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
+const LETTER = 6.6; // how wide a letter is, about
+
+// A matrix of names: `cellOf(a, b)` has the class of a cell, its text and what is said of it; `keys` are lines of
+// the legend, each some swatches [class, text] between two names.
+function matrixPicture(downNames, acrossNames, cellOf, keys, { cellWidth, across = "", down = "" }) {
+  const step = 24;
+  const letters = (names, most) => Math.min(most, Math.max(...names.map((name) => name.length)));
+  const left = 12 + LETTER * letters(downNames, 24) + (down ? 18 : 0);
+  const top = 12 + LETTER * letters(acrossNames, 28) + (across ? 20 : 0);
+  const [right, bottom] = [left + cellWidth * acrossNames.length, top + step * downNames.length];
+  const keyWidth = Math.max(...keys.map((key) => 20 + widthOfKey(key)), 0);
+  const width = Math.ceil(Math.max(right + 12, keyWidth, 240));
+  const height = bottom + 16 + 20 * keys.length;
+  const node = draw("svg", { viewBox: `0 0 ${width} ${height}` });
+  if (across) node.append(draw("text", { x: left, y: 16 }, across));
+  if (down) {
+    const middle = (top + bottom) / 2;
+    node.append(draw("text", { x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, down));
+  }
+  for (const [b, name] of acrossNames.entries()) {
+    const x = left + cellWidth * (b + 0.5) + 4;
+    node.append(named(name, 28, { x, y: top - 6, transform: `rotate(-90 ${x} ${top - 6})` }));
+  }
+  for (const [a, name] of downNames.entries()) {
+    node.append(named(name, 24, { x: left - 6, y: top + step * a + 16, "text-anchor": "end" }));
+    for (const b of positions(acrossNames)) {
+      const { kind, text, said } = cellOf(a, b);
+      node.append(swatch(kind, text, left + cellWidth * b, top + step * a, cellWidth, step, said));
+    }
+  }
+  for (const [i, key] of keys.entries()) drawKey(node, key, bottom + 12 + 20 * i);
+  return node;
+}
+
+const named = (name, letters, attributes) => draw("text", attributes, shortened(name, letters), draw("title", {}, name));
+
+function swatch(kind, text, x, y, width, height, said = "") {
+  return draw(
+    "g",
+    { class: kind },
+    draw("title", {}, said),
+    draw("rect", { class: "ground", x, y, width: width - 1, height: height - 1 }),
+    draw("text", { class: "on", x: x + width / 2, y: y + height / 2 + 4, "text-anchor": "middle" }, text),
+  );
+}
+
+const widthOfKey = ([low, swatches, high]) => LETTER * (low.length + high.length) + 14 * swatches.length + 12;
+
+function drawKey(node, [low, swatches, high], y) {
+  let x = 12;
+  if (low) node.append(draw("text", { x, y: y + 11 }, low));
+  x += low && LETTER * low.length + 6;
+  for (const [kind, text] of swatches) {
+    node.append(swatch(kind, text, x, y, 14, 15));
+    x += 14;
+  }
+  node.append(draw("text", { x: x + 6, y: y + 11 }, high));
+}
+

@@ -1,0 +1,182 @@
+// How good it is
+
+const ofClass = (a) => data.errors.confusion[a].reduce((sum, n) => sum + n, 0);
+
+// Blue where the label is right, orange where it is wrong; the darker, the more of the rows of the class.
+function shadeOfCount(a, b) {
+  const n = data.errors.confusion[a][b];
+  return n ? `${a === b ? "hit" : "miss"} s${Math.ceil((6 * n) / ofClass(a))}` : "s0";
+}
+
+const saidOfCount = (a, b) => `${plural(data.errors.confusion[a][b], "row")} of ${classes[a]} labelled ${classes[b]}`;
+
+function confusionPicture() {
+  const cellOf = (a, b) => ({
+    kind: shadeOfCount(a, b),
+    text: String(data.errors.confusion[a][b]),
+    said: saidOfCount(a, b),
+  });
+  const scale = (kind) => [1, 2, 3, 4, 5, 6].map((step) => [`${kind} s${step}`, ""]);
+  const keys = [
+    ["", scale("hit"), "right: few to all rows of the class"],
+    ["", scale("miss"), "wrong: few to all rows of the class"],
+  ];
+  const digits = Math.max(...data.errors.confusion.flat()).toString().length;
+  return matrixPicture(classes, classes, cellOf, keys, {
+    cellWidth: Math.max(24, 10 + 8 * digits),
+    across: "labels across, true classes down",
+  });
+}
+
+function confusionMatrix() {
+  const counts = data.errors.confusion;
+  const node = matrix(
+    { class: classes.length <= 6 ? "map few" : classes.length <= FEW ? "map" : "map many" },
+    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list below" : ""}`,
+    classes,
+    classes,
+    (a, b) => confusionCell(a, b, counts[a][b]),
+  );
+  document.getElementById("confusion").classList.toggle("whole", classes.length > FEW);
+  const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
+  const title = "What is taken for what";
+  const description = "Numbers of rows by their true class, down, and the label that they got, across.";
+  return [make("h3", {}, title), make("div", box, node), saveButton(title, description, confusionPicture)];
+}
+
+function confusionCell(a, b, n) {
+  if (!n) return make("td", { class: "none" }, classes.length <= FEW ? "0" : "·");
+  const label = saidOfCount(a, b);
+  const colour = shadeOfCount(a, b);
+  if (!data.errors.on_page) {
+    return make("td", {}, make("span", { class: `cell ${colour}`, title: label }, String(n)));
+  }
+  const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": `${label}: show them` };
+  const button = make("button", attributes, String(n));
+  button.addEventListener("click", () => listRows(b, truthKnown ? a : -1));
+  return make("td", {}, button);
+}
+
+function reliability() {
+  const points = data.errors.reliability;
+  const tenths = [0, 0.2, 0.4, 0.6, 0.8, 1].map((value) => [value, value.toFixed(1)]);
+  const { node, x, y } = frame("Reliability: share of right labels against their probability", {
+    width: 360,
+    height: 320,
+    xs: [0, 1],
+    ys: [0, 1],
+    xTicks: tenths,
+    yTicks: tenths,
+    xLabel: "probability of the label",
+    yLabel: "share that is right",
+  });
+  const most = Math.max(...points.map((point) => point.n));
+  node.append(
+    draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }),
+    draw("path", { class: "thread", d: line(points.map((point) => [x(point.confidence), y(point.right)])) }),
+  );
+  for (const { n, confidence, right, interval } of points) {
+    const radius = 2.5 + 5 * Math.sqrt(n / most);
+    const at = { x1: x(confidence), x2: x(confidence) };
+    if (interval) node.append(draw("line", { class: "interval", ...at, y1: y(interval[0]), y2: y(interval[1]) }));
+    node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(right), r: radius }));
+  }
+  const columns = [
+    { name: "mean probability", show: (point) => thousandths(point.confidence) },
+    { name: "share right", show: (point) => thousandths(point.right) },
+    { name: "from", show: ({ interval }) => (interval ? thousandths(interval[0]) : "") },
+    { name: "to", show: ({ interval }) => (interval ? thousandths(interval[1]) : "") },
+    { name: "rows", show: (point) => String(point.n) },
+  ];
+  const said =
+    "On the diagonal, labels are right as often as they claim. A larger dot stands for more rows; " +
+    (data.errors.groups === null
+      ? "bars are 95 % intervals."
+      : `bars are 95 % intervals for new groups (${data.errors.groups} were held out); where all rows are of one ` +
+        "group there is none.");
+  return [
+    make("h3", {}, "Are the probabilities right?"),
+    make("figure", {}, node, make("figcaption", { class: "small" }, said)),
+    behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
+  ];
+}
+
+// Rows that deserve a look
+
+const REASONS = [
+  ["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`],
+  ["novel", (row) => row.novel, () => "novel: unlike all training rows"],
+  ["resting on one row or group", (row) => row.rests_on, caution],
+  ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
+];
+
+function rowsToLookAt() {
+  const holding = (row) => REASONS.filter(([, holds]) => holds(row));
+  const first = (i) => REASONS.indexOf(holding(rows[i])[0]);
+  const found = positions(rows).filter((i) => holding(rows[i]).length);
+  // By the first reason; wrong labels that were given with confidence before others.
+  found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
+  const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
+  const said = make("p", {}, `Of ${plural(rows.length, "row")} on this page: ${counted.join(", ")}.`);
+  if (!found.length) return [said];
+  const columns = [
+    { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
+    { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
+    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
+  ];
+  return [said, table("Rows to look at, wrong ones first; a link shows why the row has its label", columns, found, FEW)];
+}
+
+function linkToRow(i) {
+  const link = make("a", { href: `#row-${i}` }, rows[i].name);
+  link.addEventListener("click", () => openRow(i)); // also if the address stays the same
+  return link;
+}
+
+// Sample sizes
+
+function sampleSizes() {
+  const { steps, tolerance } = data.sampleSizes;
+  const columns = [
+    { name: "training rows", show: (step) => String(step.total) },
+    { name: "epsilon", show: (step) => plain(step.epsilon) },
+    { name: "accuracy", show: (step) => thousandths(step.accuracy) },
+    ...data.sampleSizes.classes.map((name, a) => ({
+      name: `rows of ${name}`,
+      show: (step) => String(step.sizes[a]),
+    })),
+  ];
+  return [
+    stepChart("epsilon", (step) => step.epsilon, `epsilon; dashed, tolerance ${plain(tolerance)}`, tolerance),
+    stepChart("accuracy", (step) => step.accuracy, "accuracy on the test rows"),
+    behind("The steps as a table", () => table("Steps", columns, steps)),
+  ];
+}
+
+// One number of each step against training rows, with a dashed line at its goal if it has one.
+function stepChart(name, numberOf, caption, goal) {
+  const { steps } = data.sampleSizes;
+  const totals = steps.map((step) => step.total);
+  const xs = [Math.min(...totals), Math.max(...totals)];
+  const ys = [0, Math.max(...steps.map(numberOf), goal ?? 1)];
+  const { node, x, y } = frame(`${name} against the number of training rows`, {
+    width: 420,
+    height: 260,
+    xs,
+    ys,
+    xTicks: ticks(...xs).map((value) => [value, plain(value)]),
+    yTicks: ticks(...ys).map((value) => [value, plain(value)]),
+    xLabel: "training rows",
+    yLabel: name,
+  });
+  if (goal !== undefined) {
+    node.append(draw("path", { class: "rival", d: line([[x(xs[0]), y(goal)], [x(xs[1]), y(goal)]]) }));
+  }
+  node.append(
+    draw("path", { class: "own", d: line(steps.map((step) => [x(step.total), y(numberOf(step))])) }),
+    ...steps.map((step) => draw("circle", { class: "dot", cx: x(step.total), cy: y(numberOf(step)), r: 3 })),
+  );
+  return make("figure", {}, node, make("figcaption", { class: "small" }, caption));
+}
+

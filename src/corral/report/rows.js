@@ -1,0 +1,382 @@
+// Rows
+
+const wrong = (row) => row.truth >= 0 && row.truth !== row.label;
+const truthKnown = rows.some((row) => row.truth >= 0);
+const noveltyKnown = rows.some((row) => row.typicality);
+
+const ORDERS = [
+  ...(truthKnown ? [["wrong ones first", (row) => !wrong(row)]] : []),
+  ["as in the table", () => 0],
+  ["least certain first", (row) => row.proba[row.label]],
+  ...(noveltyKnown ? [["least typical first", (row) => row.score]] : []),
+];
+
+const browser = {
+  text: make("input", { type: "search", id: "filter-text" }),
+  label: choice("filter-label", ["all", ...classes]),
+  truth: choice("filter-truth", ["all", ...classes]),
+  order: choice("order", ORDERS.map(([name]) => name)),
+  wrong: make("input", { type: "checkbox", id: "filter-wrong" }),
+  novel: make("input", { type: "checkbox", id: "filter-novel" }),
+  list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
+  count: make("p", { id: "list-count", class: "small", role: "status" }),
+  panel: make("article", { id: "row", "aria-label": "The row picked" }),
+};
+
+// The first name has the value -1, the others count from 0.
+function choice(id, names) {
+  return make("select", { id }, ...names.map((name, i) => make("option", { value: i - 1 }, name)));
+}
+
+function rowTitle(row) {
+  const mark = row.novel ? " ⚠ novel" : "";
+  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})${mark}`;
+  return wrong(row) ? `✗ ${said} is ${classes[row.truth]}` : said;
+}
+
+function refilter() {
+  const { list } = browser;
+  const [label, truth, order] = ["label", "truth", "order"].map((name) => Number(browser[name].value));
+  const query = browser.text.value.trim().toLowerCase();
+  const matches = (row) =>
+    rowTitle(row).toLowerCase().includes(query) &&
+    (label < 0 || row.label === label) &&
+    (truth < 0 || row.truth === truth) &&
+    (!browser.wrong.checked || wrong(row)) &&
+    (!browser.novel.checked || row.novel);
+  const found = positions(rows).filter((i) => matches(rows[i]));
+  found.sort(by((i) => ORDERS[order + 1][1](rows[i])));
+  const before = list.value;
+  list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
+  list.value = found.map(String).includes(before) ? before : found[0];
+  browser.count.textContent = `${found.length} of ${plural(rows.length, "row")}`;
+  showRow();
+}
+
+// The rows of a label and a true class, or of all (-1), and the reader led to them.
+function listRows(label, truth, picked) {
+  browser.text.value = "";
+  browser.label.value = label;
+  browser.truth.value = truth;
+  browser.wrong.checked = false;
+  browser.novel.checked = false;
+  refilter();
+  if (picked !== undefined) browser.list.value = picked;
+  showRow();
+  document.getElementById("rows").scrollIntoView();
+  browser.list.focus({ preventScroll: true });
+}
+
+const openRow = (i) => listRows(-1, -1, i);
+
+function showRow() {
+  const row = rows[browser.list.value];
+  const none = make("p", { class: "note" }, "No row on this page is like that.");
+  browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
+}
+
+function rowPage(row) {
+  const label = classes[row.label];
+  const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
+  const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
+  const parts = [
+    make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
+    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
+    ...(row.typicality ? place(row) : []),
+  ];
+  if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
+  return [
+    ...parts,
+    make("p", {}, whyNot(row)),
+    make("p", {}, together(row)),
+    ...(row.rests_on ? [make("p", { class: "verdict wrong" }, `Caution: ${caution(row)}.`)] : []),
+    waterfallFigure(row),
+    make("div", { class: "sides" }, probabilities(row), evidenceTable(row)),
+    supportTable(row),
+  ];
+}
+
+// Where the row lies among the training rows of the class that it is most typical of.
+function place(row) {
+  const a = row.nearest;
+  const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
+  const said = row.novel
+    ? `⚠ Novel: unlike the training rows of every class, so that the label means little. At most ${share} of the ` +
+      `rows of ${classes[a]}, the class that fits best, are as little typical.` +
+      (row.unlike?.length ? ` What makes it most unlike them: ${row.unlike.join(", ")}.` : "")
+    : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
+  const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
+  return data.yardsticks ? [text, placeFigure(row, a)] : [text];
+}
+
+function placeFigure(row, a) {
+  const { low, high, counts } = data.yardsticks[row.judge][a];
+  const left = Math.min(low, Math.max(row.score, low - (high - low))) - 0.05 * (high - low);
+  const at = Math.max(row.score, left);
+  const chart = frame(`Typicality of the training rows of ${classes[a]}, and of this row`, {
+    width: 360,
+    height: 96,
+    xs: [left, high],
+    ys: [0, Math.max(...counts, 1)],
+    xTicks: [
+      [left, "less typical", "start"],
+      [high, "more typical", "end"],
+    ],
+  });
+  const width = (chart.x(high) - chart.x(low)) / counts.length;
+  chart.node.append(
+    ...counts.map((n, i) =>
+      draw("rect", {
+        class: "under",
+        x: (chart.x(low) + i * width).toFixed(1),
+        y: chart.y(n).toFixed(1),
+        width: Math.max(width - 1, 0.5).toFixed(1),
+        height: (chart.y(0) - chart.y(n)).toFixed(1),
+      }),
+    ),
+    draw("path", {
+      class: row.novel ? "rival" : "own",
+      d: line([
+        [chart.x(at), chart.y(0)],
+        [chart.x(at), chart.y(Math.max(...counts, 1))],
+      ]),
+    }),
+  );
+  const off = row.score < left ? "; it lies further to the left" : "";
+  const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
+  const numbers = behind("The bars as a table", () => yardstickTable(row.judge, a));
+  return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
+}
+
+function yardstickTable(judge, a) {
+  const { low, high, counts } = data.yardsticks[judge][a];
+  const step = (high - low) / counts.length;
+  const columns = [
+    { name: "score from", show: (i) => hundredths(low + i * step) },
+    { name: "to", show: (i) => hundredths(low + (i + 1) * step) },
+    { name: "training rows", show: (i) => plain(counts[i]) },
+  ];
+  return table(`Scores of the training rows of ${classes[a]}; 0 is their median`, columns, positions(counts));
+}
+
+// Why not the runner-up, in words.
+function whyNot(row) {
+  const [label, rival] = [classes[row.label], classes[row.rival]];
+  const strongest = (sign) => byEvidence(row).filter((j) => sign * row.evidence[j] >= 0.05).slice(0, 3);
+  const listed = (found) =>
+    found.map((j) => `${variables[j]} = ${valueInWords(j, row.values[j])} (${times(row.evidence[j])})`).join(", ");
+  const [pro, contra] = [strongest(1), strongest(-1)];
+  const question = `Why not ${rival}, which has probability ${thousandths(row.proba[row.rival])}?`;
+  if (!pro.length && !contra.length) return `${question} No single variable tells the two apart here.`;
+  const speaksFor = pro.length
+    ? `In favour of ${label}: ${listed(pro)}.`
+    : `No single variable speaks for ${label}.`;
+  const speaksAgainst = contra.length
+    ? `In favour of ${rival}: ${listed(contra)}.`
+    : `No single variable speaks for ${rival}.`;
+  return `${question} ${speaksFor} ${speaksAgainst}`;
+}
+
+// What the evidence adds up to.
+function together(row) {
+  const likely = (odds) => {
+    if (Math.abs(odds) < 0.05) return `${classes[row.label]} is as likely as ${classes[row.rival]}`;
+    const [more, less] = odds > 0 ? [row.label, row.rival] : [row.rival, row.label];
+    return `${classes[more]} is ${times(odds)} as likely as ${classes[less]}`;
+  };
+  const odds = `Before any variable is known, ${likely(row.base)}; with all of them, ${likely(row.odds)}.`;
+  return `${odds} The density rests on the equivalent of ${plain(row.effective)} rows of equal share.`;
+}
+
+// What the label rests on, in the words of Explanation.caution.
+function caution(row) {
+  const share = `${Math.abs(row.rests_on)}% of its density`;
+  if (row.rests_on < 0) return `the label rests on one group: its rows have ${share}`;
+  const name = data.trainingNames ? trainingName(row.support[0]) : `row ${row.support[0]}`;
+  return `the label rests on one training row: ${name} has ${share}`;
+}
+
+function times(evidence) {
+  const factor = Math.exp(Math.abs(evidence));
+  if (factor > 1e6) return "more than a million times";
+  return `${factor < 10 ? factor.toFixed(1) : Number(factor.toPrecision(2))} times`;
+}
+
+const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.evidence[j])));
+
+function probabilities(row) {
+  const columns = [
+    { name: "class", kind: "text", show: (a) => classes[a] },
+    { name: "probability", show: (a) => thousandths(row.proba[a]) },
+    { name: "as a bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
+  ];
+  if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
+  const said = row.typicality ? ", and the share of the rows of each class that are at most as typical" : "";
+  return table(`Probabilities${said}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
+}
+
+function variableColumns(row) {
+  return [
+    { name: "variable", kind: "text", show: (j) => variables[j] },
+    { name: "value", show: (j) => plain(row.values[j]) },
+  ];
+}
+
+function valuesOf(row) {
+  return table("Values", variableColumns(row), positions(variables), FEW);
+}
+
+function evidenceTable(row) {
+  const largest = Math.max(...row.evidence.map(Math.abs), 0.01);
+  const columns = [
+    ...variableColumns(row),
+    { name: "evidence", show: (j) => signed(row.evidence[j]) },
+    {
+      name: "as a bar",
+      kind: "chart",
+      show: (j) => bar(row.evidence[j] / largest, 80),
+      sort: (j) => row.evidence[j],
+    },
+  ];
+  const pair = `${classes[row.label]} (right) over ${classes[row.rival]} (left)`;
+  return table(`Evidence of each variable for ${pair}`, columns, byEvidence(row), FEW);
+}
+
+function supportTable(row) {
+  const itself = { name: "this row", share: 2, shown: "", values: row.values };
+  const listed = positions(row.support).filter((k) => row.support[k] >= 0);
+  const others = listed.map((k) => ({
+    name: data.trainingNames ? trainingName(row.support[k]) : `training row ${row.support[k]}`,
+    share: row.shares[k],
+    shown: thousandths(row.shares[k]),
+    values: data.training.get(row.support[k]),
+  }));
+  const columns = [
+    { name: "row", kind: "text", show: (each) => each.name },
+    { name: "share", show: (each) => each.shown, sort: (each) => each.share },
+    ...valueColumns(byEvidence(row), (each) => each.values),
+  ];
+  const caption = `Nearest training rows of ${classes[row.label]}: those with the largest shares of its density here`;
+  const node = table(`${caption}; variables by evidence`, columns, [itself, ...others]);
+  return make("div", { class: "values" }, node);
+}
+
+// Evidence that adds up: from the odds before any variable is known, variable by variable, to those with all.
+
+const LIKELY = [0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-6, 1 - 1e-6];
+
+function waterfallFigure(row) {
+  const [label, rival] = [classes[row.label], classes[row.rival]];
+  const title = `Why ${data.rowWord.toLowerCase()} ${row.name} is ${label} rather than ${rival}`;
+  const description =
+    `Evidence of each variable for ${label} over ${rival}, in natural logarithms of odds: each bar begins where the ` +
+    `one above ends. The upper axis has the same as probabilities of ${label} if only these two are possible.`;
+  const width = Math.min(640, Math.max(320, browser.panel.clientWidth || 640));
+  return make(
+    "figure",
+    { class: "waterfall" },
+    make("figcaption", {}, description),
+    waterfall(row, width, title),
+    saveButton(title, description, () => waterfall(row, 640, title)),
+  );
+}
+
+// Lines of the picture: [name, number, kind of bar, where it begins].
+function waterfallLines(row) {
+  const strongest = byEvidence(row).slice(0, data.nStrongest);
+  const nOthers = variables.length - strongest.length + data.nHidden;
+  const added = [
+    ["before any variable", row.base, "sum"],
+    ...strongest.map((j) => [`${variables[j]} = ${valueInWords(j, row.values[j])}`, row.evidence[j]]),
+    ...(nOthers ? [[`${plural(nOthers, "other variable")}`, row.rest]] : []),
+  ];
+  let reached = 0;
+  const lines = added.map(([name, number, kind = number < 0 ? "against" : "for"]) => {
+    reached += number;
+    return [name, number, kind, reached - number];
+  });
+  return [...lines, ["log odds", row.odds, "sum", 0]];
+}
+
+function waterfall(row, width, title) {
+  const lines = waterfallLines(row);
+  const [step, top, right] = [22, 44, 58];
+  const left = Math.round(Math.min(0.42 * width, 16 + LETTER * Math.max(...lines.map(([name]) => name.length))));
+  const height = top + step * lines.length + 42;
+  const ends = lines.flatMap(([, number, , begin]) => [begin, begin + number]);
+  const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends, Math.min(0, ...ends) + 0.1)];
+  const x = (odds) => left + ((odds - low) / (high - low)) * (width - left - right);
+  const [label, rival] = [classes[row.label], classes[row.rival]];
+  const node = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  oddsAxes(node, x, [low, high], [top, height - 38], width - right);
+  for (const [i, [name, number, kind, begin]] of lines.entries()) {
+    const y = top + step * i;
+    const [from, to] = [x(begin), x(begin + number)].sort((a, b) => a - b);
+    node.append(
+      named(name, Math.floor((left - 10) / LETTER), { x: left - 6, y: y + 15, "text-anchor": "end" }),
+      draw("rect", { class: kind, x: from, y: y + 4, width: Math.max(to - from, 1), height: step - 8 }),
+      draw("text", { x: width - 8, y: y + 15, "text-anchor": "end" }, signed(number)),
+    );
+    if (i < lines.length - 2) {
+      const at = x(begin + number);
+      node.append(draw("line", { class: "axis", x1: at, x2: at, y1: y + 4, y2: y + step + 4 }));
+    }
+  }
+  const towards = Math.floor((width - 24) / 2 / LETTER);
+  node.append(
+    draw("text", { x: 8, y: height - 6 }, shortened(`← ${rival}`, towards)),
+    draw("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, shortened(`${label} →`, towards)),
+  );
+  return node;
+}
+
+// Log odds below, probabilities above.
+function oddsAxes(node, x, [low, high], [top, bottom], right) {
+  const line = (kind, odds) => draw("line", { class: kind, x1: x(odds), x2: x(odds), y1: top, y2: bottom });
+  for (const odds of ticks(low, high)) {
+    if (x(odds) > right + 1) continue;
+    node.append(
+      line(odds ? "grid" : "axis", odds),
+      draw("text", { x: x(odds), y: bottom + 14, "text-anchor": "middle" }, plain(odds)),
+    );
+  }
+  const placed = [];
+  for (const p of LIKELY) {
+    const at = x(Math.log(p / (1 - p)));
+    if (at < x(low) || at > x(high) || placed.some((other) => Math.abs(other - at) < 38)) continue;
+    placed.push(at);
+    node.append(
+      draw("line", { class: "axis", x1: at, x2: at, y1: top - 6, y2: top }),
+      draw("text", { x: at, y: top - 10, "text-anchor": "middle" }, p > 0.9999 ? "0.999999" : String(p)),
+    );
+  }
+  node.append(
+    draw("line", { class: "axis", x1: x(low), x2: x(high), y1: top, y2: top }),
+    draw("text", { x: 8, y: 14 }, "probability between the two classes (above), log odds (below)"),
+  );
+}
+
+function drawBrowser() {
+  const { text, label, truth, order, list, count, panel } = browser;
+  const control = (name, input) => make("label", { class: "control", for: input.id }, name, input);
+  const onlyWrong = make("label", { class: "control check" }, browser.wrong, "wrong ones only");
+  const onlyNovel = make("label", { class: "control check" }, browser.novel, "novel ones only");
+  const controls = make(
+    "div",
+    { role: "search", "aria-label": "Rows" },
+    control("Search", text),
+    control("Label", label),
+    ...(truthKnown ? [control("True class", truth)] : []),
+    control("Order", order),
+    ...(truthKnown ? [onlyWrong] : []),
+    ...(noveltyKnown ? [onlyNovel] : []),
+  );
+  fill("browser", make("div", { class: "picker" }, controls, control("Row", list), count), panel);
+  text.addEventListener("input", refilter);
+  for (const input of [label, truth, order, browser.wrong, browser.novel]) {
+    input.addEventListener("change", refilter);
+  }
+  list.addEventListener("change", showRow);
+  refilter();
+}
+
