@@ -8,13 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from corral._core.large import is_large, learn_large_pool
 from corral._core.model import LocalModel
 from corral._core.pool import PoolModel, learn_pool
 from corral._core.rows import TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier, warn_of_copies
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.validation import check_n_jobs, check_number, check_priors, sort_rows
+from corral._estimators.validation import (
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_priors,
+    sort_rows,
+)
+
+# A class with more rows is thinned, by default.
+MAX_ROWS = 3000
 
 
 class PoolMember(DensityClassifier):
@@ -179,12 +189,14 @@ class RodeoClassifierCV(DensityClassifier):
         priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
         min_effect: float = MIN_EFFECT,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        max_rows: int | None = MAX_ROWS,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.priors = priors
         self.min_effect = min_effect
+        self.max_rows = max_rows
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -193,6 +205,8 @@ class RodeoClassifierCV(DensityClassifier):
     def check_parameters(self) -> float:
         """Refuse a bad parameter but for the priors before any work; return the least effect."""
         check_n_jobs(self.n_jobs)
+        if self.max_rows is not None:
+            check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
@@ -201,9 +215,14 @@ class RodeoClassifierCV(DensityClassifier):
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         empirical = isinstance(self.priors, str) and self.priors == "empirical"
-        self.set_pool(
-            learn_pool(training, data, prior, min_effect, random, self._computation(), empirical=empirical)
-        )
+        asked = (random, self._computation())
+        if self.max_rows is not None and is_large(data, self.max_rows):
+            model = learn_large_pool(
+                training, data, prior, min_effect, self.max_rows, *asked, empirical=empirical
+            )
+        else:
+            model = learn_pool(training, data, prior, min_effect, *asked, empirical=empirical)
+        self.set_pool(model)
         warn_of_copies(data.n_copies, len(training.X))
         return self
 
