@@ -1440,5 +1440,30 @@ def averages(
     return means, totals, [[float(v) for v in row] for row in scatter]
 
 
+def averaged_log_density(
+    X: ArrayLike,
+    weights: ArrayLike,
+    cells: list[int],
+    x: ArrayLike,
+    H: ArrayLike,
+    mean: ArrayLike,
+    pull: float,
+) -> float:
+    """Log density at x of normal kernels on averages of rows, pulled towards a mean.
+
+    Kernels have the covariance H and what rows, pulled as well, vary around their averages.
+    """
+    means, totals, scatter = averages(X, weights, cells)
+    spread = np.array(scatter) / sum(totals)
+    covariance = np.asarray(H, dtype=float) + pull**2 * spread
+    inverse, (_, log_det) = np.linalg.inv(covariance), np.linalg.slogdet(covariance)
+    exponents = []
+    for centre, total in zip(means, totals, strict=True):
+        apart = np.asarray(x) - (np.asarray(mean) + pull * (np.array(centre) - np.asarray(mean)))
+        exponents.append(math.log(total) - 0.5 * float(apart @ inverse @ apart))
+    d = len(means[0])
+    return _log_sum_exp(exponents) - math.log(sum(totals)) - 0.5 * (log_det + d * math.log(2.0 * math.pi))
+
+
 def _lists(X: ArrayLike) -> list[list[float]]:
     return [_floats(row) for row in np.asarray(X, dtype=float)]

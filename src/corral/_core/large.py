@@ -43,6 +43,7 @@ from corral._core.pool import (
     fit_weights,
     frames_of_kind,
     heaviest_first,
+    make_target,
     search,
     shares_of,
 )
@@ -56,6 +57,9 @@ SAMPLE_ROWS = 100_000
 
 # Ranks and normal scores are known at about so many values of each column.
 MAX_KNOTS = 1000
+
+# At most so large a share of the rows of a thinned class is held out of its cells.
+_HELD_OUT = 0.2
 
 # Rows that are put into cells at once.
 PART_ROWS = 50_000
@@ -72,7 +76,8 @@ def is_large(data: LabelledRows, max_rows: int) -> bool:
 def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
     """How many rows (n_classes,) of classes of these sizes are a sample."""
     shares = np.ceil(sizes / sizes.sum() * SAMPLE_ROWS).astype(np.int64)
-    return np.minimum(sizes, np.maximum(shares, max_rows))
+    of_classes: Integers = np.minimum(sizes, np.maximum(shares, max_rows))
+    return of_classes
 
 
 def sampling_keys(X: Floats, seed: int) -> Integers:
@@ -85,14 +90,14 @@ def sampling_keys(X: Floats, seed: int) -> Integers:
 
 
 def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
-    """Positions of the rows of a sample, in order."""
+    """Positions of the rows of a sample, class by class, in an order that depends on their values alone."""
     keys = sampling_keys(data.X, seed)
     sizes = sample_sizes(np.bincount(data.codes, minlength=data.labels.size), max_rows)
     chosen = [
         of_class[np.argsort(keys[of_class], kind="stable")[:size]]
         for of_class, size in zip(data.members(), sizes.tolist(), strict=True)
     ]
-    return np.sort(np.concatenate(chosen))
+    return np.concatenate(chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +173,13 @@ class ThinningPlan:
     Attributes
     ----------
     sample : the rows.
-    found : what the search has found; its points are rows of the sample.
+    found : what the search has found.
     scales : by kind of units.
     kinds : the units of representatives, first those in which rows are compared.
     members : how members are made.
     importance : for each class (n_features,) weights of squared differences.
     cells : of each class, None for one that is not thinned.
+    points : which rows of the sample the pool is calibrated by.
     """
 
     sample: LabelledRows
@@ -183,6 +189,7 @@ class ThinningPlan:
     members: Sequence[MemberPlan]
     importance: Sequence[Floats]
     cells: Sequence[Cells | None]
+    points: Integers
 
     @classmethod
     def learn(
@@ -218,16 +225,16 @@ class ThinningPlan:
                 for candidate in found.kept
             )
             importance = _importance(members, found.weights, whole)
-            held_out = np.zeros(len(sample.X), dtype=np.bool_)
-            held_out[found.points] = True
+            points = _calibration_points(found.points, sample, sizes, max_rows)
+            in_cells = np.isin(np.arange(len(sample.X)), points, invert=True)
             cells = parallel(
-                delayed(_learn_cells)(whole, of_class[~held_out[of_class]], max_rows, weight, found.seed)
+                delayed(_learn_cells)(whole, of_class[in_cells[of_class]], max_rows, weight, found.seed)
                 if size > max_rows
                 else delayed(_no_cells)()
                 for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
             )
         kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
-        return cls(sample, found, whole.scales, kinds, members, importance, cells)
+        return cls(sample, found, whole.scales, kinds, members, importance, cells, points)
 
     @property
     def thinned(self) -> Bools:
@@ -237,8 +244,7 @@ class ThinningPlan:
     @property
     def held_out(self) -> Integers:
         """Which rows of the sample are in no cell: points of thinned classes."""
-        points = self.found.points
-        held_out: Integers = points[self.thinned[self.sample.codes[points]]]
+        held_out: Integers = self.points[self.thinned[self.sample.codes[self.points]]]
         return held_out
 
     def summarise(self, y: int, X: Floats, weights: Floats | None, numbers: Integers) -> CellSummary:
@@ -319,12 +325,13 @@ class ThinningPlan:
     def _calibrated(self, members: Sequence[Member], data: LabelledRows, thinning: Thinning) -> Pool:
         """Fit temperatures and weights to rows that members do not know."""
         found, rows = self.found, data.extended(thinning.held_out)
-        points = _positions(self.sample, found.points, data, thinning.held_out)
+        points = _positions(self.sample, self.points, data, thinning.held_out)
+        target = make_target(self.sample, self.points, found.trial.prior)
         candidates = []
         for candidate, member in zip(found.kept, members, strict=True):
             log_density = thinning.log_densities_without(member, data, points, rows.X[points])
-            candidates.append(Candidate.calibrate(candidate.kind, log_density[np.newaxis], found.target))
-        log_weights = fit_weights(candidates, found.target)
+            candidates.append(Candidate.calibrate(candidate.kind, log_density[np.newaxis], target))
+        log_weights = fit_weights(candidates, target)
         order = heaviest_first(candidates, log_weights)
         sorted_points = np.argsort(points)
         return Pool(
@@ -431,6 +438,15 @@ def _importance(members: Sequence[MemberPlan], weights: Floats, whole: RowsInUni
         for y in range(len(found)):
             found[y] += weight * ratio**2 * member.precision(y, d)
     return found
+
+
+def _calibration_points(points: Integers, sample: LabelledRows, sizes: Integers, max_rows: int) -> Integers:
+    """Which rows of the sample the pool is calibrated by: of thinned classes, a small share of their rows."""
+    kept = []
+    for y, size in enumerate(sizes.tolist()):
+        of_class = points[sample.codes[points] == y]
+        kept.append(of_class[: max(int(_HELD_OUT * size), 1)] if size > max_rows else of_class)
+    return np.concatenate(kept)
 
 
 def _learn_cells(whole: RowsInUnits, at: Integers, n_cells: int, importance: Floats, seed: int) -> Cells:

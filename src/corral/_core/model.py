@@ -272,6 +272,11 @@ class LocalModel(ClassModel):
         """How many training rows were given."""
         return len(self.training.X)
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        return True
+
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
         return self.training.X[numbers]

@@ -402,6 +402,11 @@ class PoolModel(LocalModel):
         """How many training rows were given."""
         return super().n_rows if self.thinning is None else self.thinning.n_rows
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        return len(self.training.X) == self.n_rows
+
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
         if self.thinning is None:

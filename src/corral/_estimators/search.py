@@ -87,6 +87,10 @@ class RodeoClassifierCV(DensityClassifier):
         Which columns hold levels rather than measurements: those of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
+    max_rows : int or None, default=3000
+        A class with more rows is represented by so many weighted averages of rows, so that neither
+        predictions nor model files grow with the rows; None keeps all. Tables with gaps, levels or groups
+        keep all rows.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -153,6 +157,13 @@ class RodeoClassifierCV(DensityClassifier):
     them, in proportion to the classes, and above 2000 it leaves out only a random choice, in equal parts from
     all classes. The members are fitted to all rows. With more variables than rows, those in which the classes
     differ most are chosen first, within each fold.
+
+    If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
+    100,000 of them, bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r) for r
+    relevant variables, and all rows go into `max_rows` cells for each class, which have kernels at the means
+    of their rows. Kernels are wider by the spread of rows within cells, so that means and covariances are
+    those of all rows. Rows that the search has left out are in no cell: weights, typicality and sets
+    of labels are calibrated by them.
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.
