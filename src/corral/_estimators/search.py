@@ -159,11 +159,11 @@ class RodeoClassifierCV(DensityClassifier):
     differ most are chosen first, within each fold.
 
     If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
-    100,000 of them, bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r) for r
-    relevant variables, and all rows go into `max_rows` cells for each class, which have kernels at the means
-    of their rows. Kernels are wider by the spread of rows within cells, so that means and covariances are
-    those of all rows. Rows that the search has left out are in no cell: weights, typicality and sets
-    of labels are calibrated by them.
+    100,000 of them, and bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r)
+    with r relevant variables. All rows then go into `max_rows` cells for each class, which have kernels at
+    the means of their rows. Kernels are wider by the spread of rows within cells, so that means and
+    covariances are those of all rows. Rows that the search has left out are in no cell: weights, typicality
+    and sets of labels are calibrated by them.
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.
