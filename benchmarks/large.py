@@ -2,8 +2,8 @@
 
 Ways to represent a class are compared at equal numbers, on data that no target is about, by the pool that is
 fitted to all rows, with the same kernels: only the rows differ, and where they are averages the kernels have
-the spread back that these have lost. All ways see rows in the coordinates by which cells are made, but for the
-two lines that say otherwise. Figures are what is lost on new rows: log loss, with accuracy and log density
+the spread back that these have lost. All ways see rows in the coordinates by which cells are made, but for
+the lines that say otherwise. Figures are what is lost on new rows: log loss, with accuracy and log density
 beside it. Halving by kernels is kernel thinning (Dwivedi and Mackey, 2021) with the sign that is best at each
 pair; herding is that of Chen, Welling and Smola (2010) with random features.
 """
@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks._measure import Figure, Options, fresh_python
+from corral import RodeoClassifierCV
 from corral._core.large import KINDS, ThinningPlan, carried_over
 from corral._core.members import Member, Mixture
-from corral._core.pool import Pool, RowsInUnits, search
+from corral._core.pool import Kind, Pool, RowsInUnits, frames_of_kind, search
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
 from corral._core.thinning import Representatives, thin
@@ -34,7 +35,7 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _compare()
     yield from _carry_over()
     yield from _beside_all_rows()
-    yield from _costs(options)
+    yield from _costs()
 
 
 # ------------------------------------------------------------------------------------------ data
@@ -299,15 +300,14 @@ def _carry_over() -> Iterator[Figure]:
             }
             best = max(tried, key=tried.get)
             carried = carried_over(n, 4000, d)
+            lost, without = tried[best] - tried[carried], tried[best] - tried[1.0]
             yield Figure(
-                f"{name}, {n} rows: log density lost by carrying over", tried[best] - tried[carried], digits=4,
-                detail=f"bandwidth x {carried:.3f}, best x {best:.3f}; without {tried[best] - tried[1.0]:.4f}",
+                f"{name}, {n} rows: log density lost by carrying over", lost, digits=4,
+                detail=f"bandwidth x {carried:.3f}, best x {best:.3f}; if it stays {without:.4f}",
             )  # fmt: skip
 
 
-def _log_density(data: LabelledRows, kind, h: float, X: np.ndarray, y: np.ndarray) -> float:
-    from corral._core.pool import frames_of_kind
-
+def _log_density(data: LabelledRows, kind: Kind, h: float, X: np.ndarray, y: np.ndarray) -> float:
     rows = RowsInUnits.learn(data, [kind])
     frames = frames_of_kind(kind, rows, np.full(data.labels.size, 1.0 / data.labels.size), 0)
     scaled, pull = rows.scaled[kind.scale], np.sqrt(1.0 - min(h, 1.0) ** 2)
@@ -321,8 +321,6 @@ def _log_density(data: LabelledRows, kind, h: float, X: np.ndarray, y: np.ndarra
 
 def _beside_all_rows(n: int = 100_000, n_test: int = 2000) -> Iterator[Figure]:
     """The pool with its default, and the same pool with a kernel on each row."""
-    from corral import RodeoClassifierCV
-
     made = {"waveform": make_waveform, "shifted groups": make_shifted_groups, "ten groups": make_ten_groups}
     for name, make in made.items():
         X, y = make(n, random_state=0)
@@ -353,7 +351,7 @@ def _beside_all_rows(n: int = 100_000, n_test: int = 2000) -> Iterator[Figure]:
         )  # fmt: skip
 
 
-def _pool_of_all(classifier, X: np.ndarray, y: np.ndarray) -> Pool:
+def _pool_of_all(classifier: RodeoClassifierCV, X: np.ndarray, y: np.ndarray) -> Pool:
     """The pool of a thinned model with kernels on all rows, narrower by the spread within cells."""
     model, members = classifier.model_, []
     codes = np.searchsorted(model.labels, y)
@@ -401,7 +399,8 @@ wall_of_prediction, cpu_of_prediction = time.perf_counter(), time.process_time()
 classifier.predict(X_test)
 print(json.dumps(dict(
     wall=wall, cpu=cpu, memory=(most - base) / 1e9,
-    predict_wall=time.perf_counter() - wall_of_prediction, predict_cpu=time.process_time() - cpu_of_prediction,
+    predict_wall=time.perf_counter() - wall_of_prediction,
+    predict_cpu=time.process_time() - cpu_of_prediction,
 )))
 """
 
@@ -414,13 +413,14 @@ def make_million(n: int, seed: int) -> Rows:
     return random.normal(size=(n, 20)) + centres[y, k], y
 
 
-def _costs(options: Options) -> Iterator[Figure]:
+def _costs() -> Iterator[Figure]:
     """Fit and predict tables of 20 variables in five classes, in fresh processes with two threads."""
     sizes = (10_000, 250_000, 500_000, 1_000_000)
     found = {n: fresh_python(_FIT.format(n=n)) for n in sizes}
     for n, of in found.items():
+        high = 60.0 if n == 1_000_000 else np.inf
         yield Figure(
-            f"fit of {n} x 20, two threads", of["wall"], high=60.0 if n == 1_000_000 else np.inf, unit=" s", digits=1,
+            f"fit of {n} x 20, two threads", of["wall"], high=high, unit=" s", digits=1,
             detail=f"processor time {of['cpu']:.1f} s; prediction of 100,000 rows {of['predict_wall']:.1f} s",
         )  # fmt: skip
     million = found[1_000_000]
