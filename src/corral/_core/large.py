@@ -461,7 +461,7 @@ def _no_cells() -> None:
 def _positions(
     sample: LabelledRows, points: Integers, data: LabelledRows, held_out: LabelledRows
 ) -> Integers:
-    """Where points of the sample are in the yardstick: rows of the pool, and behind them those held out."""
+    """Where points of the sample are among rows of the pool and, behind these, those that are held out."""
     numbers = np.concatenate([data.numbers, held_out.numbers])
     order = np.argsort(numbers)
     found: Integers = order[np.searchsorted(numbers[order], sample.numbers[points])]

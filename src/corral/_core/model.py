@@ -263,7 +263,7 @@ class LocalModel(ClassModel):
         return Trust(self)
 
     @property
-    def yardstick(self) -> LabelledRows:
+    def compared_rows(self) -> LabelledRows:
         """Training rows that samples are compared with."""
         return self.data
 
@@ -299,7 +299,7 @@ class LocalModel(ClassModel):
         return True
 
     def calibration_points(self) -> Integers:
-        """Which rows of the yardstick are left out, one by one: all, or some, spread over each class."""
+        """Which of these rows are left out, one by one: all, or some that are spread over each class."""
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
 
     @property

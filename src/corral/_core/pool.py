@@ -334,7 +334,7 @@ class Thinning:
     def log_densities_without(
         self, member: Member, data: LabelledRows, points: Integers, X: Floats
     ) -> Floats:
-        """Log densities (n_points, n_classes) of X by a member without some rows of the yardstick.
+        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared.
 
         Only classes that are not thinned know any of these rows.
         """
@@ -393,7 +393,7 @@ class PoolModel(LocalModel):
         return self.pool.cross_fitted is not None
 
     @cached_property
-    def yardstick(self) -> LabelledRows:
+    def compared_rows(self) -> LabelledRows:
         """Training rows that samples are compared with."""
         return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
 
@@ -411,8 +411,9 @@ class PoolModel(LocalModel):
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
         if self.thinning is None:
             return super().rows_by_number(numbers)
-        order = np.argsort(self.yardstick.numbers, kind="stable")
-        return self.yardstick.X[order[np.searchsorted(self.yardstick.numbers[order], numbers)]]
+        rows = self.compared_rows
+        order = np.argsort(rows.numbers, kind="stable")
+        return rows.X[order[np.searchsorted(rows.numbers[order], numbers)]]
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a thinned class, some that are in no cell."""
@@ -424,13 +425,13 @@ class PoolModel(LocalModel):
         return self.examples_of(self.thinning.held_out, at, nothing, nothing)
 
     def calibration_points(self) -> Integers:
-        """Which rows of the yardstick are left out, one by one: those that the search has left out."""
+        """Which of the compared rows are left out, one by one: those that the search has left out."""
         return self._cross_fitted.points
 
     @cached_property
     def _likeness_weights(self) -> Floats:
         """Weights (n_members,) with which members count alike: inverse spreads of their log densities."""
-        kept, data = self._cross_fitted, self.data
+        kept, data = self._cross_fitted, self.compared_rows
         codes = data.codes[kept.points]
         weights = weigh_points(data, kept.points)
         own = self._left_out[:, np.arange(codes.size), codes]
@@ -456,7 +457,7 @@ class PoolModel(LocalModel):
         """
         kept = self._cross_fitted
         at = np.searchsorted(kept.points, points)
-        rows = self.yardstick.X[points]
+        rows = self.compared_rows.X[points]
         as_they_are = np.array_equal(rows, X, equal_nan=True)
         share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
         found = np.zeros((2, points.size, self.prior.size))
@@ -473,7 +474,7 @@ class PoolModel(LocalModel):
     @cached_property
     def _left_out(self) -> Floats:
         """Log densities (n_members, n_points, n_classes) of rows as they are, left out."""
-        kept, rows = self._cross_fitted, self.data.X[self._cross_fitted.points]
+        kept, rows = self._cross_fitted, self.compared_rows.X[self._cross_fitted.points]
         found = kept.log_density.copy()
         for m in np.flatnonzero(kept.refined).tolist():
             found[m] = self._without(self.pool.members[m], kept.points, rows)
@@ -483,7 +484,7 @@ class PoolModel(LocalModel):
     def _gains(self) -> Floats:
         """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
         kept = self._cross_fitted
-        gains, rows = np.zeros(kept.log_density.shape), self.yardstick.X[kept.points]
+        gains, rows = np.zeros(kept.log_density.shape), self.compared_rows.X[kept.points]
         for m in np.flatnonzero(~kept.refined).tolist():
             gains[m] = kept.log_density[m] - self._without(self.pool.members[m], kept.points, rows)
         return gains

@@ -132,7 +132,7 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
     of_rows = np.array(names, dtype=object)
     if not model.has_all_rows:
         kept, of_rows = of_rows, np.full(model.n_rows, "", dtype=object)
-        of_rows[model.yardstick.numbers] = kept
+        of_rows[model.compared_rows.numbers] = kept
     for each in (estimator, *getattr(estimator, "members_", ())):
         each.row_names_in_ = of_rows
         each.row_names_column_ = column
@@ -235,7 +235,7 @@ def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]
 
 def _pack_kept_rows(model: PoolModel) -> dict[str, Any]:
     """Rows that are kept of a model whose classes are thinned: those behind kernels, and those held out."""
-    rows = model.yardstick
+    rows = model.compared_rows
     return {
         "X": rows.X,
         "codes": rows.codes,
@@ -805,7 +805,7 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         thinned = getattr(estimator.model_, "thinning", None) is not None
         packed["row_names"] = {
             "column": estimator.row_names_column_,
-            "names": (names[estimator.model_.yardstick.numbers] if thinned else names).tolist(),
+            "names": (names[estimator.model_.compared_rows.numbers] if thinned else names).tolist(),
         }
     return packed
 
