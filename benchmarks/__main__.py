@@ -14,6 +14,7 @@ from benchmarks import (
     detection,
     evidence,
     growth,
+    large,
     leave_one_out,
     lspc,
     memory,
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "lspc": lspc,
     "predict": predict,
     "dask": dask,
+    "large": large,
     "tables": tables,
     "trust": trust,
 }

@@ -1399,3 +1399,71 @@ def judge(
         typicality.append(pvalues)
         novelty.append(conformal_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
     return typicality, novelty
+
+
+def cells_of(X: ArrayLike, weights: ArrayLike, first: ArrayLike, n_rounds: int) -> list[int]:
+    """Lloyd's algorithm from some first centres: the cell of each row after some rounds."""
+    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in _floats(weights)]
+    centres = [[Fraction(v) for v in row] for row in _lists(first)]
+
+    def nearest(row: list[Fraction]) -> int:
+        apart = [sum((a - b) ** 2 for a, b in zip(row, centre, strict=True)) for centre in centres]
+        return apart.index(min(apart))
+
+    for _ in range(n_rounds):
+        cells = [nearest(row) for row in rows]
+        for k in range(len(centres)):
+            mine = [i for i, cell in enumerate(cells) if cell == k]
+            if mine:
+                total = sum(w[i] for i in mine)
+                centres[k] = [sum(w[i] * rows[i][j] for i in mine) / total for j in range(len(rows[0]))]
+    return [nearest(row) for row in rows]
+
+
+def averages(
+    X: ArrayLike, weights: ArrayLike, cells: list[int]
+) -> tuple[list[list[float]], list[float], list[list[float]]]:
+    """Weighted means of the rows of each cell, their weights, and the scatter of rows around these means."""
+    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in _floats(weights)]
+    d = len(rows[0])
+    means, totals = [], []
+    scatter = [[Fraction(0)] * d for _ in range(d)]
+    for k in sorted(set(cells)):
+        mine = [i for i, cell in enumerate(cells) if cell == k]
+        total = sum((w[i] for i in mine), Fraction(0))
+        mean = [sum((w[i] * rows[i][j] for i in mine), Fraction(0)) / total for j in range(d)]
+        for i in mine:
+            for a, b in itertools.product(range(d), repeat=2):
+                scatter[a][b] += w[i] * (rows[i][a] - mean[a]) * (rows[i][b] - mean[b])
+        means.append([float(v) for v in mean])
+        totals.append(float(total))
+    return means, totals, [[float(v) for v in row] for row in scatter]
+
+
+def averaged_log_density(
+    X: ArrayLike,
+    weights: ArrayLike,
+    cells: list[int],
+    x: ArrayLike,
+    H: ArrayLike,
+    mean: ArrayLike,
+    pull: float,
+) -> float:
+    """Log density at x of normal kernels on averages of rows, pulled towards a mean.
+
+    Kernels have the covariance H and what rows, pulled as well, vary around their averages.
+    """
+    means, totals, scatter = averages(X, weights, cells)
+    spread = np.array(scatter) / sum(totals)
+    covariance = np.asarray(H, dtype=float) + pull**2 * spread
+    inverse, (_, log_det) = np.linalg.inv(covariance), np.linalg.slogdet(covariance)
+    exponents = []
+    for centre, total in zip(means, totals, strict=True):
+        apart = np.asarray(x) - (np.asarray(mean) + pull * (np.array(centre) - np.asarray(mean)))
+        exponents.append(math.log(total) - 0.5 * float(apart @ inverse @ apart))
+    d = len(means[0])
+    return _log_sum_exp(exponents) - math.log(sum(totals)) - 0.5 * (log_det + d * math.log(2.0 * math.pi))
+
+
+def _lists(X: ArrayLike) -> list[list[float]]:
+    return [_floats(row) for row in np.asarray(X, dtype=float)]

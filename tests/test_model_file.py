@@ -359,7 +359,7 @@ def test_truncated_anywhere(file, path):
 def test_newer_format_and_unknown_estimator(file, path):
     header, arrays = take_apart(file)
     put_together(path, header | {"format": FORMAT + 1, "state": "whatever comes"}, arrays)
-    with pytest.raises(ValueError, match=r"written by a newer corral \(format 3, and this one reads 2\)"):
+    with pytest.raises(ValueError, match=r"written by a newer corral \(format 4, and this one reads 3\)"):
         load_model(path)
     put_together(path, header | {"estimator": "os.system"}, arrays)
     with pytest.raises(ValueError, match=r"holds 'os\.system', which this corral does not know"):

@@ -430,9 +430,9 @@ def fit_by_groups(
 def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
     """Predictions of the rows that are equal to no training row, even when rounded; None if none is.
 
-    None is known to be, either, where a classifier does not keep its training rows.
+    None is known to be, either, where a classifier does not keep its training rows, or not all of them.
     """
-    if not hasattr(fitted, "model_"):
+    if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
     numbers = read_table(fitted, X, reset=False).X
     is_level = np.array([levels is not None for levels in fitted.encoding_.levels])

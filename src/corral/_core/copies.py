@@ -124,7 +124,7 @@ def filled(X: Floats) -> Floats:
 
 def _number_complete(X: Floats) -> Integers | None:
     """Number the rows of a table without gaps."""
-    keys = _row_keys(X, np.arange(X.shape[1]))
+    keys = row_keys(X, np.arange(X.shape[1]))
     in_order = np.sort(keys)
     if (in_order[1:] != in_order[:-1]).all():  # which is nearly always so, and found in a moment
         return None
@@ -166,7 +166,7 @@ def _repeats_mix(m: Integers) -> bool:
 
 def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -> float:
     """How many pairs of equal rows pairs that differ in one or two variables let expect."""
-    hashes = [_row_keys(distinct[:, columns], columns) for columns in variables]
+    hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
     whole = np.sum(hashes, axis=0, dtype=np.uint64)
     equal = _n_pairs(m)
     one = [_n_pairs(_totals(whole - values, m)) - equal for values in hashes]
@@ -234,7 +234,7 @@ def _totals(keys: Words, m: Integers) -> Integers:
     return np.bincount(group, m).astype(np.int64)
 
 
-def _row_keys(X: Floats, salt: Integers) -> Words:
+def row_keys(X: Floats, salt: Integers) -> Words:
     """One number per row, which equal rows share and others hardly ever do; `salt` numbers the columns."""
     keys = np.empty(len(X), dtype=np.uint64)
     for first in range(0, len(X), _CHUNK):  # which stays in the cache

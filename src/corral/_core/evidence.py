@@ -24,9 +24,6 @@ from corral._core.rows import TINY, GeneralRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.shapley import Coalitions
 
-# Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
-_MAX_POINTS = 50
-
 # Samples that are explained at once.
 _BLOCK = 256
 
@@ -637,22 +634,14 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     for a, of_class in enumerate(model.data.members()):
         if not of_class.size:
             continue
-        own = some_rows(of_class.size)
-        at = of_class[own]
-        X = model.data.X[at]
+        X, weights, own, left_out = model.examples(a)
         explainer = explainer_of(model, X, computation, own, a)
         label = np.full(own.size, a)
         rival = strongest_rivals(model.joint(explainer.log_density), label)
         coalitions = Coalitions.few(np.flatnonzero(explainer.used), X.shape[1])
-        found = odds_evidence(model, explainer, X, label, rival, coalitions, computation, at)
-        evidence[a] = np.average(found.evidence, axis=0, weights=model.data.weights_of(at))
+        found = odds_evidence(model, explainer, X, label, rival, coalitions, computation, left_out)
+        evidence[a] = np.average(found.evidence, axis=0, weights=weights)
     return evidence
-
-
-def some_rows(n_rows: int) -> Integers:
-    """Positions of rows of a class to look at, evenly spread over all of them."""
-    spread = np.linspace(0, n_rows - 1, min(n_rows, _MAX_POINTS))
-    return np.unique(spread.round().astype(np.int64))
 
 
 def explainer_of(

@@ -89,6 +89,33 @@ class Mixture:
             differences, weights = np.zeros((1, mean.size)), None
         return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull)
 
+    @classmethod
+    def of_representatives(
+        cls,
+        centres: Floats,
+        weights: Floats,
+        spread: Floats,
+        frame: ClassFrame,
+        bandwidth: float,
+        pull: float,
+    ) -> Mixture:
+        """Put a kernel on each of some averages of rows, and give it the spread that they have lost.
+
+        Parameters
+        ----------
+        centres : (n_centres, n_features) averages of scaled rows.
+        weights : (n_centres,)
+        spread : (n_features, n_features) covariance of rows around their averages.
+        frame, bandwidth, pull : as in `of_rows`.
+        """
+        factor = frame.factor / bandwidth
+        lost = pull**2 * factor.T @ spread[np.ix_(frame.variables, frame.variables)] @ factor
+        root = np.linalg.cholesky(np.eye(len(lost)) + lost)
+        log_volume = frame.log_volume - factor.shape[1] * float(np.log(bandwidth))
+        log_volume -= float(np.log(np.diag(root)).sum())
+        wider: Floats = np.linalg.solve(root, factor.T).T
+        return cls.of_centres(centres, weights, frame.variables, wider, log_volume, frame.mean, pull)
+
     @cached_property
     def _origin(self) -> Floats:
         """What coordinates are relative to, so that they keep their digits."""

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ from corral._core.trust import MAX_POINTS, Estimates, Trust, spread_rows
 
 # The share of classes in which noise may be taken for a relevant variable by rule="shadow".
 _SHADOW_LEVEL = 0.01
+
+# Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
+_MAX_EXAMPLES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +208,23 @@ class RodeoModel(ClassModel):
         return self.estimate(X, computation)[0]
 
 
+class Examples(NamedTuple):
+    """Rows of a class to look at, which must not speak for themselves.
+
+    Attributes
+    ----------
+    X : (n_examples, n_features)
+    weights : (n_examples,)
+    own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
+    left_out : (n_examples,) their positions among all rows, likewise.
+    """
+
+    X: Floats
+    weights: Floats
+    own: Integers
+    left_out: Integers
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalModel(ClassModel):
     """Classes whose training rows are at hand.
@@ -243,12 +263,43 @@ class LocalModel(ClassModel):
         return Trust(self)
 
     @property
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
+        return self.data
+
+    @property
+    def n_rows(self) -> int:
+        """How many training rows were given."""
+        return len(self.training.X)
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        return True
+
+    def rows_by_number(self, numbers: Integers) -> Floats:
+        """Training rows (n_numbers, n_features) by their positions among those that were given."""
+        return self.training.X[numbers]
+
+    def examples(self, a: int) -> Examples:
+        """Rows of a class to look at, evenly spread over all of them."""
+        of_class = self.data.members()[a]
+        own = evenly_spread(of_class.size)
+        return self.examples_of(self.data, of_class[own], own, of_class[own])
+
+    @staticmethod
+    def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
+        """Look at some of the rows."""
+        weights = rows.weights_of(at)
+        return Examples(rows.X[at], np.ones(at.size) if weights is None else weights, own, left_out)
+
+    @property
     def knows_typicality(self) -> bool:
         """Whether training rows can be left out, as `trust` does."""
         return True
 
     def calibration_points(self) -> Integers:
-        """Which training rows are left out, one by one: all, or some that are spread over each class."""
+        """Which of these rows are left out, one by one: all, or some that are spread over each class."""
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
 
     @property
@@ -267,6 +318,12 @@ class LocalModel(ClassModel):
 
         `X` are the rows at `points`, of which values may be missing or filled in.
         """
+
+
+def evenly_spread(n_rows: int) -> Integers:
+    """Positions of rows of a class to look at, evenly spread over all of them."""
+    spread = np.linspace(0, n_rows - 1, min(n_rows, _MAX_EXAMPLES))
+    return np.unique(spread.round().astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

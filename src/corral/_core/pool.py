@@ -46,12 +46,20 @@ from corral._core.mixed import (
     refined_frames,
     without_gaps,
 )
-from corral._core.model import LocalModel, joint_log_probability, learn_contrast, log_probability
+from corral._core.model import (
+    Examples,
+    LocalModel,
+    evenly_spread,
+    joint_log_probability,
+    learn_contrast,
+    log_probability,
+)
 from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
+from corral._core.thinning import Representatives
 from corral._core.trial import N_FOLDS, Trial
 from corral._core.trust import Estimates, medians_and_spread, weigh_points
 
@@ -304,6 +312,41 @@ class Pool:
         return log_probability(log_score, self.prior, self.lapse)
 
 
+@dataclass(frozen=True, eq=False)
+class Thinning:
+    """How the classes of a pool are represented where rows are many.
+
+    Attributes
+    ----------
+    held_out : rows of thinned classes that are in no cell, by which the pool is calibrated.
+    classes : the representatives of each class, None for one whose rows have kernels each.
+    kinds : the units that representatives are averaged in.
+    importance : for each class (n_features,) what weighs squared differences in the first of them.
+    n_rows : how many training rows were given.
+    """
+
+    held_out: LabelledRows
+    classes: Sequence[Representatives | None]
+    kinds: Sequence[ScaleKind]
+    importance: Sequence[Floats]
+    n_rows: int
+
+    def log_densities_without(
+        self, member: Member, data: LabelledRows, points: Integers, X: Floats
+    ) -> Floats:
+        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared.
+
+        Only classes that are not thinned know any of these rows.
+        """
+        log_density = member.log_densities(X, Computation())
+        whole = np.array([of_class is None for of_class in self.classes])
+        inside = points < len(data.X)
+        if inside.any():
+            without = member_without_rows(member, data, points[inside], X[inside])
+            log_density[np.ix_(inside, whole)] = without[:, whole]
+        return known(log_density)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PoolModel(LocalModel):
     """A pool of members, each with a density for each class.
@@ -311,9 +354,12 @@ class PoolModel(LocalModel):
     Attributes
     ----------
     pool : members, weights, and what to expect of them.
+    thinning : how classes are represented, if some are thinned; then `data` has the rows that are nearest to
+        the centres of their cells, with the weights of these.
     """
 
     pool: Pool
+    thinning: Thinning | None = None
 
     @property
     def temperature(self) -> float:
@@ -346,14 +392,46 @@ class PoolModel(LocalModel):
         """Whether log densities of rows left out are known; an earlier corral did not keep them."""
         return self.pool.cross_fitted is not None
 
+    @cached_property
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
+        return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
+
+    @property
+    def n_rows(self) -> int:
+        """How many training rows were given."""
+        return super().n_rows if self.thinning is None else self.thinning.n_rows
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        return len(self.training.X) == self.n_rows
+
+    def rows_by_number(self, numbers: Integers) -> Floats:
+        """Training rows (n_numbers, n_features) by their positions among those that were given."""
+        if self.thinning is None:
+            return super().rows_by_number(numbers)
+        rows = self.compared_rows
+        order = np.argsort(rows.numbers, kind="stable")
+        return rows.X[order[np.searchsorted(rows.numbers[order], numbers)]]
+
+    def examples(self, a: int) -> Examples:
+        """Rows of a class to look at: of a thinned class, some that are in no cell."""
+        if self.thinning is None or self.thinning.classes[a] is None:
+            return super().examples(a)
+        of_class = self.thinning.held_out.members()[a]
+        at = of_class[evenly_spread(of_class.size)]
+        nothing = np.full(at.size, -1)
+        return self.examples_of(self.thinning.held_out, at, nothing, nothing)
+
     def calibration_points(self) -> Integers:
-        """Which training rows are left out, one by one: those that the search has left out."""
+        """Which of the compared rows are left out, one by one: those that the search has left out."""
         return self._cross_fitted.points
 
     @cached_property
     def _likeness_weights(self) -> Floats:
         """Weights (n_members,) with which members count alike: inverse spreads of their log densities."""
-        kept, data = self._cross_fitted, self.data
+        kept, data = self._cross_fitted, self.compared_rows
         codes = data.codes[kept.points]
         weights = weigh_points(data, kept.points)
         own = self._left_out[:, np.arange(codes.size), codes]
@@ -379,7 +457,7 @@ class PoolModel(LocalModel):
         """
         kept = self._cross_fitted
         at = np.searchsorted(kept.points, points)
-        rows = self.data.X[points]
+        rows = self.compared_rows.X[points]
         as_they_are = np.array_equal(rows, X, equal_nan=True)
         share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
         found = np.zeros((2, points.size, self.prior.size))
@@ -396,7 +474,7 @@ class PoolModel(LocalModel):
     @cached_property
     def _left_out(self) -> Floats:
         """Log densities (n_members, n_points, n_classes) of rows as they are, left out."""
-        kept, rows = self._cross_fitted, self.data.X[self._cross_fitted.points]
+        kept, rows = self._cross_fitted, self.compared_rows.X[self._cross_fitted.points]
         found = kept.log_density.copy()
         for m in np.flatnonzero(kept.refined).tolist():
             found[m] = self._without(self.pool.members[m], kept.points, rows)
@@ -406,13 +484,15 @@ class PoolModel(LocalModel):
     def _gains(self) -> Floats:
         """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
         kept = self._cross_fitted
-        gains, rows = np.zeros(kept.log_density.shape), self.data.X[kept.points]
+        gains, rows = np.zeros(kept.log_density.shape), self.compared_rows.X[kept.points]
         for m in np.flatnonzero(~kept.refined).tolist():
             gains[m] = kept.log_density[m] - self._without(self.pool.members[m], kept.points, rows)
         return gains
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
         with threadpool_limits(1, user_api="blas"):
+            if self.thinning is not None:
+                return self.thinning.log_densities_without(member, self.data, points, X)
             return known(member_without_rows(member, self.data, points, X))
 
     @property
@@ -471,10 +551,15 @@ class RowsInUnits:
     mixed: bool
 
     @classmethod
-    def learn(cls, data: LabelledRows, kinds: Sequence[Kind]) -> RowsInUnits:
-        """Learn the units of some kinds of members, and ranks, by which variables are selected."""
+    def learn(cls, data: LabelledRows, kinds: Sequence[Kind], max_knots: int | None = None) -> RowsInUnits:
+        """Learn the units of some kinds of members, and ranks, by which variables are selected.
+
+        `max_knots` limits the values at which ranks are known, if it is given.
+        """
         wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
         scales = {kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted}
+        if max_knots is not None:
+            scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
 
@@ -521,8 +606,88 @@ def fit_pool(
     empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
         judged by, either.
     """
-    lapse = 1.0 / (data.n + 2.0)
     whole = RowsInUnits.learn(data, kinds)
+    found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
+    with threadpool_limits(1, user_api="blas"):
+        parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+        members = list(
+            parallel(delayed(_build)(candidate, whole, prior, found.seed) for candidate in found.kept)
+        )
+    return Pool(
+        members=members,
+        weights=found.weights,
+        temperatures=np.exp([-candidate.log_power for candidate in found.kept]),
+        prior=prior,
+        lapse=found.trial.lapse,
+        scores=found.scores,
+        table=found.table,
+        cross_fitted=CrossFitted(
+            found.points,
+            np.array([candidate.log_density for candidate in found.kept]),
+            found.refined,
+        ),
+    )
+
+
+class Search(NamedTuple):
+    """What a search has found.
+
+    Attributes
+    ----------
+    candidates : all kinds of members that were tried.
+    log_weights : (n_candidates,) logarithms of their weights, -inf for those that are dropped.
+    order : which candidates are kept, the heaviest first.
+    trial, target : points, folds, and what was predicted.
+    chosen : (n_chosen,) which rows the search has read.
+    scores : what to expect.
+    table : columns about all candidates.
+    seed : of the rows by which bandwidths are refined.
+    """
+
+    candidates: Sequence[Candidate]
+    log_weights: Floats
+    order: Sequence[int]
+    trial: Trial
+    target: Target
+    chosen: Integers
+    scores: PoolScores
+    table: dict[str, Any]
+    seed: int
+
+    @property
+    def kept(self) -> list[Candidate]:
+        """Candidates that are kept, the heaviest first."""
+        return [self.candidates[m] for m in self.order]
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights."""
+        weights: Floats = np.exp(self.log_weights[list(self.order)])
+        return weights
+
+    @property
+    def points(self) -> Integers:
+        """Which rows were left out, one by one."""
+        points: Integers = self.chosen[self.trial.points]
+        return points
+
+    @property
+    def refined(self) -> Bools:
+        """(n_kept,) whether bandwidths were fitted to labels."""
+        return np.array([candidate.kind.covariance is None for candidate in self.kept])
+
+
+def search(
+    whole: RowsInUnits,
+    prior: Floats,
+    lapse: float,
+    random: np.random.RandomState,
+    computation: Computation,
+    kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
+) -> Search:
+    """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`."""
     chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
     some = whole.take(chosen)
     points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
@@ -539,25 +704,17 @@ def fit_pool(
             candidates.append(candidate)
             advance(1)
         log_weights = weigh(candidates, target)
-        heaviest = np.argsort(-_shares_of(candidates, log_weights), kind="stable")
-        order = [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-        members = list(parallel(delayed(_build)(candidates[m], whole, prior, seed) for m in order))
         parts = divide(some, np.random.RandomState(seed_of_parts))
         scores = judge(candidates, trial, target, parts, empirical=empirical)
-    return Pool(
-        members=members,
-        weights=np.exp(log_weights[order]),
-        temperatures=np.exp([-candidates[m].log_power for m in order]),
-        prior=prior,
-        lapse=lapse,
-        scores=scores,
-        table=_table(candidates, log_weights, trial, target),
-        cross_fitted=CrossFitted(
-            chosen[points],
-            np.array([candidates[m].log_density for m in order]),
-            np.array([candidates[m].kind.covariance is None for m in order]),
-        ),
-    )
+    table = _table(candidates, log_weights, trial, target)
+    order = heaviest_first(candidates, log_weights)
+    return Search(candidates, log_weights, order, trial, target, chosen, scores, table, seed)
+
+
+def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list[int]:
+    """Which candidates are kept, in the order of their shares."""
+    heaviest = np.argsort(-shares_of(candidates, log_weights), kind="stable")
+    return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
 
 
 def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
@@ -584,7 +741,7 @@ def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: i
         outside = np.flatnonzero(parts != part)
         if not outside.size:
             outside = np.arange(len(parts))
-        frames = _learn_frames(kind, rows.take(outside), trial.prior, seed)
+        frames = frames_of_kind(kind, rows.take(outside), trial.prior, seed)
         inside = parts[trial.points] == part
         log_density[:, inside] = left_out_log_densities(
             frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
@@ -680,7 +837,7 @@ def _frame_of(mixture: Mixture | MixedMixture, kept: Integers) -> AnyFrame:
     return ClassFrame(part.variables, part.mean, part.factor, part.log_volume)
 
 
-def _learn_frames(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
+def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
     """Learn what a member of this kind knows of some rows."""
     data, scaled = rows.data, rows.scaled[kind.scale]
     variables = _choose_variables(data, rows.scaled["rank"])
@@ -770,7 +927,7 @@ def _build(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) ->
     """Fit a member to all rows."""
     kind, data = candidate.kind, rows.data
     scaled = rows.scaled[kind.scale]
-    frames = _learn_frames(kind, rows, prior, seed)
+    frames = frames_of_kind(kind, rows, prior, seed)
     classes = [
         density_of(scaled[at], data.weights_of(at), frame, candidate.bandwidth, candidate.pull)
         for frame, at in zip(frames, data.members(), strict=True)
@@ -794,16 +951,17 @@ def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
     """Logarithms of the weights, -inf for candidates that are dropped."""
     kept = list(range(len(candidates)))
     while True:
-        fitted = _fit([candidates[m] for m in kept], target)
+        fitted = fit_weights([candidates[m] for m in kept], target)
         log_weights = np.full(len(candidates), -np.inf)
         log_weights[kept] = fitted
-        shares = _shares_of(candidates, log_weights)[kept]
+        shares = shares_of(candidates, log_weights)[kept]
         if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
             return log_weights
         kept = [m for m in kept if m != kept[int(shares.argmin())]]
 
 
-def _fit(candidates: Sequence[Candidate], target: Target) -> Floats:
+def fit_weights(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights of candidates, all of which are kept."""
     log_density = np.array([candidate.log_density for candidate in candidates])
     losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ target.weights
     log_powers = np.array([candidate.log_power for candidate in candidates])
@@ -817,7 +975,7 @@ def log_prior_shares(losses: Floats) -> Floats:
     return log_shares
 
 
-def _shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
     """Shares of the pool, weights being measured by those at which each member is calibrated."""
     log_powers = np.array([candidate.log_power for candidate in candidates])
     shares: Floats = np.exp(log_weights - log_powers)
@@ -909,7 +1067,7 @@ def _table(
         "accuracy": np.array([score.accuracy for score in scores]),
         "log_loss": np.array([score.log_loss for score in scores]),
         "weight": np.exp(log_weights),
-        "share": _shares_of(candidates, log_weights),
+        "share": shares_of(candidates, log_weights),
     }
 
 

@@ -141,6 +141,23 @@ class LabelledRows:
             copies=None,
         )
 
+    def extended(self, more: LabelledRows) -> LabelledRows:
+        """Put further rows of the same classes behind these; the counts stay."""
+        weights = None
+        if self.weights is not None or more.weights is not None:
+            weights = np.concatenate(
+                [np.ones(len(rows.X)) if rows.weights is None else rows.weights for rows in (self, more)]
+            )
+        return replace(
+            self,
+            X=np.concatenate([self.X, more.X]),
+            codes=np.concatenate([self.codes, more.codes]),
+            weights=weights,
+            numbers=np.concatenate([self.numbers, more.numbers]),
+            units=np.concatenate([self.units, more.units]),
+            copies=None,
+        )
+
     @property
     def n(self) -> float:
         """How many rows of equal weight they are worth."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from corral._core import kernels
 from corral._core.copies import effective_number
@@ -66,6 +66,16 @@ class Scale:
             halves = scaled * self.half_width + 0.5 * self.center
         largest = np.finfo(np.float64).max
         return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
+
+    def with_fewer_knots(self, max_knots: int) -> Scale:
+        """Interpolate ranks and scores between about so many values of each column that has more.
+
+        These are chosen evenly by rank and by normal score, and lie halfway between values of rows: what is
+        known of a column then is how its rows are distributed, and of no row what it is.
+        """
+        if self.knots is None:
+            return self
+        return replace(self, knots=tuple(_fewer(knots, max_knots) for knots in self.knots))
 
     @property
     def log_widths(self) -> Floats:
@@ -234,6 +244,19 @@ def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     below = np.cumsum(counts)
     scores = ndtri(np.clip((below - 0.5 * counts) / below[-1], 1e-9, 1.0 - 1e-9))
     return values, scores - counts / below[-1] @ scores
+
+
+def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats, Floats] | None:
+    """About so many of the knots of a column, halfway to the next one; all of few."""
+    if knots is None or knots[0].size <= max_knots:
+        return knots
+    values, ranks = knots
+    by_score = ndtr(np.linspace(ndtri(0.5 / values.size), ndtri(1.0 - 0.5 / values.size), max_knots // 2))
+    shares = np.concatenate([np.linspace(0.0, 1.0, max_knots - max_knots // 2), by_score])
+    at = np.unique((shares * (values.size - 2)).round().astype(np.int64))
+    halfway = 0.5 * values[at] + 0.5 * values[at + 1]
+    between = (values[at] < halfway) & (halfway < values[at + 1])  # or no number lies between them
+    return halfway[between], 0.5 * (ranks[at] + ranks[at + 1])[between]
 
 
 def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

@@ -97,11 +97,11 @@ class Densities(Protocol):
     """Class densities that can leave training rows out."""
 
     @property
-    def data(self) -> LabelledRows:
-        """The training rows."""
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
 
     def calibration_points(self) -> Integers:
-        """Which rows are left out, one by one."""
+        """Which of them are left out, one by one."""
 
     def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Estimates of X (n_points, n_features) without these rows, their copies and groups."""
@@ -403,7 +403,7 @@ class Trust:
     """
 
     def __init__(self, densities: Densities) -> None:
-        data = densities.data
+        data = densities.compared_rows
         self._densities = densities
         self.columns = Columns.learn(data)
         points = densities.calibration_points()
@@ -453,11 +453,12 @@ class Trust:
     def _learn(self, missing: Integers, computation: Computation) -> Reference:
         some = np.arange(self._points.size)
         if missing.size:
-            n_classes = self._densities.data.labels.size
+            n_classes = self._densities.compared_rows.labels.size
             some = spread_rows(self._codes, n_classes, _MAX_POINTS_OF_PATTERN, _FEWEST_OF_CLASS)
         X, points = self._filled[some].copy(), self._points[some]
         X[:, missing] = np.nan
-        rows, units = self._densities.data.X[points], self._densities.data.units[points]
+        compared = self._densities.compared_rows
+        rows, units = compared.X[points], compared.units[points]
         rows[:, missing] = np.nan
         left_out = self._densities.leave_out(points, X, computation)
         log_posteriors = log_posterior(self._densities.joint(left_out.log_density))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corral._core.evidence import Explainer, densities_of_sets, explainer_of, in_steps, some_rows
+from corral._core.evidence import Explainer, densities_of_sets, explainer_of, in_steps
 from corral._core.model import LocalModel
 from corral._core.settings import Computation, Floats, Integers
 from corral._core.shapley import Coalitions
@@ -55,13 +55,9 @@ def unlikeness(
 
 def _usual_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
     """Medians (n_features,) of the parts of log densities at rows of a class, each left out."""
-    data = model.data
-    of_class = data.members()[a]
-    own = some_rows(of_class.size)
-    at = of_class[own]
-    X, weights = data.X[at], np.ones(at.size) if data.weights is None else data.weights[at]
+    X, weights, own, left_out = model.examples(a)
     explainer = explainer_of(model, X, computation, own, a)
-    parts = _parts(explainer, a, np.arange(at.size), at, coalitions, computation)
+    parts = _parts(explainer, a, np.arange(own.size), left_out, coalitions, computation)
     known = ~np.isnan(X)
     return np.array([lower_median(x[has], weights[has]) for x, has in zip(parts.T, known.T, strict=True)])
 

@@ -350,6 +350,11 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """
         with unchanged_by_errors(self):
             first = not hasattr(self, "model_")
+            if not first and not self.model_.has_all_rows:
+                raise ValueError(
+                    f"partial_fit needs the {self.model_.n_rows} rows of the fit, of which the model has "
+                    f"{len(self.model_.training.X)}: fit all rows together."
+                )
             rows = self._check_rows(X, y, sample_weight, groups, reset=first)
             if not first and (groups is None) != (self.model_.training.groups is None):
                 raise ValueError("groups must be given for all parts of the rows, or for none.")

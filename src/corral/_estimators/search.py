@@ -8,13 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from corral._core.large import is_large, learn_large_pool
 from corral._core.model import LocalModel
 from corral._core.pool import PoolModel, learn_pool
 from corral._core.rows import TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier, warn_of_copies
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.validation import check_n_jobs, check_number, check_priors, sort_rows
+from corral._estimators.validation import (
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_priors,
+    sort_rows,
+)
+
+# A class with more rows is thinned, by default.
+MAX_ROWS = 3000
 
 
 class PoolMember(DensityClassifier):
@@ -77,6 +87,10 @@ class RodeoClassifierCV(DensityClassifier):
         Which columns hold levels rather than measurements: those of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
+    max_rows : int or None, default=3000
+        A class with more rows is represented by so many weighted averages of rows, so that neither
+        predictions nor model files grow with the rows; None keeps all. Tables with gaps, levels or groups
+        keep all rows.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -144,6 +158,13 @@ class RodeoClassifierCV(DensityClassifier):
     all classes. The members are fitted to all rows. With more variables than rows, those in which the classes
     differ most are chosen first, within each fold.
 
+    If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
+    100,000 of them, and bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r)
+    with r relevant variables. All rows then go into `max_rows` cells for each class, which have kernels at
+    the means of their rows. Kernels are wider by the spread of rows within cells, so that means and
+    covariances are those of all rows. Rows that the search has left out are in no cell: weights, typicality
+    and sets of labels are calibrated by them.
+
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.
 
@@ -179,12 +200,14 @@ class RodeoClassifierCV(DensityClassifier):
         priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
         min_effect: float = MIN_EFFECT,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        max_rows: int | None = MAX_ROWS,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.priors = priors
         self.min_effect = min_effect
+        self.max_rows = max_rows
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -193,6 +216,8 @@ class RodeoClassifierCV(DensityClassifier):
     def check_parameters(self) -> float:
         """Refuse a bad parameter but for the priors before any work; return the least effect."""
         check_n_jobs(self.n_jobs)
+        if self.max_rows is not None:
+            check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
     def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
@@ -201,9 +226,14 @@ class RodeoClassifierCV(DensityClassifier):
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         empirical = isinstance(self.priors, str) and self.priors == "empirical"
-        self.set_pool(
-            learn_pool(training, data, prior, min_effect, random, self._computation(), empirical=empirical)
-        )
+        asked = (random, self._computation())
+        if self.max_rows is not None and is_large(data, self.max_rows):
+            model = learn_large_pool(
+                training, data, prior, min_effect, self.max_rows, *asked, empirical=empirical
+            )
+        else:
+            model = learn_pool(training, data, prior, min_effect, *asked, empirical=empirical)
+        self.set_pool(model)
         warn_of_copies(data.n_copies, len(training.X))
         return self
 

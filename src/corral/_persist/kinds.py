@@ -18,10 +18,12 @@ from corral._core.density import ClassDensity, DensityPlan
 from corral._core.members import Member, Mixture
 from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
-from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
+from corral._core.pool import KINDS as KINDS_OF_MEMBERS
+from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers
+from corral._core.thinning import Representatives
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
@@ -121,13 +123,18 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
 
 
 def set_row_names(estimator: Any, column: Any, names: Any) -> None:
-    n = len(estimator.model_.training.X)
+    model = estimator.model_
+    n = len(model.training.X)
     if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
         raise ValueError(f"row_names is not a list of {n} names")
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
+    of_rows = np.array(names, dtype=object)
+    if not model.has_all_rows:
+        kept, of_rows = of_rows, np.full(model.n_rows, "", dtype=object)
+        of_rows[model.compared_rows.numbers] = kept
     for each in (estimator, *getattr(estimator, "members_", ())):
-        each.row_names_in_ = np.array(names, dtype=object)
+        each.row_names_in_ = of_rows
         each.row_names_column_ = column
 
 
@@ -213,13 +220,10 @@ def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]
         _check_levels(X, levels)
     training = TrainingRows(X, y, weights, levels, groups)
     data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
-    prior = state.floats("class_prior_", (classes.size,), 0.0, 1.0)
-    if abs(prior.sum() - 1.0) > 1e-8:
-        raise ValueError("class_prior_ does not sum to 1")
     return {
         "labels": data.labels,
         "counts": data.counts,
-        "prior": prior,
+        "prior": _restore_prior(state, classes.size),
         "n_copies": data.n_copies,
         "training": training,
         "data": data,
@@ -227,6 +231,61 @@ def _restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]
         "min_effect": min_effect,
         "learnt_contrast": _restore_contrast(state, classes.size, d),
     }
+
+
+def _pack_kept_rows(model: PoolModel) -> dict[str, Any]:
+    """Rows that are kept of a model whose classes are thinned: those behind kernels, and those held out."""
+    rows = model.compared_rows
+    return {
+        "X": rows.X,
+        "codes": rows.codes,
+        "weights": rows.weights,
+        "numbers": rows.numbers,
+        "units": rows.units,
+        "class_count_": model.counts,
+        "n_copies_": model.n_copies,
+        "classes_": model.labels,
+        "class_prior_": model.prior,
+        "relevant_": model.relevant,
+        "contrast": _pack_contrast(model.learnt_contrast),
+    }
+
+
+def _restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str, Any], LabelledRows]:
+    """Restore the same, as arguments of a model but for its data, and all rows together."""
+    classes = state.labels("classes_")
+    X = state.floats("X", (None, d))
+    n = len(X)
+    rows = LabelledRows(
+        X,
+        state.integers("codes", (n,), 0, classes.size - 1),
+        state.floats("weights", (n,), _SMALLEST, 1.0),
+        classes,
+        state.floats("class_count_", (classes.size,), 0.0),
+        state.integers("numbers", (n,), 0, sys.maxsize),
+        state.integers("units", (n,), 0, sys.maxsize),
+        None,
+    )
+    if np.unique(rows.numbers).size != n:
+        raise ValueError("numbers are not different")
+    arguments = {
+        "labels": classes,
+        "counts": rows.counts,
+        "prior": _restore_prior(state, classes.size),
+        "n_copies": state.integer("n_copies_", 0, sys.maxsize),
+        "training": TrainingRows(X, classes[rows.codes], rows.weights),
+        "relevant": state.bools("relevant_", (classes.size, d)),
+        "min_effect": min_effect,
+        "learnt_contrast": _restore_contrast(state, classes.size, d),
+    }
+    return arguments, rows
+
+
+def _restore_prior(state: State, n_classes: int) -> Floats:
+    prior = state.floats("class_prior_", (n_classes,), 0.0, 1.0)
+    if abs(prior.sum() - 1.0) > 1e-8:
+        raise ValueError("class_prior_ does not sum to 1")
+    return prior
 
 
 def _check_levels(X: Floats, levels: Integers) -> None:
@@ -346,6 +405,12 @@ def _restore_density(state: State, rows: AnyRows, count: float, *, mixed: bool) 
 
 def _pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
     model = estimator.model_
+    if isinstance(model, PoolModel) and model.thinning is not None:
+        return {
+            "kept_rows": _pack_kept_rows(model),
+            "pool": _pack_pool(model.pool),
+            "thinning": _pack_thinning(model.thinning),
+        }
     if isinstance(model, PoolModel):
         return {"rows": _pack_rows(model), "pool": _pack_pool(model.pool)}
     return {  # as version 0.1.0 has fitted and written it
@@ -362,6 +427,9 @@ _SCORES = ("best_score_", "best_log_loss_", "temperature_")
 
 def _restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
     min_effect = estimator.check_parameters()
+    if "thinning" in state:
+        estimator.set_pool(_restore_thinned(state, d, min_effect))
+        return
     if "pool" in state:
         rows = _restore_training(state.part("rows"), d, min_effect)
         pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
@@ -377,6 +445,68 @@ def _restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
     for name in _SCORES:
         setattr(estimator, name, state.number(name, 0.0))
     estimator.set_winner(winner)
+
+
+def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
+    classes = [
+        {"thinned": False}
+        if of_class is None
+        else {
+            "thinned": True,
+            "centres": list(of_class.centres),
+            "weights": of_class.weights,
+            "counts": of_class.counts,
+            "scatter": list(of_class.scatter),
+        }
+        for of_class in thinning.classes
+    ]
+    return {
+        "n_held_out": len(thinning.held_out.X),
+        "classes": classes,
+        "kinds": list(thinning.kinds),
+        "importance": list(thinning.importance),
+        "n_rows": thinning.n_rows,
+    }
+
+
+def _restore_thinned(state: State, d: int, min_effect: float) -> PoolModel:
+    """Restore a pool whose classes are thinned."""
+    arguments, rows = _restore_kept_rows(state.part("kept_rows"), d, min_effect)
+    part = state.part("thinning")
+    n_kernels = len(rows.X) - part.integer("n_held_out", 0, len(rows.X) - 1)
+    everything = np.arange(len(rows.X))
+    data, held_out = (
+        replace(rows.take(at), counts=rows.counts) for at in (everything[:n_kernels], everything[n_kernels:])
+    )
+    kinds = part.anything("kinds")
+    if not isinstance(kinds, list) or any(
+        kind not in ("score", "standard", "rank", "range") for kind in kinds
+    ):
+        raise ValueError("kinds are no units")
+    sizes = np.bincount(data.codes, minlength=data.labels.size).tolist()
+    thinning = Thinning(
+        held_out,
+        [
+            _restore_representatives(of_class, size, len(kinds), d)
+            for of_class, size in zip(part.parts("classes", len(sizes)), sizes, strict=True)
+        ],
+        kinds,
+        [x.floats("importance", (d,), 0.0, 1e30) for x in part.arrays("importance", len(sizes))],
+        part.integer("n_rows", int(rows.numbers.max(initial=0)) + 1, sys.maxsize),
+    )
+    pool = _restore_pool(state.part("pool"), data, arguments["prior"], thinning)
+    return PoolModel(**arguments, data=data, pool=pool, thinning=thinning)
+
+
+def _restore_representatives(state: State, size: int, n_kinds: int, d: int) -> Representatives | None:
+    if not state.boolean("thinned"):
+        return None
+    return Representatives(
+        [x.floats("centres", (size, d), -1e100, 1e100) for x in state.arrays("centres", n_kinds)],
+        state.floats("weights", (size,), _SMALLEST),
+        state.integers("counts", (size,), 1, sys.maxsize),
+        [x.floats("scatter", (d, d)) for x in state.arrays("scatter", n_kinds)],
+    )
 
 
 def _pack_pool(pool: Pool) -> dict[str, Any]:
@@ -423,13 +553,13 @@ def _pack_mixture(mixture: Mixture | MixedMixture) -> dict[str, Any]:
     }
 
 
-def _restore_pool(state: State, data: LabelledRows, prior: Floats) -> Pool:
+def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thinning | None = None) -> Pool:
     weights = state.floats("weights", (None,), _SMALLEST, 1e10)
     if weights.size < 1:
         raise ValueError("members are missing")
     scores = state.part("scores")
     return Pool(
-        members=[_restore_member(part, data) for part in state.parts("members", weights.size)],
+        members=[_restore_member(part, data, thinning) for part in state.parts("members", weights.size)],
         weights=weights,
         temperatures=state.floats("temperatures", (weights.size,), 1e-10, 1e10),
         prior=prior,
@@ -441,7 +571,9 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats) -> Pool:
             scores.floats_or_nan("recall", (prior.size,)),
         ),
         table=state.columns("table"),
-        cross_fitted=_restore_cross_fitted(state, weights.size, data),
+        cross_fitted=_restore_cross_fitted(
+            state, weights.size, data if thinning is None else data.extended(thinning.held_out)
+        ),
     )
 
 
@@ -457,24 +589,31 @@ def _restore_cross_fitted(state: State, n_members: int, data: LabelledRows) -> C
     return CrossFitted(points, part.floats("log_density", shape), part.bools("refined", (n_members,)))
 
 
+# In which units members of a pool are, by their names.
+_UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS_OF_MEMBERS}
+
 # Normal quantiles of ranks lie far below.
 _LARGEST_SCORE = 1e3
 
 
-def _restore_member(state: State, data: LabelledRows) -> Member:
-    d = data.X.shape[1]
+def _restore_member(state: State, data: LabelledRows, thinning: Thinning | None) -> Member:
+    d, name = data.X.shape[1], state.text("name")
     scale = _restore_scale(state.part("scale"), d, _LARGEST_SCORE)
     scaled = scale.transform(data.X)
     parts = state.parts("classes", data.labels.size)
     if any(("bandwidth" in part) != data.mixed for part in parts):
         raise ValueError("members contradict the rows")
-    classes = [
-        _restore_mixed(part, scaled[at], data.weights_of(at), data.level_counts)
-        if "bandwidth" in part
-        else _restore_mixture(part, scaled[at], data.weights_of(at))
-        for part, at in zip(parts, data.members(), strict=True)
-    ]
-    return Member(state.text("name"), scale, classes)
+    classes: list[Mixture | MixedMixture] = []
+    for y, (part, at) in enumerate(zip(parts, data.members(), strict=True)):
+        centres, weights = scaled[at], data.weights_of(at)
+        thinned = None if thinning is None else thinning.classes[y]
+        if thinning is not None and thinned is not None:
+            centres = thinned.centres[thinning.kinds.index(_UNITS_OF_MEMBERS[name])]
+        if "bandwidth" in part:
+            classes.append(_restore_mixed(part, centres, weights, data.level_counts))
+        else:
+            classes.append(_restore_mixture(part, centres, weights))
+    return Member(name, scale, classes)
 
 
 def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels: Integers) -> MixedMixture:
@@ -662,9 +801,11 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         if encoding is not None:
             packed["encoding"] = encoding
     if hasattr(estimator, "row_names_in_"):
+        names = estimator.row_names_in_
+        thinned = getattr(estimator.model_, "thinning", None) is not None
         packed["row_names"] = {
             "column": estimator.row_names_column_,
-            "names": estimator.row_names_in_.tolist(),
+            "names": (names[estimator.model_.compared_rows.numbers] if thinned else names).tolist(),
         }
     return packed
 

@@ -26,8 +26,8 @@ from corral._persist.steps import pack_steps, restore_pipeline
 from corral._persist.values import decode, encode, positive
 
 # Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
-# of copies, so that n is their sum, and equal rows are not merged.
-FORMAT = 2
+# of copies, so that n is their sum, and equal rows are not merged; in format 3 classes may be thinned.
+FORMAT = 3
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:

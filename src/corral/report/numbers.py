@@ -134,7 +134,8 @@ def has_levels(estimator: Any, variables: Integers) -> list[int]:
 
 def training_values(estimator: Any, numbers: list[int], variables: Integers) -> dict[int, list[Any]]:
     """Values of some training rows, by their position."""
-    values = estimator.encoding_.decode(estimator.model_.training.X[numbers])
+    rows = estimator.model_.rows_by_number(np.array(numbers, dtype=np.int64))
+    values = estimator.encoding_.decode(rows)
     return {i: cells(row) for i, row in zip(numbers, values[:, variables], strict=True)}
 
 

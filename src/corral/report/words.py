@@ -303,7 +303,7 @@ def _rows_that_belong_together(estimator: Any) -> list[str]:
         )
     if not estimator.n_copies_:
         return [of_groups, "No training row is a copy of another."]
-    copies = copies_sentence(estimator.n_copies_, len(training.X))
+    copies = copies_sentence(estimator.n_copies_, estimator.model_.n_rows)
     return [of_groups, f"{copies} Look whether rows were entered twice."]
 
 

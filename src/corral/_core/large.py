@@ -1,0 +1,468 @@
+r"""A pool of many rows: chosen on a sample, its classes represented by few averages of all rows.
+
+Units, members, their frames and what marks the classes are learnt from a sample of the rows, which has the
+same rows however the table is ordered or parted. All rows then go into the cells of their classes, once.
+
+**Bandwidths.** The search finds the bandwidth h of a member for the :math:`n_y` rows of a class that it
+reads. For all :math:`N_y` rows it is carried over by the rate of kernel densities with r relevant variables,
+
+.. math:: h_y = h \, (N_y / n_y)^{-1 / (4 + r)},
+
+where r is the number of coordinates in which the class varies by more than h. A bandwidth of 1, at which a
+member is a normal density, stays.
+
+**Calibration.** Rows that the search has left out are in no cell. At the end the members' temperatures and
+weights are fitted again to these rows, by the densities that the pool has then, and typicality and sets of
+labels are measured by them. Rows of classes that are not thinned leave themselves out as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from corral._core.copies import row_keys
+from corral._core.frames import ClassFrame
+from corral._core.members import Member, Mixture
+from corral._core.model import learn_contrast
+from corral._core.parallel import progress
+from corral._core.pool import (
+    KINDS,
+    Candidate,
+    CrossFitted,
+    Kind,
+    Pool,
+    PoolModel,
+    RowsInUnits,
+    Search,
+    Thinning,
+    fit_weights,
+    frames_of_kind,
+    heaviest_first,
+    make_target,
+    search,
+    shares_of,
+)
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.scale import Scale
+from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
+from corral._core.thinning import Cells, CellSummary
+
+# About so many rows are a sample, and of each class at least as many as it may have representatives.
+SAMPLE_ROWS = 100_000
+
+# Ranks and normal scores are known at about so many values of each column.
+MAX_KNOTS = 1000
+
+# At most so large a share of the rows of a thinned class is held out of its cells.
+_HELD_OUT = 0.2
+
+# Rows that are put into cells at once.
+PART_ROWS = 50_000
+
+# The units in which rows are compared.
+_COMPARED: ScaleKind = "score"
+
+
+def is_large(data: LabelledRows, max_rows: int) -> bool:
+    """Whether some class is thinned. Rows with gaps or levels, and rows of groups, are not."""
+    return not data.general and int(np.bincount(data.codes).max()) > max_rows
+
+
+def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
+    """How many rows (n_classes,) of classes of these sizes are a sample."""
+    shares = np.ceil(sizes / sizes.sum() * SAMPLE_ROWS).astype(np.int64)
+    of_classes: Integers = np.minimum(sizes, np.maximum(shares, max_rows))
+    return of_classes
+
+
+def sampling_keys(X: Floats, seed: int) -> Integers:
+    """Random numbers of rows that depend on their values and on the seed alone.
+
+    The rows of a class with the smallest ones are a sample of it, in whatever parts the class is.
+    """
+    keys: Integers = row_keys(X, np.arange(X.shape[1]) + seed).view(np.int64)
+    return keys
+
+
+def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
+    """Positions of the rows of a sample, class by class, in an order that depends on their values alone."""
+    keys = sampling_keys(data.X, seed)
+    sizes = sample_sizes(np.bincount(data.codes, minlength=data.labels.size), max_rows)
+    chosen = [
+        of_class[np.argsort(keys[of_class], kind="stable")[:size]]
+        for of_class, size in zip(data.members(), sizes.tolist(), strict=True)
+    ]
+    return np.concatenate(chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberPlan:
+    """How a member is made of representatives.
+
+    Attributes
+    ----------
+    kind : the way it is made.
+    frames : of the classes.
+    bandwidths, pulls : (n_classes,) of their kernels.
+    """
+
+    kind: Kind
+    frames: Sequence[ClassFrame]
+    bandwidths: Floats
+    pulls: Floats
+
+    @classmethod
+    def learn(
+        cls,
+        candidate: Candidate,
+        whole: RowsInUnits,
+        sizes: Integers,
+        read: Integers,
+        prior: Floats,
+        seed: int,
+    ) -> MemberPlan:
+        """Learn frames from a sample, and carry the bandwidth over.
+
+        Parameters
+        ----------
+        candidate : what the search has found.
+        whole : the sample.
+        sizes, read : (n_classes,) how many rows the classes have, and how many of them the search has read.
+        prior : (n_classes,)
+        seed : of the rows by which bandwidths are refined.
+        """
+        frames = [
+            frame
+            for frame in frames_of_kind(candidate.kind, whole, prior, seed)
+            if isinstance(frame, ClassFrame)  # as all are where nothing is missing
+        ]
+        scaled = whole.scaled[candidate.kind.scale]
+        bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.pull)
+        for y, (frame, of_class) in enumerate(zip(frames, whole.data.members(), strict=True)):
+            if candidate.pull == 0.0 or not of_class.size:
+                continue
+            varies = frame.coordinates(scaled[of_class]).std(axis=0) > candidate.bandwidth
+            bandwidths[y] *= carried_over(int(sizes[y]), int(read[y]), int(varies.sum()))
+            if candidate.pull < 1.0:
+                pulls[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
+        return cls(candidate.kind, frames, bandwidths, pulls)
+
+    def precision(self, y: int, d: int) -> Floats:
+        """Inverse squares (d,) of the bandwidths of a class in each variable, 0 where it has one centre."""
+        precision = np.zeros(d)
+        frame = self.frames[y]
+        by_variable = np.vecdot(frame.factor, frame.factor) / self.bandwidths[y] ** 2
+        precision[frame.variables] = self.pulls[y] ** 2 * by_variable
+        return precision
+
+
+def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
+    """The factor by which bandwidths are smaller for all rows than for those that the search has read."""
+    return float((n_rows / max(n_read, 1)) ** (-1.0 / (4.0 + n_relevant)))
+
+
+@dataclass(frozen=True, eq=False)
+class ThinningPlan:
+    """All that is learnt from a sample, before the other rows are looked at.
+
+    Attributes
+    ----------
+    sample : the rows.
+    found : what the search has found.
+    scales : by kind of units.
+    kinds : the units of representatives, first those in which rows are compared.
+    members : how members are made.
+    importance : for each class (n_features,) weights of squared differences.
+    cells : of each class, None for one that is not thinned.
+    points : which rows of the sample the pool is calibrated by.
+    """
+
+    sample: LabelledRows
+    found: Search
+    scales: dict[ScaleKind, Scale]
+    kinds: Sequence[ScaleKind]
+    members: Sequence[MemberPlan]
+    importance: Sequence[Floats]
+    cells: Sequence[Cells | None]
+    points: Integers
+
+    @classmethod
+    def learn(
+        cls,
+        sample: LabelledRows,
+        sizes: Integers,
+        max_rows: int,
+        prior: Floats,
+        lapse: float,
+        random: np.random.RandomState,
+        computation: Computation,
+        *,
+        empirical: bool,
+    ) -> ThinningPlan:
+        """Search members on a sample, and divide classes of more than `max_rows` rows into cells.
+
+        Parameters
+        ----------
+        sample : rows of all classes.
+        sizes : (n_classes,) how many rows the classes have altogether.
+        max_rows : how many representatives a class may have.
+        prior : (n_classes,)
+        lapse : share of probabilities given to the prior.
+        random, computation, empirical : as in `pool.fit_pool`.
+        """
+        whole = RowsInUnits.learn(sample, KINDS, MAX_KNOTS)
+        found = search(whole, prior, lapse, random, computation, empirical=empirical)
+        read = np.bincount(sample.codes[found.chosen], minlength=prior.size)
+        parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
+        with threadpool_limits(1, user_api="blas"):
+            members = parallel(
+                delayed(MemberPlan.learn)(candidate, whole, sizes, read, prior, found.seed)
+                for candidate in found.kept
+            )
+            importance = _importance(members, found.weights, whole)
+            points = _calibration_points(found.points, sample, sizes, max_rows)
+            in_cells = np.isin(np.arange(len(sample.X)), points, invert=True)
+            cells = parallel(
+                delayed(_learn_cells)(whole, of_class[in_cells[of_class]], max_rows, weight, found.seed)
+                if size > max_rows
+                else delayed(_no_cells)()
+                for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
+            )
+        kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
+        return cls(sample, found, whole.scales, kinds, members, importance, cells, points)
+
+    @property
+    def thinned(self) -> Bools:
+        """(n_classes,) which classes are thinned."""
+        return np.array([cells is not None for cells in self.cells])
+
+    @property
+    def held_out(self) -> Integers:
+        """Which rows of the sample are in no cell: points of thinned classes."""
+        held_out: Integers = self.points[self.thinned[self.sample.codes[self.points]]]
+        return held_out
+
+    def summarise(self, y: int, X: Floats, weights: Floats | None, numbers: Integers) -> CellSummary:
+        """Put rows of a thinned class into its cells; those that are held out must not be among them."""
+        cells = self.cells[y]
+        assert cells is not None
+        return cells.summarise([self.scales[kind].transform(X) for kind in self.kinds], weights, X, numbers)
+
+    def conclude(
+        self, summaries: Sequence[CellSummary | None], rest: LabelledRows, n_rows: int
+    ) -> tuple[LabelledRows, Thinning, Pool]:
+        """Make the pool of what all rows have become.
+
+        Parameters
+        ----------
+        summaries : of the cells of each class, None for one that is not thinned.
+        rest : all rows of the classes that are not thinned, and the counts of all classes.
+        n_rows : how many training rows were given.
+
+        Returns
+        -------
+        data : rows that are nearest to the centres of their cells, and the rest.
+        thinning, pool : see there.
+        """
+        summaries = [None if summary is None else summary.filled() for summary in summaries]
+        data, held_out = self._kept_rows(summaries, rest)
+        representatives = [None if summary is None else summary.averages for summary in summaries]
+        thinning = Thinning(held_out, representatives, self.kinds, self.importance, n_rows)
+        with threadpool_limits(1, user_api="blas"):
+            members = [self._build(member, data, thinning) for member in self.members]
+            pool = self._calibrated(members, data, thinning)
+        return data, thinning, pool
+
+    def _kept_rows(
+        self, summaries: Sequence[CellSummary | None], rest: LabelledRows
+    ) -> tuple[LabelledRows, LabelledRows]:
+        """Rows behind representatives and rows of other classes, and rows that are held out."""
+        held_out = self.sample.take(self.held_out)
+        others = 1 + max(held_out.units.max(initial=0), rest.units.max(initial=0))
+        rows = replace(rest, weights=np.ones(len(rest.X)) if rest.weights is None else rest.weights)
+        for y, summary in enumerate(summaries):
+            if summary is None:
+                continue
+            n = summary.numbers.size
+            rows = rows.extended(
+                replace(
+                    rest,
+                    X=summary.X,
+                    codes=np.full(n, y),
+                    weights=summary.averages.weights,
+                    numbers=summary.numbers,
+                    units=others + summary.numbers,  # which no other row has
+                )
+            )
+        assert rows.weights is not None
+        largest = rows.weights.max()
+        weights = np.ones(len(held_out.X)) if held_out.weights is None else held_out.weights
+        return (
+            replace(rows, weights=rows.weights / largest),
+            replace(held_out, weights=weights / largest, counts=rest.counts),
+        )
+
+    def _build(self, plan: MemberPlan, data: LabelledRows, thinning: Thinning) -> Member:
+        """Put kernels on representatives, and on the rows of classes that are not thinned."""
+        scale, of_units = self.scales[plan.kind.scale], self.kinds.index(plan.kind.scale)
+        classes = []
+        for y, of_class in enumerate(data.members()):
+            weights, kernel = data.weights_of(of_class), (plan.frames[y], plan.bandwidths[y], plan.pulls[y])
+            thinned = thinning.classes[y]
+            if thinned is None:
+                classes.append(Mixture.of_rows(scale.transform(data.X[of_class]), weights, *kernel))
+            else:
+                assert weights is not None
+                centres, spread = thinned.centres[of_units], thinned.spreads[of_units]
+                classes.append(Mixture.of_representatives(centres, weights, spread, *kernel))
+        return Member(plan.kind.name, scale, classes)
+
+    def _calibrated(self, members: Sequence[Member], data: LabelledRows, thinning: Thinning) -> Pool:
+        """Fit temperatures and weights to rows that members do not know."""
+        found, rows = self.found, data.extended(thinning.held_out)
+        points = _positions(self.sample, self.points, data, thinning.held_out)
+        target = make_target(self.sample, self.points, found.trial.prior)
+        candidates = []
+        for candidate, member in zip(found.kept, members, strict=True):
+            log_density = thinning.log_densities_without(member, data, points, rows.X[points])
+            candidates.append(Candidate.calibrate(candidate.kind, log_density[np.newaxis], target))
+        log_weights = fit_weights(candidates, target)
+        order = heaviest_first(candidates, log_weights)
+        sorted_points = np.argsort(points)
+        return Pool(
+            members=[members[m] for m in order],
+            weights=np.exp(log_weights[order]),
+            temperatures=np.exp([-candidates[m].log_power for m in order]),
+            prior=found.trial.prior,
+            lapse=found.trial.lapse,
+            scores=found.scores,
+            table=self._table(candidates, log_weights),
+            cross_fitted=CrossFitted(
+                points[sorted_points],
+                np.array([candidates[m].log_density[sorted_points] for m in order]),
+                np.zeros(len(order), dtype=np.bool_),
+            ),
+        )
+
+    def _table(self, candidates: Sequence[Candidate], log_weights: Floats) -> dict[str, Floats]:
+        """The table of the search, with the weights that the pool has at last."""
+        table = {name: column.copy() for name, column in self.found.table.items()}
+        kept = list(self.found.order)
+        table["weight"][kept] = np.exp(log_weights)
+        table["share"][kept] = shares_of(candidates, log_weights)
+        table["temperature"][kept] = np.exp([-candidate.log_power for candidate in candidates])
+        return table
+
+
+def learn_large_pool(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    min_effect: float,
+    max_rows: int,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+) -> PoolModel:
+    """Learn a pool of classes some of which have more than `max_rows` rows; see `pool.learn_pool`."""
+    chosen = choose_sample(data, max_rows, int(random.randint(2**31 - 1)))
+    sample = data.take(chosen)
+    differences = learn_contrast(sample, min_effect)
+    sizes = np.bincount(data.codes, minlength=prior.size)
+    lapse = 1.0 / (data.n + 2.0)
+    plan = ThinningPlan.learn(sample, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
+    is_held_out = np.isin(data.units, sample.units[plan.held_out])
+    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
+    summaries = _summarise(plan, data, is_held_out, computation)
+    rows, thinning, pool = plan.conclude(summaries, replace(rest, counts=data.counts), len(training.X))
+    return PoolModel(
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        relevant=differences.relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=rows,
+        min_effect=min_effect,
+        learnt_contrast=differences,
+        pool=pool,
+        thinning=thinning,
+    )
+
+
+def _summarise(
+    plan: ThinningPlan, data: LabelledRows, is_held_out: Bools, computation: Computation
+) -> list[CellSummary | None]:
+    """Put all rows of thinned classes into cells, part by part."""
+    parts = [
+        (y, part)
+        for y in np.flatnonzero(plan.thinned).tolist()
+        for part in _parts(np.flatnonzero((data.codes == y) & ~is_held_out))
+    ]
+
+    def summarise(y: int, at: Integers) -> tuple[int, CellSummary]:
+        return y, plan.summarise(y, data.X[at], data.weights_of(at), data.numbers[at])
+
+    by_class: list[list[CellSummary]] = [[] for _ in plan.cells]
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    with (
+        threadpool_limits(1, user_api="blas"),
+        progress(len(parts), "Cells", computation.verbose) as advance,
+    ):
+        for y, summary in parallel(delayed(summarise)(y, at) for y, at in parts):
+            by_class[y] = [CellSummary.merge([*by_class[y], summary])] if by_class[y] else [summary]
+            advance(1)
+    return [found[0] if found else None for found in by_class]
+
+
+def _parts(at: Integers) -> Iterator[Integers]:
+    for first in range(0, at.size, PART_ROWS):
+        yield at[first : first + PART_ROWS]
+
+
+def _importance(members: Sequence[MemberPlan], weights: Floats, whole: RowsInUnits) -> list[Floats]:
+    """Weights (n_features,) of squared differences in each class, as all members together see them."""
+    d = whole.data.X.shape[1]
+    deviation = whole.scaled[_COMPARED].std(axis=0)
+    found = [np.zeros(d) for _ in range(whole.data.labels.size)]
+    for member, weight in zip(members, weights.tolist(), strict=True):
+        ratio = np.divide(
+            whole.scaled[member.kind.scale].std(axis=0), deviation, out=np.zeros(d), where=deviation > 0.0
+        )
+        for y in range(len(found)):
+            found[y] += weight * ratio**2 * member.precision(y, d)
+    return found
+
+
+def _calibration_points(points: Integers, sample: LabelledRows, sizes: Integers, max_rows: int) -> Integers:
+    """Which rows of the sample the pool is calibrated by: of thinned classes, a small share of their rows."""
+    kept = []
+    for y, size in enumerate(sizes.tolist()):
+        of_class = points[sample.codes[points] == y]
+        kept.append(of_class[: max(int(_HELD_OUT * size), 1)] if size > max_rows else of_class)
+    return np.concatenate(kept)
+
+
+def _learn_cells(whole: RowsInUnits, at: Integers, n_cells: int, importance: Floats, seed: int) -> Cells:
+    weights = whole.data.weights_of(at)
+    return Cells.learn(whole.scaled[_COMPARED][at], weights, min(n_cells, at.size), importance, seed)
+
+
+def _no_cells() -> None:
+    return None
+
+
+def _positions(
+    sample: LabelledRows, points: Integers, data: LabelledRows, held_out: LabelledRows
+) -> Integers:
+    """Where points of the sample are among rows of the pool and, behind these, those that are held out."""
+    numbers = np.concatenate([data.numbers, held_out.numbers])
+    order = np.argsort(numbers)
+    found: Integers = order[np.searchsorted(numbers[order], sample.numbers[points])]
+    return found
