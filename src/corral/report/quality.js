@@ -104,11 +104,13 @@ function reliability() {
 // Rows that deserve a look
 
 const REASONS = [
-  ["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`],
-  ["novel", (row) => row.novel, () => "novel: unlike all training rows"],
+  ...(truthKnown ? [["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`]] : []),
+  ["novel", (row) => row.novel, (row) => `novel: unlike all training rows${unlikeIn(row)}`],
   ["resting on one row or group", (row) => row.rests_on, caution],
   ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
 ];
+
+const unlikeIn = ({ unlike }) => (unlike?.length ? `, most in ${unlike[0]}` : "");
 
 function rowsToLookAt() {
   const holding = (row) => REASONS.filter(([, holds]) => holds(row));
@@ -125,7 +127,8 @@ function rowsToLookAt() {
     { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
     { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
   ];
-  return [said, table("Rows to look at, wrong ones first; a link shows why the row has its label", columns, found, FEW)];
+  const order = truthKnown ? ", wrong ones first" : "";
+  return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];
 }
 
 function linkToRow(i) {
