@@ -131,8 +131,15 @@ def _provenance(results: Path, seed: int) -> Iterator[str]:
     entries = read_lines(results / "runs.jsonl")
     yield from ["# How it was measured", ""]
     yield from _table(
-        ["command", "date", "minutes", "machine"],
-        [[f"`{e['command']}`", e["date"], f"{e['minutes']:.1f}", e["machine"]] for e in entries],
+        ["command", "date", "minutes", "of the processor", "machine"],
+        [
+            [
+                *(f"`{e['command']}`", e["date"], f"{e['minutes']:.1f}"),
+                f"{e['processor_minutes']:.1f}" if "processor_minutes" in e else "",
+                e["machine"],
+            ]
+            for e in entries
+        ],
     )
     yield (
         f"Trials are children of the seed {seed}; their numbers are stated with every table. A difference is "
