@@ -512,6 +512,19 @@ def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
     assert f"| 0.6800 (0.0200) | 3 | {in_units} |" in report
 
 
+def test_targets_of_experiments_without_results_stay(tmp_path):
+    row = {"cell": "digits", "trial": 0, "method": "local", "seed": 0, "accuracy": 0.97}
+    append_line(tmp_path / "digits.jsonl", row)
+    kept = "| rates, second Rodeo: slopes of bandwidths off by | 0.03 to 0.07 | <= 0.1 | met |"
+    old = "| digits: accuracy | 0.9, 20 trials | >= 0.955, 20 trials | MISSED |"
+    (tmp_path / "RESULTS.md").write_text("\n".join(["# Results", "digits: text", old, kept]))
+    lines = write_report(EXPERIMENTS.values(), tmp_path, tmp_path, 0).read_text().splitlines()
+    assert [line for line in lines if line.startswith("| ")][1:] == [
+        "| digits: accuracy | 0.9700, 1 trials | >= 0.955, 20 trials | met |",
+        kept,
+    ]
+
+
 def test_only_public_names_of_corral_are_imported():
     files = list((ROOT / "experiments").glob("*.py"))
     assert len(files) > 6
