@@ -62,10 +62,10 @@ def main() -> None:
 
 
 def _run(arguments: argparse.Namespace, methods: tuple[str, ...] | None) -> None:
-    start, date = time.perf_counter(), datetime.now(UTC)
+    start, date, spent = time.perf_counter(), datetime.now(UTC), 0.0
     for name in EXPERIMENTS if arguments.name == "all" else (arguments.name,):
         experiment = EXPERIMENTS[name]
-        run(
+        spent += run(
             experiment,
             arguments.results,
             seed=arguments.seed,
@@ -79,6 +79,7 @@ def _run(arguments: argparse.Namespace, methods: tuple[str, ...] | None) -> None
         "command": "python -m experiments " + shlex.join(sys.argv[1:]),
         "date": date.strftime("%Y-%m-%d"),
         "minutes": round((time.perf_counter() - start) / 60, 1),
+        "processor_minutes": round(spent / 60, 1),
         "machine": machine(),
     }
     append_line(arguments.results / "runs.jsonl", entry)

@@ -38,16 +38,20 @@ def run(
     methods: tuple[str, ...] | None = None,
     jobs: int = 1,
     console: Console | None = None,
-) -> None:
-    """Measure what the results do not hold yet.
+) -> float:
+    """Measure what the results do not hold yet, and return the processor time that it took, in seconds.
 
-    Tasks run in a shuffled order: costly and cheap ones mix, so that the time left is about right.
+    Trials run in a shuffled order: costly and cheap ones mix, so that the time left is about right. Methods
+    on the same trial follow each other, so that they can share what they learn from its rows.
     """
     results = read_results(folder, experiment.name, seed)
     done = {Task(row["cell"], row["trial"], row["method"]) for row in results}
     wanted = list(experiment.tasks(trials, methods))
     tasks = [task for task in wanted if task not in done]
-    random.Random(seed).shuffle(tasks)
+    trials_left = list(dict.fromkeys((task.cell, task.trial) for task in tasks))
+    random.Random(seed).shuffle(trials_left)
+    place = {trial: k for k, trial in enumerate(trials_left)}
+    tasks.sort(key=lambda task: place[task.cell, task.trial])
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -56,15 +60,19 @@ def run(
         TimeRemainingColumn(),
     )
     calls = (delayed(measure)(experiment, task, seed) for task in tasks)
+    spent = 0.0
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task(experiment.name, total=len(wanted), completed=len(wanted) - len(tasks))
         for row in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls):
             append_line(folder / f"{experiment.name}.jsonl", row)
+            spent += row["processor_seconds"]
             progress.advance(bar)
+    return spent
 
 
 def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
     """One line of the results: a method on a trial."""
+    start = time.process_time()
     data_seed, method_seed = child_seeds(seed, task.trial)
     trial = experiment.make_trial(data_seed, **experiment.cells[task.cell])
     method = experiment.methods[task.method]
@@ -79,6 +87,7 @@ def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
             numbers = _fit_and_judge(model, trial, detailed=task.cell in experiment.detailed)
             if experiment.inspect is not None:
                 numbers |= experiment.inspect(model, trial, **experiment.cells[task.cell])
+    numbers["processor_seconds"] = time.process_time() - start
     return {"cell": task.cell, "trial": task.trial, "method": task.method, "seed": seed, **numbers}
 
 

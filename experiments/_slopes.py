@@ -1,6 +1,8 @@
 """Slopes of the experiment `rates` on a log-log scale, beside those of theorem 1."""
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from experiments import rates
+from experiments._expected import expected_rodeo, smoothing_error
 
 # What is measured, and the power of n that the theory gives it.
 QUANTITIES = {
@@ -27,6 +30,21 @@ LEVEL = 0.9
 MOST_OFF = 0.1
 # An excess risk below this is not told from 0 by so many test rows.
 LEAST = 2e-5
+# Methods that have targets.
+TARGETS = {
+    "selected": "selected variables",
+    "passes": "second Rodeo",
+    "known": "k n^(-1/(4+r)), known variables",
+}
+# Points at which the Rodeo is run with expectations, and how many rows of a class it is given besides.
+N_POINTS = 300
+FAR = 10**8
+# Variables in the kernel of that Rodeo, with the methods that measure its bandwidths and its L1 error.
+EXPECTED = {
+    "all": ("class", "selected"),
+    "all, others stay at h0": (None, None),
+    "relevant ones": ("passes", "passes"),
+}
 
 
 def theory(quantity: str, method: str, r: int, d: int) -> float | None:
@@ -89,13 +107,88 @@ def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
                 f"{row.theory:.2f} | {ends[0]} | {ends[1]} |"
             )
         yield ""
+    yield from expected_table(frame)
+
+
+class Expectation(NamedTuple):
+    """The Rodeo with expectations: mean bandwidths of relevant variables, and the L1 error they leave.
+
+    Attributes
+    ----------
+    h : (n_sizes,) bandwidths, at the sizes of the experiment and `FAR`.
+    l1 : (n_sizes,) L1 distances of the expected estimate of the relevant variables from the density.
+    """
+
+    h: np.ndarray
+    l1: np.ndarray
+
+
+@lru_cache
+def expectation(r: int, d: int, variables: str) -> Expectation:
+    """Run the Rodeo with expectations at rows of a class, and smooth its density by the mean bandwidths."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(0.5, rates.DEVIATION, (N_POINTS, r)).clip(0.0, 1.0)
+    x = np.hstack([own, rng.uniform(size=(N_POINTS, 0 if variables == "relevant ones" else d - r))])
+    relevant = np.arange(x.shape[1]) < r
+    stay = variables == "all, others stay at h0"
+    h = np.array(
+        [
+            expected_rodeo(x, n, relevant, rates.DEVIATION, others_stay=stay)[:, relevant].mean(axis=0)
+            for n in (*rates.SIZES, FAR)
+        ]
+    )
+    draws = rng.normal(0.5, rates.DEVIATION, (40 * N_POINTS, r))
+    return Expectation(
+        h.mean(axis=1), np.array([smoothing_error(each, rates.DEVIATION, draws) for each in h])
+    )
+
+
+def expected_table(frame: pd.DataFrame) -> Iterator[str]:
+    """Beside what was measured: bandwidths of the Rodeo with expectations, and the L1 error they leave."""
+    found = slopes(frame).set_index(["method", "r", "d", "quantity"])["slope"]
+    designs = [key for key in found.index if key[0] == "class" and key[3] == "relevant"]
+    if not designs:
+        return
+    yield from ["## The Rodeo with expectations in the place of sums", ""]
+    yield (
+        "Mean bandwidths of relevant variables, with slopes up to 10,000 rows and from there to 10^8, and "
+        "the L1 error of the expected estimate on the relevant variables with these bandwidths: its bias."
+    )
+    yield ""
+    yield (
+        "| r | d | variables in the kernel | n = 50 | n = 10000 | slope | measured | theory | "
+        "beyond 10000 | bias, n = 50 | n = 10000 | slope | L1 error, measured | theory |"
+    )
+    yield "|" + "---|" * 14
+    sizes = np.array(rates.SIZES, dtype=float)
+    for _, r, d, _ in designs:
+        for variables, (of_h, of_l1) in EXPECTED.items():
+            h, l1 = expectation(r, d, variables)
+            beyond = np.log(h[-1] / h[-2]) / np.log(FAR / sizes[-1])
+            entries = [
+                *(str(r), str(d), variables, f"{h[0]:.3g}", f"{h[-2]:.3g}"),
+                f"{slope(sizes, h[:-1])[0]:.2f}",
+                _entry(found, of_h, r, d, "relevant"),
+                f"{theory('relevant', 'class', r, d):.2f}",
+                f"{beyond:.2f}",
+                *(f"{l1[0]:.3g}", f"{l1[-2]:.3g}", f"{slope(sizes, l1[:-1])[0]:.2f}"),
+                _entry(found, of_l1, r, d, "l1"),
+                f"{theory('l1', 'class', r, d):.2f}",
+            ]
+            yield "| " + " | ".join(entries) + " |"
+    yield ""
+
+
+def _entry(found: pd.Series, method: str | None, r: int, d: int, quantity: str) -> str:
+    key = (method, r, d, quantity)
+    return f"{found[key]:.2f}" if key in found.index else ""
 
 
 def slope_targets(frame: pd.DataFrame) -> list[list]:
     """How far slopes of class bandwidths on selected variables are from the theory, for r = 1 and 2."""
     found = slopes(frame)
     targets = []
-    for method, name in (("selected", "selected variables"), ("passes", "second Rodeo")):
+    for method, name in TARGETS.items():
         part = found[(found["method"] == method) & found["r"].isin((1, 2))]
         off = (part["slope"] - part["theory"]).abs()
         for quantity, label in (("relevant", "bandwidths"), ("l1", "L1 error")):

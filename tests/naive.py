@@ -288,8 +288,12 @@ def power_law_weights(
     rates: list[float],
     prior: Callable[[float, float], float],
     misfit: float,
+    gap: float = math.inf,
 ) -> dict[tuple[float, float, float], float]:
-    """Posterior probabilities of (D, u, c) by their definition; the levels stay equally probable."""
+    """Posterior probabilities of (D, u, c) by their definition; the levels stay equally probable.
+
+    No law falls by more than the gap: where it is less than D, all u are multiplied by gap / D.
+    """
     whole = np.array(covariance, dtype=float).reshape(len(times), len(times))
     for k, (t, rise) in enumerate(zip(times, rises, strict=True)):
         whole[k, k] += (misfit * max(rise, 0.0) * math.log2(1 / t)) ** 2
@@ -299,9 +303,10 @@ def power_law_weights(
         of_level = {}
         for u in shares:
             for c in rates:
-                gap = [D * u * (t**-c - 1) - rise for t, rise in zip(times, rises, strict=True)]
+                falls = min(D, gap) * u
+                off = [falls * (t**-c - 1) - rise for t, rise in zip(times, rises, strict=True)]
                 square = sum(
-                    gap[k] * inverse[k, m] * gap[m] for k in range(len(times)) for m in range(len(times))
+                    off[k] * inverse[k, m] * off[m] for k in range(len(times)) for m in range(len(times))
                 )
                 of_level[D, u, c] = prior(u, c) * math.exp(-square / 2)
         total = sum(of_level.values())

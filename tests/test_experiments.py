@@ -23,10 +23,12 @@ from sklearn.neighbors import KernelDensity
 
 from benchmarks import accuracy
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
+from corral import RodeoClassifier
 from corral.datasets import make_shifted_groups, make_waveform
 from experiments import _run as running
 from experiments import anuran, rates, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
+from experiments._expected import expected_rodeo, normal_integrals, smoothing_error, uniform_integrals
 from experiments._lines import append_line, read_lines
 from experiments._methods import METHODS
 from experiments._paper import paper_table
@@ -44,8 +46,8 @@ NEEDS_DATA = {
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
 # Of many variables every so manyth is enough to see that all runs, and much faster drawn.
 THINNED = {"anuran": 3, "digits": 8}
-WITHOUT_PROBABILITIES = ("svc", "plain", "passes", "local_passes")
-TIMES = ["fit_seconds", "predict_seconds"]
+WITHOUT_PROBABILITIES = ("svc",)
+TIMES = ["fit_seconds", "predict_seconds", "processor_seconds"]
 
 
 def skip_without_data(name):
@@ -184,7 +186,7 @@ def test_true_densities_of_the_rates():
 def test_an_error_of_the_rates_is_an_integral():
     # By z-scores no variable of two is selected, so that both take part in the second Rodeo.
     trial = rates.make_trial(0, r=1, d=2, n_train=40, n_test=4000)
-    for model in (rates.PlainKernels(), rates.TwoPasses("class", 0)):
+    for model in (rates.PlainKernels(), rates.RodeoDensities("class", selected=True, passes=2)):
         model.fit(trial.X, trial.y)
         found = rates.inspect(model, trial, r=1)
         axis = (np.arange(240) + 0.5) / 80 - 1.0
@@ -197,6 +199,78 @@ def test_an_error_of_the_rates_is_an_integral():
             errors.append(np.abs(estimate[:, y] - true).mean() * 9)
         assert_allclose(found["l1"], np.mean(errors), atol=0.03)
         assert 0 <= found["excess"] < 0.1
+
+
+@pytest.mark.parametrize(("bandwidth", "selected"), [("local", False), ("class", False), ("class", True)])
+def test_densities_of_the_rates_are_those_of_the_classifier(bandwidth, selected):
+    trial = rates.make_trial(0, r=1, d=6, n_train=60, n_test=10)
+    model = rates.RodeoDensities(bandwidth, selected=selected).fit(trial.X, trial.y)
+    features = "selected" if selected else "all"
+    expected = RodeoClassifier(scale=None, bandwidth=bandwidth, features=features).fit(trial.X, trial.y)
+    assert_array_equal(model.relevant_, expected.relevant_)
+    log_density = expected.log_density(trial.X_test)
+    if selected:  # its other variables are uniform on the range of the rows, which is no full cube
+        log_density += ~model.relevant_ @ np.log(np.ptp(trial.X, axis=0))
+    assert_allclose(model.log_density(trial.X_test), log_density, rtol=1e-6)
+    assert rates.RodeoDensities("class").fit(trial.X, trial.y)._rodeos is model._rodeos
+    if not selected:
+        labels = model.predict_proba(trial.X_test).argmax(axis=1)
+        assert_array_equal(labels, expected.predict(trial.X_test))
+
+
+def test_known_variables_are_those_of_the_class():
+    trial = rates.make_trial(0, r=2, d=10, n_train=50, n_test=10)
+    model = rates.PlainKernels(known=True).fit(trial.X, trial.y)
+    for label in (0, 1):
+        own = [2 * label, 2 * label + 1]
+        widths = trial.X[trial.y == label][:, own].std(axis=0, ddof=1) * 50 ** (-1 / 6)
+        rows = KernelDensity().fit(trial.X[trial.y == label][:, own] / widths)
+        expected = rows.score_samples(trial.X_test[:, own] / widths) - np.log(widths).sum()
+        assert_allclose(model.log_density(trial.X_test)[:, label], expected)
+
+
+@pytest.mark.parametrize("x", [0.5, 0.7, 0.02])
+@pytest.mark.parametrize("h", [0.03, 0.2, 0.7])
+def test_integrals_of_the_expected_rodeo(x, h):
+    def kernel(t):
+        return norm.pdf(x - t, 0, h)
+
+    def derivative(t):
+        return kernel(t) * ((x - t) ** 2 - h**2) / h**3
+
+    powers = (kernel, derivative, lambda t: kernel(t) ** 2, lambda t: derivative(t) ** 2)
+    cases = [
+        (
+            normal_integrals(np.array(x), np.array(h), 0.5, 0.12),
+            lambda t: norm.pdf(t, 0.5, 0.12),
+            (-0.7, 1.7),
+        ),
+        (uniform_integrals(np.array(x), np.array(h)), lambda t: 1.0, (0, 1)),
+    ]
+    for found, density, ends in cases:
+        for value, power in zip(found, powers, strict=True):
+            expected, _ = quad(lambda t: power(t) * density(t), *ends, points=[x, 0.5], limit=200)  # noqa: B023
+            assert_allclose(value, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_rodeo_of_many_rows_is_the_expected_one():
+    n, d = 3000, 4
+    rows, y = rates._draw(np.random.default_rng(0), 1, d, n)
+    x = np.full((1, d), [0.5, 0.4, 0.5, 0.3])
+    found = RodeoClassifier(scale=None).fit(rows, y).local_bandwidths(x)[0, 0]
+    expected = expected_rodeo(x, n, np.arange(d) < 1, rates.DEVIATION)[0]
+    assert (np.abs(np.log(found / expected)) < 0.25).all()  # two steps
+    stays = expected_rodeo(x, n, np.arange(d) < 1, rates.DEVIATION, others_stay=True)[0]
+    assert_allclose(stays[1:], 1 / math.log(math.log(n)))
+    assert stays[0] <= expected[0]
+
+
+def test_a_smoothed_density_is_as_far_as_an_integral_says():
+    draws = np.random.default_rng(0).normal(0.5, 0.12, (100_000, 1))
+    t = np.linspace(-1, 2, 3001)
+    true, smooth = norm.pdf(t, 0.5, 0.12), norm.pdf(t, 0.5, math.hypot(0.12, 0.1))
+    expected = np.abs(true - smooth).sum() * (t[1] - t[0])
+    assert_allclose(smoothing_error(np.array([0.1]), 0.12, draws), expected, atol=0.005)
 
 
 def test_slopes_of_a_power_law():
@@ -214,6 +288,8 @@ def test_slopes_of_a_power_law():
     assert "| class bandwidths | 1 | 10 | -0.20 ± 0.00 | -0.20 | 0.457 (n = 50) | 0.158 (n = 10000) |" in [
         *slope_tables(frame.assign(method="class"))
     ]
+    expected = [line for line in slope_tables(frame.assign(method="class")) if "relevant ones" in line]
+    assert expected[0].startswith("| 1 | 10 | relevant ones | 0.137 | 0.0634 | -0.14 |")
     [target] = slope_targets(frame)
     assert target == [
         "rates, selected variables: slopes of bandwidths off by",
@@ -396,7 +472,7 @@ def test_two_trials_of_every_method(tmp_path, name):
     for row in rows:
         assert 0 <= row["accuracy"] <= 1
         assert ("log_loss" in row) == (row["method"] not in WITHOUT_PROBABILITIES)
-        assert ("bandwidths" in row) == (row["method"] in ("local", *small.variants))
+        assert ("bandwidths" in row) == (row["method"] in ("local", *small.variants) and name != "rates")
     first = write_report([small], tmp_path, tmp_path, 0).read_text()
     assert f"- [{small.title}](tables/{name}.md)" in first
     page = (tmp_path / "tables" / f"{name}.md").read_text()
@@ -434,6 +510,19 @@ def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
     difference = 0.68 - 0.6749
     in_units = f"{difference:+.4f} | {difference / 0.0153:+.1f} | {difference / error:+.1f}"
     assert f"| 0.6800 (0.0200) | 3 | {in_units} |" in report
+
+
+def test_targets_of_experiments_without_results_stay(tmp_path):
+    row = {"cell": "digits", "trial": 0, "method": "local", "seed": 0, "accuracy": 0.97}
+    append_line(tmp_path / "digits.jsonl", row)
+    kept = "| rates, second Rodeo: slopes of bandwidths off by | 0.03 to 0.07 | <= 0.1 | met |"
+    old = "| digits: accuracy | 0.9, 20 trials | >= 0.955, 20 trials | MISSED |"
+    (tmp_path / "RESULTS.md").write_text("\n".join(["# Results", "digits: text", old, kept]))
+    lines = write_report(EXPERIMENTS.values(), tmp_path, tmp_path, 0).read_text().splitlines()
+    assert [line for line in lines if line.startswith("| ")][1:] == [
+        "| digits: accuracy | 0.9700, 1 trials | >= 0.955, 20 trials | met |",
+        kept,
+    ]
 
 
 def test_only_public_names_of_corral_are_imported():

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.stats import norm
 
 import naive
 from corral import (
@@ -21,7 +23,7 @@ from corral import (
 from corral._core import curve as core
 from corral._core.curve import Curve, learn_curve
 from corral._core.pool import RowsInUnits
-from corral._core.power_law import PowerLaw, fit_mean, fit_share
+from corral._core.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
 from corral.datasets import make_shifted_groups
@@ -57,6 +59,55 @@ def test_the_posterior_is_that_of_the_oracle():
     )  # fmt: skip
     points = zip(law.level.tolist(), law.share.tolist(), law.rate.tolist(), strict=True)
     assert_allclose(law.weights, [expected[point] for point in points], rtol=1e-9, atol=1e-15)
+
+
+def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_known():
+    levels, rises = np.array([0.5, 0.7]), np.array([0.02, 0.05, 0.08])
+    laws = {p: PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(p, 0.1)) for p in (0.0, 0.3, 1.0)}
+    free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3))
+    assert_array_equal(laws[0.0].weights, free.weights)
+    shares = np.unique(free.share)
+    expected = naive.power_law_weights(
+        levels.tolist(), TIMES.tolist(), rises.tolist(), 1e-4 * np.eye(3),
+        shares=shares.tolist(), rates=np.unique(free.rate).tolist(), misfit=0.15, gap=0.1,
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.5) ** 2) / 2),
+    )  # fmt: skip
+    nothing = laws[1.0]
+    assert_allclose(nothing.share * nothing.level, 0.1 * np.array([u for _, u, _ in expected]))
+    assert_allclose(nothing.weights, list(expected.values()), rtol=1e-9, atol=1e-15)
+    assert nothing.limit().low > 0.4
+    mixed = laws[0.3]
+    assert_allclose(mixed.weights, [*(0.7 * free.weights), *(0.3 * nothing.weights)])
+    # Nothing to gain: the loss stays, and no number of rows brings it below.
+    stays = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(1.0, -0.1))
+    assert stays.loss(1.0) == stays.limit()
+    assert stays.times_needed(0.4) == ((math.inf,) * 3, 0.0)
+    assert stays.times_needed(0.9)[0].high < 1
+
+
+@pytest.mark.parametrize(("surplus", "error"), [(0.0, 0.1), (0.02, 0.02), (-0.05, 0.02), (-0.3, 0.1)])
+def test_the_probability_that_nothing_is_known(surplus, error):
+    entropy = math.log(2)
+    nothing = 0.05 * norm.pdf(surplus, 0, error)
+    something, _ = quad(lambda true: norm.pdf(surplus, -true, error) / entropy, 0, entropy)
+    found = probability_of_nothing(surplus, error, entropy)
+    assert_allclose(found, nothing / (nothing + 0.95 * something), rtol=1e-6)
+
+
+def test_extreme_surpluses():
+    assert probability_of_nothing(5.0, 0.01, 0.7) > 0.9
+    assert probability_of_nothing(-0.6, 0.0, 0.7) == 0
+    assert probability_of_nothing(0.0, 0.0, 0.7) > 0.9
+    assert probability_of_nothing(0.0, 0.0, 0.0) == 1
+
+
+def test_noise_stays_at_what_chance_leaves():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 4)), np.arange(100) % 2
+    noise = LearningCurve.from_estimator(RodeoClassifierCV(random_state=0).fit(X, y), random_state=0)
+    for n_rows in (400, math.inf):
+        assert noise.log_loss(n_rows).value > math.log(2) - 0.01
+        assert noise.accuracy(n_rows).value < 0.52
 
 
 def test_estimates_are_quantiles_of_the_posterior():
@@ -190,8 +241,7 @@ def test_rows_are_predicted_by_their_part_alone(table, monkeypatch):
     monkeypatch.setattr(core, "_predict", recorded)
     measured(*table)
     everyone = set(range(120))
-    sizes = [1, 2, 4, 8]
-    for n_parts in sizes:
+    for n_parts in (1, 2, 4):
         parts = [seen.pop(0) for _ in range(n_parts)]
         assert set.union(*parts) == everyone
         assert sum(map(len, parts)) == 120  # no row twice
@@ -239,7 +289,7 @@ def test_recalls_know_only_sizes_at_which_their_class_has_rows():
 
 def test_history_is_what_was_measured(curve):
     history = curve.history
-    assert history["rows"].tolist() == [120, 60, 30, 15]
+    assert history["rows"].tolist() == [120, 60, 30]
     errors = curve.measured.errors
     assert_allclose(history["accuracy"], 1 - errors.mean(axis=1))
     for y, label in enumerate((1, 2, 4)):

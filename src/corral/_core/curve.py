@@ -7,6 +7,7 @@ between sizes are losses of the same rows. All sizes together take about as long
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +25,14 @@ from corral._core.pool import (
     divide,
     make_target,
 )
-from corral._core.power_law import PowerLaw, fit_mean, fit_share
+from corral._core.power_law import (
+    WORTH,
+    Chance,
+    PowerLaw,
+    fit_mean,
+    fit_share,
+    probability_of_nothing,
+)
 from corral._core.rows import LabelledRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.trial import Trial
@@ -34,8 +42,11 @@ CURVE_ROWS = 4000
 
 # Into how many parts rows are divided, and the least mean number of rows of a part, and of a class in it.
 _PARTS = (1, 2, 4, 8)
-_FEWEST_ROWS = 12
+_FEWEST_ROWS = 20
 _FEWEST_OF_CLASS = 2.5
+
+# With so many rows errors that are counted say as much as those that probabilities expect.
+_ROWS_TO_COUNT = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +113,39 @@ class Curve:
     def accuracy_law(self) -> PowerLaw:
         """How the share of errors falls.
 
-        Half of it is counted and half of it expected from the probabilities of the labels, which are
-        calibrated: the mean of both varies less than the count.
+        Part of it is counted, and part expected from the probabilities of the labels, which are calibrated:
+        that varies less than the count, and is most of it where rows are few.
         """
-        expected = 1.0 - self.proba.max(axis=2)
-        return fit_share(0.5 * (self.errors + expected), self.times, self.weights)
+        counted = self.n_rows / (self.n_rows + _ROWS_TO_COUNT)
+        errors = counted * self.errors + (1.0 - counted) * (1.0 - self.proba.max(axis=2))
+        gap = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
+        return fit_share(errors, self.times, self.weights, Chance(self._ignorance, gap))
 
     def log_loss_law(self) -> PowerLaw:
         """How the log loss falls."""
-        return fit_mean(self.log_losses, self.times, self.weights)
+        gap = float(self._surplus @ self.weights)
+        return fit_mean(self.log_losses, self.times, self.weights, Chance(self._ignorance, gap))
+
+    @property
+    def _prior(self) -> Floats:
+        """(n_classes,) shares of the classes."""
+        prior: Floats = np.bincount(self.codes, self.weights, minlength=self.proba.shape[2])
+        return prior
+
+    @property
+    def _surplus(self) -> Floats:
+        """(n_points,) by how much the log loss with all rows exceeds that of the classes' shares."""
+        shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
+        surplus: Floats = self.log_losses[0] + np.log(shares)
+        return surplus
+
+    @property
+    def _ignorance(self) -> float:
+        """Probability that the rows say nothing of the classes, so that their shares predict as well."""
+        mean = float(self._surplus @ self.weights)
+        error = math.sqrt(float(self.weights**2 @ (self._surplus - mean) ** 2) / WORTH)
+        prior = self._prior[self._prior > 0.0]
+        return probability_of_nothing(mean, error, float(-prior @ np.log(prior)))
 
     def recall_law(self, y: int) -> PowerLaw | None:
         """How the share of errors in one class falls; None if the class has no rows."""

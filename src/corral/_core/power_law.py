@@ -17,17 +17,23 @@ from how much the loss of the same points rises where they are predicted by fewe
 
 The prior of c is a log-normal one, and that of u has a density in proportion to its square: most of the error
 of a small table can be reduced. A power law does not hold exactly, so :math:`\Sigma` also has a part in
-proportion to the rises, the larger the fewer rows there are. The constants were chosen on simulated tables
-(``python -m benchmarks sample_size`` measures on others how far to trust them).
+proportion to the rises, the larger the fewer rows there are. The constants were chosen on other tables than
+those on which ``python -m benchmarks sample_size`` measures how far to trust them.
+
+Where the rows say nothing of the classes, no number of them will: all that can be gained is the surplus g of
+the loss over that of guessing by the classes' shares, and u D is at most g. With the probability that this is
+so (a `Chance`) the law is such a one, else it is one as above. The probability is that of a surplus of 0
+against one anywhere between 0 and minus the entropy of the shares.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, gammaincinv
+from scipy.special import betaincinv, expit, gammaincinv, log_ndtr
 
 from corral._core.settings import Floats
 
@@ -45,10 +51,26 @@ _SHARE_POWER = 2.0
 _MISFIT = 0.15
 
 # Predictions of rows by each other are not independent: they are worth this share of independent ones.
-_WORTH = 0.5
+WORTH = 0.5
+
+# How often rows say nothing of the classes, before any is seen.
+_NOTHING = 0.05
 
 # Points of the grid.
 _N_LEVELS, _N_SHARES, _N_RATES = 41, 41, 31
+
+
+class Chance(NamedTuple):
+    """What rows are worth beside guessing by the classes' shares.
+
+    Attributes
+    ----------
+    probability : that they say nothing of the classes.
+    gap : by how much the loss exceeds that of guessing.
+    """
+
+    probability: float
+    gap: float
 
 
 class Estimate(NamedTuple):
@@ -81,7 +103,14 @@ class PowerLaw:
     weights: Floats
 
     @classmethod
-    def fit(cls, levels: Floats, times: Floats, rises: Floats, covariance: Floats) -> PowerLaw:
+    def fit(
+        cls,
+        levels: Floats,
+        times: Floats,
+        rises: Floats,
+        covariance: Floats,
+        chance: Chance | None = None,
+    ) -> PowerLaw:
         """Tabulate the posterior.
 
         Parameters
@@ -90,11 +119,32 @@ class PowerLaw:
         times : (n_sizes,) fractions of the rows.
         rises : (n_sizes,) by how much the mean loss is higher with these.
         covariance : (n_sizes, n_sizes) of the rises.
+        chance : whether anything is known of the classes; None stands for yes.
         """
+        probability = 0.0 if chance is None else chance.probability
+        parts = []
+        if probability < 1.0:
+            parts.append((1.0 - probability, cls._tabulate(levels, times, rises, covariance, math.inf)))
+        if chance is not None and probability > 0.0:
+            gap = max(chance.gap, 0.0)
+            parts.append((probability, cls._tabulate(levels, times, rises, covariance, gap)))
+        return cls(
+            np.concatenate([law.level for _, law in parts]),
+            np.concatenate([law.share for _, law in parts]),
+            np.concatenate([law.rate for _, law in parts]),
+            np.concatenate([part * law.weights for part, law in parts]),
+        )
+
+    @classmethod
+    def _tabulate(
+        cls, levels: Floats, times: Floats, rises: Floats, covariance: Floats, gap: float
+    ) -> PowerLaw:
+        """Tabulate the posterior of laws that fall by at most `gap`."""
         rates = _RATE * np.exp(_RATE_DEVIATION * np.linspace(-3.0, 3.0, _N_RATES))
         shares = (np.arange(_N_SHARES) + 0.5) / _N_SHARES
         level, share, rate = (axis.ravel() for axis in np.meshgrid(levels, shares, rates, indexing="ij"))
         log_weights = -0.5 * (np.log(rate / _RATE) / _RATE_DEVIATION) ** 2 + _SHARE_POWER * np.log(share)
+        share = share * np.minimum(gap / np.maximum(level, 1e-300), 1.0)
         if times.size:
             expected = (level * share)[:, np.newaxis] * (times ** -rate[:, np.newaxis] - 1.0)
             misfit = _MISFIT * np.maximum(rises, 0.0) * -np.log2(times)
@@ -121,7 +171,9 @@ class PowerLaw:
         Less than 1 where the rows there are suffice already; infinite where no number does.
         """
         with np.errstate(over="ignore"):
-            wanted = (loss / np.maximum(self.level, 1e-300) - (1.0 - self.share)) / self.share
+            wanted = (loss / np.maximum(self.level, 1e-300) - (1.0 - self.share)) / np.maximum(
+                self.share, 1e-300
+            )
             times = np.where(wanted > 0.0, np.maximum(wanted, 1e-300) ** (-1.0 / self.rate), np.inf)
         return self._estimate(times), float(self.weights[np.isfinite(times)].sum())
 
@@ -134,7 +186,26 @@ class PowerLaw:
         return Estimate(value, low, high)
 
 
-def fit_share(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
+def probability_of_nothing(surplus: float, error: float, entropy: float) -> float:
+    """Probability that rows say nothing of the classes.
+
+    Parameters
+    ----------
+    surplus : of their log loss over the entropy, which guessing by the classes' shares has.
+    error : standard error of the surplus.
+    entropy : of the shares.
+    """
+    error = max(error, 1e-9)
+    if entropy <= 0.0:  # one class: there is nothing to say
+        return 1.0
+    nothing = -0.5 * (surplus / error) ** 2 - math.log(error * math.sqrt(2.0 * math.pi))
+    # The normal probability of surpluses between minus the entropy and 0, over the entropy.
+    near, far = log_ndtr(-surplus / error), log_ndtr(-(surplus + entropy) / error)
+    something = float(near + np.log(-np.expm1(far - near))) - math.log(entropy)
+    return float(expit(nothing - something + math.log(_NOTHING / (1.0 - _NOTHING))))
+
+
+def fit_share(losses: Floats, times: Floats, weights: Floats, chance: Chance | None = None) -> PowerLaw:
     """Fit a power law to losses between 0 and 1, such as errors.
 
     Parameters
@@ -142,22 +213,23 @@ def fit_share(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
     losses : (n_sizes, n_points) with all rows first, then with fractions of them.
     times : (n_sizes,) these fractions, 1 first.
     weights : (n_points,) that sum to 1.
+    chance : whether anything is known of the classes; None stands for yes.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
-    count = _WORTH / float(weights @ weights)
+    count = WORTH / float(weights @ weights)
     # Jeffreys' prior, worth as little: no errors in few rows do not promise that there will be none.
-    half = 0.5 * _WORTH
+    half = 0.5 * WORTH
     levels = betaincinv(share * count + half, (1.0 - share) * count + half, _probabilities())
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights))
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights), chance)
 
 
-def fit_mean(losses: Floats, times: Floats, weights: Floats) -> PowerLaw:
+def fit_mean(losses: Floats, times: Floats, weights: Floats, chance: Chance | None = None) -> PowerLaw:
     """Fit a power law to losses without an upper bound; the parameters are those of `fit_share`."""
     mean = max(float(losses[0] @ weights), 1e-12)
-    error = float(np.sqrt(weights**2 @ (losses[0] - mean) ** 2 / _WORTH))
+    error = float(np.sqrt(weights**2 @ (losses[0] - mean) ** 2 / WORTH))
     shape = (mean / max(error, 1e-3 * mean)) ** 2
     levels = gammaincinv(shape, _probabilities()) * (mean / shape)
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights))
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights), chance)
 
 
 def _rises(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -167,7 +239,7 @@ def _rises(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
     centred = (paired - rises[:, np.newaxis]) * weights
     # Where no point changes its loss, the next one might.
     least = (weights @ weights) ** 2
-    return rises, centred @ centred.T / _WORTH + least * np.eye(len(rises))
+    return rises, centred @ centred.T / WORTH + least * np.eye(len(rises))
 
 
 def _probabilities() -> Floats:
