@@ -3,12 +3,14 @@
 And pools whose classes are thinned: near those of all rows, and as valid.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import corral._core.large
-from corral import RodeoClassifierCV, load_model, save_model
+from corral import RodeoClassifierCV, RodeoDensity, load_model, save_model, write_report
 from corral._core.frames import ClassFrame
 from corral._core.large import carried_over, choose_sample
 from corral._core.members import Mixture
@@ -363,6 +365,93 @@ def test_a_file_holds_few_rows_and_the_same_model(rings, fitted, of_all, tmp_pat
         ValueError, match="partial_fit needs the 1220 rows of the fit, of which the model has"
     ):
         loaded.partial_fit(*rings)
+
+
+@pytest.fixture(scope="module")
+def all_thinned():
+    X, y = make_rings(600, 0)
+    is_frequent = y != "rare"
+    X, y = X[is_frequent], y[is_frequent]
+    frame = pd.DataFrame(
+        X, columns=["a", "b", "c"], index=pd.Index([f"id{i}" for i in range(len(X))], name="id")
+    )
+    return frame, y, RodeoClassifierCV(max_rows=60, random_state=0).fit(frame, y)
+
+
+def test_without_rows_no_training_value_is_in_the_file(all_thinned, tmp_path):
+    frame, _, fitted = all_thinned
+    save_model(fitted, tmp_path / "with.corral")
+    save_model(fitted, tmp_path / "without.corral", keep_rows=False)
+    held, found = (tmp_path / name for name in ("with.corral", "without.corral"))
+    content = found.read_bytes()
+    values = frame.to_numpy()
+    assert values[fitted.model_.data.numbers[0], 0].tobytes() in held.read_bytes()
+    assert not [value for value in values.ravel() if value.tobytes() in content]
+    assert not [value for value in values.ravel().astype(np.float32) if value.tobytes() in content]
+    assert not [value for value in values.ravel().tolist() if repr(value).encode() in content]
+    assert b"id1" not in content
+    assert b"id1" in held.read_bytes()
+    assert len(content) < held.stat().st_size
+
+
+def test_without_rows_all_but_rows_is_known(all_thinned, tmp_path):
+    _, _, fitted = all_thinned
+    save_model(fitted, tmp_path / "model.corral", keep_rows=False)
+    loaded = load_model(tmp_path / "model.corral")
+    X, y = make_rings(400, 1)
+    X, y = pd.DataFrame(X[y != "rare"], columns=["a", "b", "c"]), y[y != "rare"]
+    counts = [of_class.counts.min() for of_class in loaded.model_.thinning.classes]
+    assert min(counts) >= 5
+    assert abs(log_loss(loaded, X, y) - log_loss(fitted, X, y)) < 0.005
+    code = np.searchsorted(loaded.classes_, y)
+    typicality = loaded.typicality(X)[np.arange(len(y)), code]
+    for level in (0.1, 0.5):
+        assert abs((typicality <= level).mean() - level) < 3.0 * np.sqrt(level * (1.0 - level) / 236.0)
+    assert loaded.predict_set(X, coverage=0.9)[np.arange(len(y)), code].mean() > 0.82
+    assert loaded.is_novel(pd.DataFrame([[0.0, 9.0, 0.0]], columns=["a", "b", "c"])).all()
+    assert repr(loaded.describe()) == repr(fitted.describe())
+    explanation = loaded.explain(X[:3])
+    assert (explanation.rows == -1).all()
+    assert "not known: the model was saved without training rows" in repr(explanation)
+    assert len(explanation.support_to_frame()) == 0
+    predicted = loaded.predict_log_proba(X[:3])
+    odds = np.abs(predicted[:, 0] - predicted[:, 1])
+    np.testing.assert_allclose(explanation.log_odds, odds, atol=1e-8)
+    write_report(tmp_path / "report.html", loaded, X[:20])
+    save_model(loaded, tmp_path / "again.corral", keep_rows=False)
+    again = load_model(tmp_path / "again.corral")
+    np.testing.assert_array_equal(again.predict_proba(X), loaded.predict_proba(X))
+
+
+def test_what_needs_rows_says_so(all_thinned, tmp_path):
+    frame, y, fitted = all_thinned
+    save_model(fitted, tmp_path / "model.corral", keep_rows=False)
+    loaded = load_model(tmp_path / "model.corral")
+    with pytest.raises(ValueError, match="saved without training rows, so that samples with gaps"):
+        loaded.typicality(frame[:1].assign(b=np.nan))
+    with pytest.raises(ValueError, match="selection_frequency needs training rows"):
+        loaded.selection_frequency()
+    with pytest.raises(ValueError, match="partial_fit needs the 1180 rows of the fit"):
+        loaded.partial_fit(frame, y)
+
+
+def test_rows_that_have_kernels_must_be_kept(rings, fitted, of_all, tmp_path):
+    for model, name, n in ((fitted, "rare", 40), (of_all, "inner", 600)):
+        with pytest.raises(ValueError, match=f"but each of the {n} rows of the class '{name}' has a kernel"):
+            save_model(model, tmp_path / "model.corral", keep_rows=False)
+    with pytest.raises(
+        TypeError, match="needs a RodeoClassifierCV whose classes are thinned, not RodeoDensity"
+    ):
+        save_model(RodeoDensity().fit(rings[0]), tmp_path / "model.corral", keep_rows=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cell_is_not_called_a_single_row(all_thinned):
+    frame, _, fitted = all_thinned
+    explanation = fitted.explain(frame[:5])
+    assert (explanation.stands_for[:, 0] > 1).any()
+    alone = replace(explanation, shares=np.full(explanation.shares.shape, 0.9), group_share=np.full(5, 0.9))
+    assert [bool(alone.caution(i)) for i in range(5)] == (explanation.stands_for[:, 0] == 1).tolist()
 
 
 def test_names_of_rows_that_are_kept_are_kept(rings, tmp_path):

@@ -133,6 +133,23 @@ class Contrast:
     background_share: Floats
     n_values: Integers
 
+    def rounded(self) -> Contrast:
+        """The same with four digits of values and quartiles, which may be those of single rows otherwise."""
+        return replace(
+            self,
+            typical=_four_digits(self.typical),
+            background_typical=_four_digits(self.background_typical),
+            quartiles=_four_digits(self.quartiles),
+            background_quartiles=_four_digits(self.background_quartiles),
+            value=_four_digits(self.value),
+        )
+
+
+def _four_digits(x: Floats) -> Floats:
+    """Numbers with four significant digits."""
+    rounded = [float(f"{value:.4g}") for value in x.ravel().tolist()]
+    return np.array(rounded).reshape(x.shape)
+
 
 # A row of less than this share of the largest weight in its class changes no test, but none can be computed
 # with it either: samples that it keeps from being separate have slopes without end.

@@ -25,6 +25,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from corral._core.calibration import known
 from corral._core.copies import row_keys
 from corral._core.frames import ClassFrame
 from corral._core.members import Member, Mixture
@@ -32,6 +33,7 @@ from corral._core.model import learn_contrast
 from corral._core.parallel import progress
 from corral._core.pool import (
     KINDS,
+    UNITS_OF_MEMBERS,
     Candidate,
     CrossFitted,
     Kind,
@@ -50,7 +52,8 @@ from corral._core.pool import (
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
-from corral._core.thinning import Cells, CellSummary
+from corral._core.thinning import Cells, CellSummary, Representatives, thin
+from corral._core.trust import Calibration, Columns, weigh_points
 
 # About so many rows are a sample, and of each class at least as many as it may have representatives.
 SAMPLE_ROWS = 100_000
@@ -60,6 +63,9 @@ MAX_KNOTS = 1000
 
 # At most so large a share of the rows of a thinned class is held out of its cells.
 _HELD_OUT = 0.2
+
+# Averages of fewer rows tell too much of them where no row may be told of.
+MIN_COUNT = 5
 
 # Rows that are put into cells at once.
 PART_ROWS = 50_000
@@ -215,7 +221,7 @@ class ThinningPlan:
         lapse : share of probabilities given to the prior.
         random, computation, empirical : as in `pool.fit_pool`.
         """
-        whole = RowsInUnits.learn(sample, KINDS, MAX_KNOTS)
+        whole = RowsInUnits.learn(sample, KINDS, min(MAX_KNOTS, len(sample.X) // MIN_COUNT))
         found = search(whole, prior, lapse, random, computation, empirical=empirical)
         read = np.bincount(sample.codes[found.chosen], minlength=prior.size)
         parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
@@ -233,7 +239,7 @@ class ThinningPlan:
                 else delayed(_no_cells)()
                 for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
             )
-        kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
+        kinds = list(dict.fromkeys([_COMPARED, "standard", *(member.kind.scale for member in members)]))
         return cls(sample, found, whole.scales, kinds, members, importance, cells, points)
 
     @property
@@ -272,7 +278,9 @@ class ThinningPlan:
         summaries = [None if summary is None else summary.filled() for summary in summaries]
         data, held_out = self._kept_rows(summaries, rest)
         representatives = [None if summary is None else summary.averages for summary in summaries]
-        thinning = Thinning(held_out, representatives, self.kinds, self.importance, n_rows)
+        thinning = Thinning(
+            held_out, representatives, self.kinds, self.importance, self.scales["standard"], n_rows
+        )
         with threadpool_limits(1, user_api="blas"):
             members = [self._build(member, data, thinning) for member in self.members]
             pool = self._calibrated(members, data, thinning)
@@ -393,6 +401,82 @@ def learn_large_pool(
         learnt_contrast=differences,
         pool=pool,
         thinning=thinning,
+    )
+
+
+def without_rows(model: PoolModel) -> PoolModel:
+    """The same model without any training row: averages of at least `MIN_COUNT` rows take their places.
+
+    Cells of fewer rows join others, and all that is measured by rows that were held out is measured anew.
+    """
+    thinning, kept = model.thinning, model.pool.cross_fitted
+    for y, size in enumerate(np.bincount(model.data.codes, minlength=model.labels.size).tolist()):
+        if size and (thinning is None or thinning.classes[y] is None):
+            raise ValueError(
+                f"keep_rows=False needs classes that are thinned, but each of the {size} rows of the class "
+                f"{model.labels.tolist()[y]!r} has a kernel of its own: fit with a smaller max_rows, or keep "
+                "the rows."
+            )
+    if thinning is None or kept is None or not model.has_rows:
+        return model
+    merged = [
+        None if of is None else thin(of, len(of), weight, seed=0, min_count=MIN_COUNT)[0]
+        for of, weight in zip(thinning.classes, thinning.importance, strict=True)
+    ]
+    members = [_with_merged(member, thinning, merged) for member in model.pool.members]
+    data = _averages(model, thinning, merged)
+    rows = model.compared_rows.take(kept.points)
+    calibration = Calibration(
+        rows.codes, weigh_points(model.compared_rows, kept.points), Columns.learn(data).remoteness(rows.X)
+    )
+    with threadpool_limits(1, user_api="blas"):
+        log_density = np.array([known(member.log_densities(rows.X, Computation())) for member in members])
+    return replace(
+        model,
+        training=TrainingRows(data.X, data.labels[data.codes], data.weights),
+        data=data,
+        learnt_contrast=model.contrast.rounded(),
+        pool=replace(
+            model.pool,
+            members=members,
+            cross_fitted=CrossFitted(np.arange(kept.points.size), log_density, kept.refined),
+        ),
+        thinning=replace(
+            thinning,
+            held_out=data.take(np.empty(0, dtype=np.int64)),
+            classes=merged,
+            calibration=calibration,
+        ),
+    )
+
+
+def _with_merged(member: Member, thinning: Thinning, merged: Sequence[Representatives | None]) -> Member:
+    """A member whose cells have been merged."""
+    of_units = thinning.kinds.index(UNITS_OF_MEMBERS[member.name])
+    classes = []
+    for mixture, before, after in zip(member.classes, thinning.classes, merged, strict=True):
+        assert isinstance(mixture, Mixture)
+        if before is None or after is None:
+            classes.append(mixture)
+            continue
+        more = after.spreads[of_units] - before.spreads[of_units]
+        classes.append(mixture.with_centres(after.centres[of_units], after.weights, more))
+    return replace(member, classes=classes)
+
+
+def _averages(model: PoolModel, thinning: Thinning, merged: Sequence[Representatives | None]) -> LabelledRows:
+    """Averages of rows in the place of rows, without numbers."""
+    standard = thinning.kinds.index("standard")
+    found = [(y, of) for y, of in enumerate(merged) if of is not None]
+    weights = np.concatenate([of.weights for _, of in found])
+    codes = np.repeat([y for y, _ in found], [len(of) for _, of in found])
+    return replace(
+        model.data,
+        X=thinning.standard.restore(np.concatenate([of.centres[standard] for _, of in found])),
+        codes=codes.astype(np.int64),
+        weights=weights / weights.max(),
+        numbers=np.full(codes.size, -1),
+        units=np.arange(codes.size),
     )
 
 

@@ -273,6 +273,11 @@ class LocalModel(ClassModel):
         return len(self.training.X)
 
     @property
+    def has_rows(self) -> bool:
+        """Whether training rows are known, and not only averages of them."""
+        return True
+
+    @property
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
         return True
@@ -280,6 +285,10 @@ class LocalModel(ClassModel):
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
         return self.training.X[numbers]
+
+    def rows_behind(self, a: int) -> Integers:
+        """How many training rows each row of a class in `data` stands for."""
+        return np.ones(self.data.members()[a].size, dtype=np.int64)
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at, evenly spread over all of them."""

@@ -57,11 +57,18 @@ from corral._core.model import (
 from corral._core.parallel import progress
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import Scale, learn_scale, spreads
+from corral._core.scale import Scale, blurred_range, learn_scale, spreads
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.thinning import Representatives
 from corral._core.trial import N_FOLDS, Trial
-from corral._core.trust import Estimates, medians_and_spread, weigh_points
+from corral._core.trust import (
+    Calibration,
+    Estimates,
+    Trust,
+    TrustWithoutRows,
+    medians_and_spread,
+    weigh_points,
+)
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -159,6 +166,9 @@ KINDS = (
     Kind("rank"),
     Kind("score"),
 )
+
+# In which units members are, by their names.
+UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,14 +332,19 @@ class Thinning:
     classes : the representatives of each class, None for one whose rows have kernels each.
     kinds : the units that representatives are averaged in.
     importance : for each class (n_features,) what weighs squared differences in the first of them.
+    standard : units in which averages can be brought back to those of the table.
     n_rows : how many training rows were given.
+    calibration : what is known of rows that were held out, if `held_out` has none because the model was saved
+        without rows: then `data` has averages of rows, without numbers (-1).
     """
 
     held_out: LabelledRows
     classes: Sequence[Representatives | None]
     kinds: Sequence[ScaleKind]
     importance: Sequence[Floats]
+    standard: Scale
     n_rows: int
+    calibration: Calibration | None = None
 
     def log_densities_without(
         self, member: Member, data: LabelledRows, points: Integers, X: Floats
@@ -402,10 +417,29 @@ class PoolModel(LocalModel):
         """How many training rows were given."""
         return super().n_rows if self.thinning is None else self.thinning.n_rows
 
+    @cached_property
+    def trust(self) -> Trust:
+        """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
+        if self._calibration is None:
+            return Trust(self)
+        both = np.array([self.pool.weights, self._likeness_weights])
+        return TrustWithoutRows(
+            self, self._calibration, Estimates(*np.tensordot(both, self._cross_fitted.log_density, 1))
+        )
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        return None if self.thinning is None else self.thinning.calibration
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether training rows are known, and not only averages of them."""
+        return self._calibration is None
+
     @property
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
-        return len(self.training.X) == self.n_rows
+        return self.has_rows and len(self.training.X) == self.n_rows
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
@@ -415,9 +449,14 @@ class PoolModel(LocalModel):
         order = np.argsort(rows.numbers, kind="stable")
         return rows.X[order[np.searchsorted(rows.numbers[order], numbers)]]
 
+    def rows_behind(self, a: int) -> Integers:
+        """How many training rows each row of a class in `data` stands for."""
+        thinned = None if self.thinning is None else self.thinning.classes[a]
+        return super().rows_behind(a) if thinned is None else thinned.counts
+
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a thinned class, some that are in no cell."""
-        if self.thinning is None or self.thinning.classes[a] is None:
+        if self.thinning is None or self.thinning.classes[a] is None or not self.has_rows:
             return super().examples(a)
         of_class = self.thinning.held_out.members()[a]
         at = of_class[evenly_spread(of_class.size)]
@@ -431,9 +470,12 @@ class PoolModel(LocalModel):
     @cached_property
     def _likeness_weights(self) -> Floats:
         """Weights (n_members,) with which members count alike: inverse spreads of their log densities."""
-        kept, data = self._cross_fitted, self.compared_rows
-        codes = data.codes[kept.points]
-        weights = weigh_points(data, kept.points)
+        kept = self._cross_fitted
+        if self._calibration is None:
+            codes = self.compared_rows.codes[kept.points]
+            weights = weigh_points(self.compared_rows, kept.points)
+        else:
+            codes, weights, _ = self._calibration
         own = self._left_out[:, np.arange(codes.size), codes]
         spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
         return 1.0 / (np.array(spreads) * len(spreads))
@@ -474,9 +516,10 @@ class PoolModel(LocalModel):
     @cached_property
     def _left_out(self) -> Floats:
         """Log densities (n_members, n_points, n_classes) of rows as they are, left out."""
-        kept, rows = self._cross_fitted, self.compared_rows.X[self._cross_fitted.points]
+        kept = self._cross_fitted
         found = kept.log_density.copy()
         for m in np.flatnonzero(kept.refined).tolist():
+            rows = self.compared_rows.X[kept.points]
             found[m] = self._without(self.pool.members[m], kept.points, rows)
         return found
 
@@ -554,12 +597,13 @@ class RowsInUnits:
     def learn(cls, data: LabelledRows, kinds: Sequence[Kind], max_knots: int | None = None) -> RowsInUnits:
         """Learn the units of some kinds of members, and ranks, by which variables are selected.
 
-        `max_knots` limits the values at which ranks are known, if it is given.
+        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row.
         """
         wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
         scales = {kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted}
         if max_knots is not None:
             scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
+            scales["range"] = blurred_range(data.X)
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
 

@@ -17,6 +17,9 @@ from corral._core import kernels
 from corral._core.copies import effective_number
 from corral._core.settings import Floats, Integers, ScaleKind
 
+# Averages of so many values are nobody's.
+_FEW = 5
+
 # Squared distances of such numbers over the smallest bandwidth are still finite.
 _LARGEST = 1e100
 
@@ -147,6 +150,13 @@ def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: I
 def range_units(low: Floats, high: Floats) -> Scale:
     """Units of columns with these smallest and largest values."""
     return _centred(low, low, 0.5 * high - 0.5 * low)
+
+
+def blurred_range(X: Floats) -> Scale:
+    """Units of columns by the means of a few of their smallest and largest values."""
+    few = min(_FEW, len(X))
+    ordered = np.partition(X, [few - 1, len(X) - few], axis=0)
+    return range_units(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
 
 
 def largest_values(low: Floats, high: Floats) -> Floats:

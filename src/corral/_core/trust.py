@@ -466,6 +466,52 @@ class Trust:
         return Reference.learn(left_out.likeness, log_posteriors, far, self._codes[some], self._weights[some])
 
 
+class Calibration(NamedTuple):
+    """What is known of rows that were held out, when the rows themselves are not.
+
+    Attributes
+    ----------
+    codes : (n_points,) their classes.
+    weights : (n_points,)
+    remoteness : (n_points, n_classes) what values far from those of a class take from their scores.
+    """
+
+    codes: Integers
+    weights: Floats
+    remoteness: Floats
+
+
+class TrustWithoutRows(Trust):
+    """Rows that were held out as a yardstick for samples, when the rows themselves are not known.
+
+    Parameters
+    ----------
+    densities : the classes; what they have in the place of rows are averages of them.
+    calibration : what is known of the rows that were held out.
+    left_out : what the classes say of them.
+    """
+
+    def __init__(self, densities: Densities, calibration: Calibration, left_out: Estimates) -> None:
+        self._densities = densities
+        self.columns = Columns.learn(densities.compared_rows)
+        self._reference = Reference.learn(
+            left_out.likeness,
+            log_posterior(densities.joint(left_out.log_density)),
+            calibration.remoteness,
+            calibration.codes,
+            calibration.weights,
+        )
+
+    def reference(self, missing: Integers, computation: Computation) -> Reference:
+        """Rows as they were; what they are without some variables is not known."""
+        if missing.size:
+            raise ValueError(
+                "the model was saved without training rows, so that samples with gaps cannot be compared "
+                "with them."
+            )
+        return self._reference
+
+
 def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
     """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
     if codes.size <= max_rows:

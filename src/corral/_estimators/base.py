@@ -465,6 +465,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
         counts = np.zeros(self.relevant_.shape)
+        if not self.model_.has_rows:
+            raise ValueError("selection_frequency needs training rows, and the model was saved without any.")
         for _ in range(n):
             members = self.model_.data.members()
             halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in members]

@@ -56,7 +56,8 @@ class Explanation:
     conditional : (n_samples, n_features) log p_a(x_j | others) - log p_b(x_j | others) for the label a and
         its rival b: how much the variable speaks for the label when all others are known. It does not add up.
     rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
-        fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer.
+        fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer. In a thinned class each stands
+        for the rows of its cell (see `RodeoClassifierCV`), which it is in the middle of.
     shares : (n_samples, n_listed) their shares of the label's density.
     effective_rows : (n_samples,) how many rows of equal shares would carry the density.
     group_share : (n_samples,) largest share of the rows of one group (see `fit`) together; without groups
@@ -72,6 +73,8 @@ class Explanation:
         it does at the median row of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the
         value lies e standard deviations from the nearest one of its column in the class. Of a usual row it is
         about 0.
+    stands_for : (n_samples, n_listed) how many training rows each of `rows` stands for: 1 unless its class is
+        thinned.
 
     See Also
     --------
@@ -113,6 +116,7 @@ class Explanation:
     typicality: Floats | None = None
     novel: Bools | None = None
     unlikeness: Floats | None = None
+    stands_for: Integers | None = None
 
     @classmethod
     def of(
@@ -155,8 +159,10 @@ class Explanation:
         groups = _groups_of_rows(model.training.groups, training_rows)
         conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
         rows = support.rows
+        stands_for = np.where(rows >= 0, 1, 0)
         for a, numbers in enumerate(training_rows):
             at = (label == a)[:, np.newaxis] & (rows >= 0)
+            stands_for[at] = model.rows_behind(a)[rows[at]]
             rows[at] = numbers[rows[at]]
         pair, h = np.stack([label, rival], axis=1), explainer.bandwidths
         return cls(
@@ -175,6 +181,7 @@ class Explanation:
             effective_rows=support.effective,
             group_share=support.largest_group,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
+            stands_for=stands_for,
             **trust,
         )
 
@@ -238,6 +245,8 @@ class Explanation:
             Its share; 0 for neither.
         """
         largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
+        if self.stands_for is not None and self.stands_for[sample, 0] > 1:  # an average of rows
+            return ""
         if largest > _CARRIES:
             return "row", largest
         return ("group", of_group) if of_group > _CARRIES else ("", 0.0)
@@ -346,6 +355,8 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
+        if (self.rows < 0).all():
+            return "not known: the model was saved without training rows"
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         return ", ".join(
             f"{name} ({share:.0%})"

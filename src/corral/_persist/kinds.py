@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,15 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
+from corral._core.large import without_rows
 from corral._core.members import Member, Mixture
 from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
-from corral._core.pool import KINDS as KINDS_OF_MEMBERS
-from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
+from corral._core.pool import UNITS_OF_MEMBERS, CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers
 from corral._core.thinning import Representatives
+from corral._core.trust import Calibration
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
@@ -262,11 +264,12 @@ def _restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[st
         state.floats("weights", (n,), _SMALLEST, 1.0),
         classes,
         state.floats("class_count_", (classes.size,), 0.0),
-        state.integers("numbers", (n,), 0, sys.maxsize),
+        state.integers("numbers", (n,), -1, sys.maxsize),
         state.integers("units", (n,), 0, sys.maxsize),
         None,
     )
-    if np.unique(rows.numbers).size != n:
+    numbers = rows.numbers[rows.numbers >= 0]  # averages have none
+    if np.unique(numbers).size != numbers.size:
         raise ValueError("numbers are not different")
     arguments = {
         "labels": classes,
@@ -465,7 +468,9 @@ def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
         "classes": classes,
         "kinds": list(thinning.kinds),
         "importance": list(thinning.importance),
+        "standard": _pack_scale(thinning.standard),
         "n_rows": thinning.n_rows,
+        "calibration": None if thinning.calibration is None else thinning.calibration._asdict(),
     }
 
 
@@ -492,10 +497,25 @@ def _restore_thinned(state: State, d: int, min_effect: float) -> PoolModel:
         ],
         kinds,
         [x.floats("importance", (d,), 0.0, 1e30) for x in part.arrays("importance", len(sizes))],
+        _restore_scale(part.part("standard"), d),
         part.integer("n_rows", int(rows.numbers.max(initial=0)) + 1, sys.maxsize),
+        _restore_calibration(part, data.labels.size),
     )
     pool = _restore_pool(state.part("pool"), data, arguments["prior"], thinning)
     return PoolModel(**arguments, data=data, pool=pool, thinning=thinning)
+
+
+def _restore_calibration(state: State, n_classes: int) -> Calibration | None:
+    """Restore what is known of rows that were held out, which models without rows have."""
+    if "calibration" not in state:
+        return None
+    part = state.part("calibration")
+    codes = part.integers("codes", (None,), 0, n_classes - 1)
+    return Calibration(
+        codes,
+        part.floats("weights", (codes.size,), 0.0),
+        part.floats("remoteness", (codes.size, n_classes), 0.0),
+    )
 
 
 def _restore_representatives(state: State, size: int, n_kinds: int, d: int) -> Representatives | None:
@@ -557,6 +577,10 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thi
     weights = state.floats("weights", (None,), _SMALLEST, 1e10)
     if weights.size < 1:
         raise ValueError("members are missing")
+    n_points = len(data.X)
+    if thinning is not None:
+        n_points += len(thinning.held_out.X)
+        n_points = n_points if thinning.calibration is None else thinning.calibration.codes.size
     scores = state.part("scores")
     return Pool(
         members=[_restore_member(part, data, thinning) for part in state.parts("members", weights.size)],
@@ -571,26 +595,21 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thi
             scores.floats_or_nan("recall", (prior.size,)),
         ),
         table=state.columns("table"),
-        cross_fitted=_restore_cross_fitted(
-            state, weights.size, data if thinning is None else data.extended(thinning.held_out)
-        ),
+        cross_fitted=_restore_cross_fitted(state, weights.size, prior.size, n_points),
     )
 
 
-def _restore_cross_fitted(state: State, n_members: int, data: LabelledRows) -> CrossFitted | None:
+def _restore_cross_fitted(state: State, n_members: int, n_classes: int, n_rows: int) -> CrossFitted | None:
     """Restore log densities of training rows, which earlier files do not have."""
     if "cross_fitted" not in state:
         return None
     part = state.part("cross_fitted")
-    points = part.integers("points", (None,), 0, len(data.X) - 1)
+    points = part.integers("points", (None,), 0, n_rows - 1)
     if points.size < 1 or (np.diff(points) <= 0).any():
         raise ValueError("points do not rise")
-    shape = n_members, points.size, data.labels.size
+    shape = n_members, points.size, n_classes
     return CrossFitted(points, part.floats("log_density", shape), part.bools("refined", (n_members,)))
 
-
-# In which units members of a pool are, by their names.
-_UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS_OF_MEMBERS}
 
 # Normal quantiles of ranks lie far below.
 _LARGEST_SCORE = 1e3
@@ -608,7 +627,7 @@ def _restore_member(state: State, data: LabelledRows, thinning: Thinning | None)
         centres, weights = scaled[at], data.weights_of(at)
         thinned = None if thinning is None else thinning.classes[y]
         if thinning is not None and thinned is not None:
-            centres = thinned.centres[thinning.kinds.index(_UNITS_OF_MEMBERS[name])]
+            centres = thinned.centres[thinning.kinds.index(UNITS_OF_MEMBERS[name])]
         if "bandwidth" in part:
             classes.append(_restore_mixed(part, centres, weights, data.level_counts))
         else:
@@ -780,6 +799,22 @@ KINDS = {
         Kind(LSPClassifier, _pack_lspc, _restore_lspc),
     )
 }
+
+
+def without_training_rows(estimator: Any) -> Any:
+    """A copy of a fitted RodeoClassifierCV without any training row; another estimator is refused."""
+    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
+    model = getattr(estimator, "model_", None)
+    if not isinstance(estimator, RodeoClassifierCV) or not isinstance(model, PoolModel):
+        raise TypeError(
+            f"keep_rows=False needs a RodeoClassifierCV whose classes are thinned, not "
+            f"{type(estimator).__name__}, which is made of rows."
+        )
+    saved = copy(estimator)
+    for name in ("row_names_in_", "row_names_column_"):
+        saved.__dict__.pop(name, None)
+    saved.set_pool(without_rows(model))
+    return saved
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from corral._estimators.pipelines import last_of
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import KINDS, pack_estimator, restore_estimator
+from corral._persist.kinds import KINDS, pack_estimator, restore_estimator, without_training_rows
 from corral._persist.steps import pack_steps, restore_pipeline
 from corral._persist.values import decode, encode, positive
 
@@ -30,7 +30,7 @@ from corral._persist.values import decode, encode, positive
 FORMAT = 3
 
 
-def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_rows: bool = True) -> None:
     """Write a fitted estimator to a file, whole or not at all.
 
     Parameters
@@ -44,6 +44,13 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
+    keep_rows : bool, default=True
+        Whether training rows that the model needs are in the file. Without them a `RodeoClassifierCV` can be
+        saved if all its classes are thinned (see its `max_rows`): what is known of rows then are averages of
+        at least five of them, and quantiles halfway between values; cells of fewer rows are merged, so that
+        probabilities change a little. A value that many rows share, as in a column of few values, may be in
+        the file. Explanations list no supporting rows then, samples with gaps have no typicality, and
+        `partial_fit` and `selection_frequency` are refused.
 
     See Also
     --------
@@ -53,7 +60,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
     variables, rows if they have names, and the versions that wrote it; a checksum covers it all. Classifiers
-    keep their training rows in it, since class densities are made of them; `LSPClassifier` keeps its centres.
+    keep their training rows in it, since class densities are made of them, but of thinned classes only those
+    nearest to the centres of cells and those that were held out; `LSPClassifier` keeps its centres.
 
     Examples
     --------
@@ -72,7 +80,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     True
     """
     safetensors = _import_safetensors()
-    packed = pack_estimator(last_of(estimator))
+    last = last_of(estimator)
+    packed = pack_estimator(last if keep_rows else without_training_rows(last))
     if isinstance(estimator, Pipeline):
         packed["steps"] = pack_steps(estimator)
     arrays: dict[str, NDArray[Any]] = {}

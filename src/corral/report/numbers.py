@@ -218,8 +218,9 @@ def _typical(model: LocalModel, a: int) -> list[int]:
     log_density = model.log_densities(model.data.X[members], Computation())[:, a]
     # Densities of rows with different gaps do not compare.
     highest = np.lexsort((-log_density, np.isnan(model.data.X[members]).sum(axis=1)))[:_N_TYPICAL]
-    positions: list[int] = model.data.numbers[members[highest]].tolist()
-    return positions
+    positions = model.data.numbers[members[highest]]
+    known: list[int] = positions[positions >= 0].tolist()  # averages have none
+    return known
 
 
 def _curves(model: LocalModel, j: int) -> dict[str, Any]:
