@@ -129,8 +129,7 @@ class Curve:
     @property
     def _prior(self) -> Floats:
         """(n_classes,) shares of the classes."""
-        prior: Floats = np.bincount(self.codes, self.weights, minlength=self.proba.shape[2])
-        return prior
+        return np.bincount(self.codes, self.weights, minlength=self.proba.shape[2]).astype(np.float64)
 
     @property
     def _surplus(self) -> Floats:
