@@ -61,7 +61,7 @@ class Decisions:
 
         See Also
         --------
-        predict_set : Labels that are possible, without costs.
+        corral.RodeoClassifierCV.predict_set : Labels that are possible, without costs.
 
         Examples
         --------
