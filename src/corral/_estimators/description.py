@@ -44,9 +44,9 @@ class Description:
         Which variables describe the class, by the rule of the estimator.
     direction : ndarray of str
         "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
-        apart; "shape" where they differ otherwise, as by two modes; a value and "more often" where a variable
-        has few values and the middle ones are equal, or two values only; a level and "more often" or "less
-        often"; "" where nothing is known.
+        apart; "shape" where they differ otherwise, as by two modes; a value and "more often", as in
+        ``"= 1 more often"``, where a variable has few values and the middle ones are equal, or two values
+        only; a level in quotes and "more often" or "less often"; "" where nothing is known.
     effect : ndarray
         From -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background); for
         other directions its counterpart, negative for "narrow".
