@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import runpy
 from functools import partial
@@ -26,17 +28,33 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def examples(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+def examples(page: Path) -> list[tuple[str, str]]:
+    """Blocks of Python, and what they print if the page shows it right below."""
+    shown = r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
+    return re.findall(shown, page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def run_examples(page: Path) -> None:
     """Run a page from top to bottom in the current folder, as a program of the reader's."""
     plt = pytest.importorskip("matplotlib.pyplot", reason="some examples draw")
     names: dict[str, object] = {"__name__": "__main__"}
-    for code in examples(page):
-        exec(compile(code, name_of(page), "exec"), names)
+    for code, shown in examples(page):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, name_of(page), "exec"), names)
+        if shown:
+            assert_reads_like(printed.getvalue(), shown)
     plt.close("all")
+
+
+NUMBER = r"[-+]?\d+(?:\.\d*)?(?:e[-+]\d+)?"
+
+
+def assert_reads_like(printed: str, shown: str) -> None:
+    """The same words, and numbers that differ by no more than releases of NumPy may make them differ."""
+    words_printed, words_shown = (re.sub(NUMBER, "#", text).split() for text in (printed, shown))
+    assert words_printed == words_shown
+    found, wanted = ([float(number) for number in re.findall(NUMBER, text)] for text in (printed, shown))
+    assert found == pytest.approx(wanted, rel=0.02, abs=0.02)
 
 
 def words(text: str) -> set[str]:
@@ -104,6 +122,13 @@ def test_every_example_asks_a_question_and_has_a_place():
     order = runpy.run_path(str(DOCS / "_ext" / "example_order.py"))["ORDER"]
     assert {file.name for file in files} == set(order)
     assert [file.name for file in files if not file.read_text().splitlines()[1].endswith("?")] == []
+
+
+@pytest.mark.parametrize("printed", ["row 3: 0.81 (a)", "row 3: 0.75 (b)", "row 3: 0.75 (a) 1"])
+def test_other_output_is_seen(printed):
+    assert_reads_like("row  3: 0.751\n(a)", "row 3: 0.75 (a)")
+    with pytest.raises(AssertionError):
+        assert_reads_like(printed, "row 3: 0.75 (a)")
 
 
 def test_a_name_within_another_is_not_that_name():

@@ -18,6 +18,7 @@ from ._estimators.pipelines import describe, explain
 from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
+from ._estimators.trust import Assessment
 from ._evaluation import HeldOut
 from ._persist.model_file import load_model, save_model
 from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes
@@ -25,6 +26,7 @@ from .report import write_report
 
 __version__: str
 __all__ = [
+    "Assessment",
     "BandwidthDisplay",
     "CopiedRowsWarning",
     "Description",

@@ -2,8 +2,8 @@
 Which labels are possible?
 ==========================
 
-Sometimes one label is a bet. ``predict_set`` returns all labels that a row may have, so that the set
-holds the right one with a wanted probability, class by class: one label where the row is easy, several
+Sometimes one label is a bet. ``predict_set`` returns all labels that a row may have, a prediction set that
+holds the right one about as often as wanted, class by class: one label where the row is easy, several
 where it is hard.
 """
 

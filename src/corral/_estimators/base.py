@@ -53,6 +53,10 @@ class CopiedRowsWarning(UserWarning):
     """More than one training row in a hundred is a copy of another.
 
     Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV : Gives it in `fit`.
     """
 
 

@@ -172,11 +172,13 @@ class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
     What relevance means depends on the rule and, for those that look at bandwidths, on the units. By
     contrast a relevant variable is one whose values are higher, lower, closer together or further apart in
     the class than in its *background*, the rows of those classes that cannot be told from each other in
-    this variable, if they are most of the classes. Ranks decide, so units and increasing transformations
-    of a column do not matter. By z-scores in range or standard units a
-    relevant variable is one in which the class is *concentrated*, more than in its other variables;
-    that may be so in every class alike. In rank units a column that is distributed in the class as in
-    all classes together is uniform, so a relevant variable is one that *differs from the background*.
+    this variable. If these are not more than half of the classes, the class must differ from at least half
+    of the others, one by one. Ranks decide, so units and increasing transformations of a column do not
+    matter. By z-scores in range or standard units a relevant variable is one in which the class is
+    *concentrated*, more than in its other variables; that may be so in every class alike, and there is no
+    control of errors: in pure noise, some variables are selected as well. In rank units a column that is
+    distributed in the class as in all classes together is uniform, so a relevant variable is one that
+    *differs from the background*.
     Shadows are such background columns, so ``rule="shadow"`` means the latter in all units: the class is
     more concentrated in the variable than the training rows as a whole. Both need bandwidths
     that shrink. In standard or raw units they may not (the initial bandwidth is then of the size of

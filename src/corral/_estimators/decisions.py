@@ -39,7 +39,9 @@ class Decisions:
 
         The expected cost of a label is the sum over the classes of their probabilities times the costs of
         deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
-        in which classes are as frequent as `class_prior_` says.
+        in which classes are as frequent as `class_prior_` says. `RodeoClassifierCV` calibrates. The
+        probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
+        uniform by default.
 
         Parameters
         ----------
@@ -55,7 +57,11 @@ class Decisions:
         Returns
         -------
         labels : ndarray of shape (n_samples,), object
-            None, the reject mark, where each label is expected to cost more than `reject_cost`.
+            None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
+
+        See Also
+        --------
+        corral.RodeoClassifierCV.predict_set : Labels that are possible, without costs.
 
         Examples
         --------

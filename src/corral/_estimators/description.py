@@ -31,34 +31,50 @@ class Description:
     """What marks each class, as returned by `describe`.
 
     A class is compared, variable by variable, with its *background*: the rows of those other classes that
-    cannot be told from each other in the variable, if they are most of the classes, else all other rows.
-    Arrays have the shape (n_classes, n_features) unless another one is given.
+    cannot be told from each other in the variable, if they are more than half of the classes, else all other
+    rows. Arrays have the shape (n_classes, n_features) unless another one is given.
 
     Attributes
     ----------
-    classes : (n_classes,) labels.
+    classes : ndarray of shape (n_classes,)
+        Labels.
     feature_names : list of str
-    relevant : which variables describe the class, by the rule of the estimator.
-    direction : "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or
-        further apart; "shape" where they differ otherwise, as by two modes; a value and "more often", as in
+        Names of the variables.
+    relevant : ndarray of bool
+        Which variables describe the class, by the rule of the estimator.
+    direction : ndarray of str
+        "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
+        apart; "shape" where they differ otherwise, as by two modes; a value and "more often", as in
         ``"= 1 more often"``, where a variable has few values and the middle ones are equal, or two values
         only; a level in quotes and "more often" or "less often"; "" where nothing is known.
-    effect : from -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background);
-        for other directions its counterpart, negative for "narrow".
-    pvalue : probability of a difference like this by chance, adjusted for the number of variables.
-    typical, background : medians in the class and in its background, or numbers of the most frequent levels;
-        NaN for a class without rows.
-    evidence : mean leave-one-out evidence for the class at its own rows, over the most probable other class
-        (natural logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds,
-        but for the priors. None where there is no model that predicts.
-    order : numbers of the variables, relevant ones first, then by the size of the effect.
-    typical_range, background_range : (2, n_classes, n_features) lower and upper quartiles.
-    value : the value whose share in the class exceeds that in the background by most.
-    shares : (2, n_classes, n_features) these two shares.
-    levels : for each variable its levels, or None for measurements.
-    often_missing : whether the class lacks a value more or less often than its background, by the same test
-        and at the same level as ``rule="contrast"`` finds variables.
-    missing_shares : (2, n_classes, n_features) how often the class lacks one, and how often its background.
+    effect : ndarray
+        From -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background); for
+        other directions its counterpart, negative for "narrow".
+    pvalue : ndarray
+        Probability of a difference like this by chance, times the number of variables. There is no adjustment
+        for the number of classes.
+    typical, background : ndarray
+        Medians in the class and in its background, or numbers of the most frequent levels; NaN for a class
+        without rows.
+    evidence : ndarray or None
+        Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
+        logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
+        the priors. None where there is no model that predicts.
+    order : ndarray of int
+        Numbers of the variables, relevant ones first, then by the size of the effect.
+    typical_range, background_range : ndarray of shape (2, n_classes, n_features)
+        Lower and upper quartiles.
+    value : ndarray
+        The value whose share in the class exceeds that in the background by most.
+    shares : ndarray of shape (2, n_classes, n_features)
+        These two shares.
+    levels : sequence
+        For each variable its levels, or None for measurements.
+    often_missing : ndarray of bool
+        Whether the class lacks a value more or less often than its background, by the same test and at the
+        same level as ``rule="contrast"`` finds variables.
+    missing_shares : ndarray of shape (2, n_classes, n_features)
+        How often the class lacks one, and how often its background.
 
     See Also
     --------

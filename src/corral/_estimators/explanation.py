@@ -43,38 +43,54 @@ class Explanation:
 
     Attributes
     ----------
-    label, rival : (n_samples,) predicted class and the one compared with it.
-    probability : (n_samples, 2) of label and rival.
+    label, rival : ndarray of shape (n_samples,)
+        Predicted class, and the one compared with it: the second most probable unless another was named.
+    probability : ndarray of shape (n_samples, 2)
+        Of label and rival.
     feature_names : list of str
-    values : (n_samples, n_features) the samples, with the names of levels.
-    bandwidths : (n_samples, 2, n_features) in label and rival, scaled units; None where several models are
-        pooled, each with its own.
-    base : (n_samples,) log odds before anything is known of the sample, by the priors alone; infinite where
-        a class has none, or no rows: then the odds are, and no variable has a part in them.
-    evidence : (n_samples, n_features) for the label over the rival.
-    evidence_error : (n_samples, n_features) its standard error, 0 where it is exact.
-    conditional : (n_samples, n_features) log p_a(x_j | others) - log p_b(x_j | others) for the label a and
-        its rival b: how much the variable speaks for the label when all others are known. It does not add up.
-    rows : (n_samples, n_listed) positions of the training rows with the largest shares, in the X given to
-        fit (so ``X.iloc[rows]``, not ``X.loc``); -1 where a class has fewer. In a thinned class each stands
-        for the rows of its cell (see `RodeoClassifierCV`), which it is in the middle of.
-    shares : (n_samples, n_listed) their shares of the label's density.
-    effective_rows : (n_samples,) how many rows of equal shares would carry the density.
-    group_share : (n_samples,) largest share of the rows of one group (see `fit`) together; without groups
-        that of one row.
-    row_names : (n_samples, n_listed) their names, or None if the X given to fit had no index that names rows.
-    nearest : (n_samples,) the class whose rows each sample is most like, which may not be the label; this and
-        what follows is None of a model that an earlier corral has written and that does not know it.
-    typicality : (n_samples,) of this class; see `RodeoClassifier.typicality`.
-    novel : (n_samples,) whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
-    unlikeness : (n_samples, n_features) how much each variable makes it unlike the nearest class, in units of
-        the spread of log densities at training rows, 0 for gaps. It is what the variable contributes to the
-        log density of the class (Shapley's values again; of a pool, all members count alike here) less than
-        it does at the median row of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the
-        value lies e standard deviations from the nearest one of its column in the class. Of a usual row it is
-        about 0.
-    stands_for : (n_samples, n_listed) how many training rows each of `rows` stands for: 1 unless its class is
-        thinned.
+        Names of the variables.
+    values : ndarray of shape (n_samples, n_features)
+        The samples, with the names of levels.
+    bandwidths : ndarray of shape (n_samples, 2, n_features) or None
+        In label and rival, scaled units; None where several models are pooled, each with its own.
+    base : ndarray of shape (n_samples,)
+        Log odds before anything is known of the sample, by the priors alone; infinite where a class has none,
+        or no rows: then the odds are, and no variable has a part in them.
+    evidence : ndarray of shape (n_samples, n_features)
+        For the label over the rival: an evidence of 1 multiplies the odds of label against rival by e, a
+        negative one speaks for the rival.
+    evidence_error : ndarray of shape (n_samples, n_features)
+        Standard error of the evidence, 0 where it is exact.
+    conditional : ndarray of shape (n_samples, n_features)
+        ``log p_a(x_j | others) - log p_b(x_j | others)`` for the label a and its rival b: how much the
+        variable speaks for the label when all others are known. It does not add up.
+    rows : ndarray of shape (n_samples, n_listed)
+        Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
+        not ``X.loc``); -1 where a class has fewer. In a thinned class each stands for the rows of its cell
+        (see `RodeoClassifierCV`), which it is in the middle of.
+    shares : ndarray of shape (n_samples, n_listed)
+        Their shares of the label's density.
+    effective_rows : ndarray of shape (n_samples,)
+        How many rows of equal shares would carry the density.
+    group_share : ndarray of shape (n_samples,)
+        Largest share of the rows of one group (see `fit`) together; without groups that of one row.
+    row_names : ndarray of shape (n_samples, n_listed) or None
+        Names of `rows`, or None if the X given to fit had no index that names rows.
+    nearest : ndarray of shape (n_samples,) or None
+        The class whose rows each sample is most like, which may not be the label. This and what follows is
+        None of a model that an earlier corral has written and that does not know it.
+    typicality : ndarray of shape (n_samples,) or None
+        Of this class; see `RodeoClassifier.typicality`.
+    novel : ndarray of shape (n_samples,) or None
+        Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+    unlikeness : ndarray of shape (n_samples, n_features) or None
+        How much each variable makes it unlike the nearest class, in units of the spread of log densities at
+        training rows, 0 for gaps. It is what the variable contributes to the log density of the class
+        (Shapley's values again; of a pool, all members count alike here) less than it does at the median row
+        of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the value lies e standard
+        deviations from the nearest one of its column in the class. Of a usual row it is about 0.
+    stands_for : ndarray of shape (n_samples, n_listed) or None
+        How many training rows each of `rows` stands for: 1 unless its class is thinned.
 
     See Also
     --------
@@ -83,7 +99,7 @@ class Explanation:
 
     References
     ----------
-    .. [1] L. S. Shapley. A value for n-person games. Contributions to the Theory of Games 2 (1953).
+    .. [1] Shapley, L. S. A value for n-person games. Contributions to the Theory of Games 2 (1953).
 
     Examples
     --------

@@ -41,9 +41,10 @@ _ROUNDING = 1e-10
 
 
 class LSPClassifier(ClassifierMixin, BaseEstimator):
-    r"""Least-squares probabilistic classifier [1]_, with which the paper [2]_ compares.
+    r"""Least-squares probabilistic classifier, with which the paper compares.
 
-    The probability of class :math:`y` is modelled by Gaussian functions around training rows,
+    The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the
+    comparisons of [2]_:
 
     .. math::
 

@@ -30,7 +30,8 @@ class RodeoSelector(SelectorMixin, TableEstimator):
     """Select the variables that describe at least one class.
 
     By default a variable describes a class if its values differ there from those of the background, the
-    other classes that are alike in it: higher, lower, closer together or further apart. The two other
+    other classes that are alike in it, or from at least half of the other classes if most of them are not
+    alike: higher, lower, closer together or further apart. The two other
     rules let the Rodeo choose bandwidths at the class's own rows, each leaving itself out, and ask how
     much they shrink (algorithm 2). The variables of all classes together are kept. See `RodeoClassifier`
     for what relevance means by which rule.

@@ -23,13 +23,31 @@ class Assessment(NamedTuple):
 
     Attributes
     ----------
-    proba : (n_samples, n_classes) as `predict_proba` returns them.
-    scores : (n_samples, n_classes) what typicality is the p-value of: about 0 at a usual row of a class, and
-        lower where a row is less typical. The highest is of the nearest class, and is what novelty ranks.
-    typicality : (n_samples, n_classes) as `typicality` returns them.
-    novelty : (n_samples,) share of the training rows that are at most as typical at their best class, the
-        sample counted among them.
-    is_novel : (n_samples,) at the default level.
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities, as `predict_proba` returns them.
+    scores : ndarray of shape (n_samples, n_classes)
+        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
+        typical. The highest is of the nearest class, and is what novelty ranks.
+    typicality : ndarray of shape (n_samples, n_classes)
+        As `typicality` returns it.
+    novelty : ndarray of shape (n_samples,)
+        Share of the training rows that are at most as typical at their best class, the sample counted among
+        them.
+    is_novel : ndarray of shape (n_samples,), bool
+        As `is_novel` returns it, at the default level.
+
+    See Also
+    --------
+    corral.RodeoClassifierCV.assess : Makes it.
+
+    Examples
+    --------
+    >>> from corral import RodeoClassifierCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> assessment = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
+    >>> assessment.proba.argmax(axis=1), assessment.is_novel
+    (array([0]), array([False]))
     """
 
     proba: Floats
@@ -48,11 +66,12 @@ class Trustworthiness:
 
     @by_rows("classes")
     def typicality(self, X: ArrayLike) -> Floats:
-        """How typical each row of `X` is of each class: the share of the class's rows that are at most so.
+        """How typical each row of `X` is of each class, as a p-value.
 
-        It is a conformal p-value. If a row is another one of the class, exchangeable with its training rows,
-        then a typicality of at most 0.05 has a probability of at most 0.05 (but for chance, and for what the
-        densities have learnt from all rows together).
+        It is the share of training rows of the class that are at most as typical of it as the row. A row that
+        comes from the same source as the training rows of the class has a typicality of at most 0.05 in about
+        5 of 100 cases. *About*, since training rows are drawn by chance as well, and since units and
+        bandwidths were learnt from all of them, also from the row that is left out.
 
         Parameters
         ----------
@@ -68,6 +87,7 @@ class Trustworthiness:
         See Also
         --------
         is_novel : Whether a row is like no class at all.
+        predict_set : Which labels a row may have.
 
         Notes
         -----
@@ -96,6 +116,9 @@ class Trustworthiness:
     @by_rows(dtype=np.bool_)
     def is_novel(self, X: ArrayLike, level: float = LEVEL) -> Bools:
         """Whether each row of `X` is unlike all training rows: "none of these".
+
+        Such rows are also called outliers or anomalies. A new kind of row that lies close to a known class is
+        not found.
 
         Parameters
         ----------
@@ -131,32 +154,40 @@ class Trustworthiness:
 
     @by_rows("classes", dtype=np.bool_)
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
-        """Labels that each row of `X` may have: a set that holds the right one with a given probability.
+        """Labels that each row of `X` may have: sets that hold the right one about as often as asked.
 
-        If a row is another one of class y, exchangeable with the training rows of the class, then the set
-        holds y with at least the probability `coverage`, for each class y by itself: rare classes are covered
-        like frequent ones. What is compared are log posteriors of training rows, each left out. Exchangeable
-        with those of a new row these are only nearly, as the new row is judged by one row more; the same goes
-        for all methods that leave out one row at a time (Barber et al., 2021). Rows of one group are
-        exchangeable with rows of others only if groups are.
+        With ``coverage=0.95``, about 95 in 100 new rows of each class get a set that holds their class, rare
+        classes like frequent ones, if new rows come from the same source as the training rows of the class
+        (if they are *exchangeable* with them). With groups, new groups must come from the same source.
+
+        A label is left out of the set if it is less probable for the row than for nearly all training rows
+        that do have it: all but a share 1 - `coverage`. A training row is judged without itself, a new row by
+        all training rows. That is nearly the same, but not quite, so that coverage is *about* what is asked
+        for, as of all methods that leave out one row at a time [1]_.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             New rows.
         coverage : float, default=0.9
-            Probability with which a set holds the right label. A class of n rows can be left out of sets only
-            if 1 - coverage is at least 1 / (n + 1).
+            How often a set shall hold the right label. A class of n rows can be left out of sets only if
+            1 - coverage is at least 1 / (n + 1): for 0.95 it needs 19 rows, and with fewer it is in all sets
+            that are not empty. A class of one row is judged by the rows of all classes.
 
         Returns
         -------
         sets : ndarray of shape (n_samples, n_classes), bool
-            Which labels are in the set: one of an easy row, several of a hard one, and none of a row that is
-            less typical than every training row (`is_novel` at any level). The latter lowers the coverage by
-            1 / (n + 1) at most, where n is the number of all rows. Any other set that would be empty holds
-            the label that `predict` returns, so that classes that are nearly always told right are covered
-            more often than asked for. A set may lack that label, where it is less probable than it usually
-            is for rows of its class, and hold another, as of a class with few rows.
+            Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
+            the row is less typical than every training row (`is_novel` at any level), which lowers the
+            coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would be
+            empty holds the label that `predict` returns, so that classes that are nearly always told right
+            are covered more often than asked for. A set may lack that label, where it is less probable than
+            it usually is for rows of its class, and hold another, as of a class with few rows.
+
+        See Also
+        --------
+        is_novel : Whether a row is like no class at all.
+        decide : The label of least expected cost.
 
         Notes
         -----
@@ -164,6 +195,11 @@ class Trustworthiness:
         standard deviation of about sqrt(coverage * (1 - coverage) / (n + 2)): by 0.06 at 0.9 with 20 rows.
         On average over training rows it is the one asked for, rounded up to a multiple of 1 / (n + 1). Lots
         would avoid the rounding; but a set should not depend on them.
+
+        References
+        ----------
+        .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani. Predictive inference with the
+           jackknife+. Annals of Statistics 49 (2021).
 
         Examples
         --------
@@ -200,6 +236,11 @@ class Trustworthiness:
         -------
         assessment : Assessment
             With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
+
+        See Also
+        --------
+        predict_proba : Probabilities alone.
+        typicality : Typicality alone.
         """
         _, log_density, judgement = self._judge(X)
         return Assessment(

@@ -174,7 +174,13 @@ class LearningCurve:
 
     @property
     def needed(self) -> list[Needed]:
-        """Rows that the goal takes: for the accuracy, then for the recall of each class; none without one."""
+        """Rows that the goal takes: for the accuracy, then for the recall of each class; none without one.
+
+        Each entry is a named tuple. `label` is the class whose recall is meant, or None for the accuracy of
+        all classes. `rows`, with `value`, `low` and `high`, are rows of all classes together in today's
+        proportions, infinite where no number will do. `class_rows` are `rows.value` shared out among the
+        classes, and `probability` is that of reaching the goal with any number of rows.
+        """
         if self.goal is None:
             return []
         laws = [(None, self._accuracy), *zip(self.classes.tolist(), self._recalls, strict=True)]

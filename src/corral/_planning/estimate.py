@@ -97,7 +97,7 @@ def estimate_sample_sizes(
     y : array-like of shape (n_samples,)
         Classes of the rows; with a callable, the classes to draw.
     method : {"bound", "curve"}, default="bound"
-        Which question is answered.
+        Which question is answered. Take "curve" unless it is the paper's rule that you want to bound.
     goal : float, default=None
         For the curve: wanted accuracy, and recall of each class, between 0 and 1.
     tolerance : float
@@ -130,7 +130,7 @@ def estimate_sample_sizes(
         By the bound: sizes per class, epsilon, whether it converged and why not, whether it means anything,
         the history of all steps and, where it did not converge, an extrapolation. An interrupted run
         (Ctrl-C) returns the steps it has done. By the curve: estimates for any number of rows, and the
-        rows that the goal takes.
+        rows that the goal takes (`needed`): rows of all classes together, in today's proportions.
 
     See Also
     --------

@@ -63,8 +63,8 @@ def predict(
         typer.Option(
             "--set",
             metavar="COVERAGE",
-            help="Also write which labels a row may have: sets that hold the right one with this "
-            "probability, such as 0.9, in each class.",
+            help="Also write which labels a row may have: sets that hold the right one with about "
+            "this probability, such as 0.9, in each class.",
         ),
     ] = None,
     costs: Annotated[
