@@ -246,7 +246,7 @@ class Explanation:
         """
         largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
         if self.stands_for is not None and self.stands_for[sample, 0] > 1:  # an average of rows
-            return ""
+            return "", 0.0
         if largest > _CARRIES:
             return "row", largest
         return ("group", of_group) if of_group > _CARRIES else ("", 0.0)
