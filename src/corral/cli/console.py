@@ -404,8 +404,8 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     if support:
         yield (
-            f"The training rows of {label} most like it, with their share of its density: {support}. It rests "
-            f"on the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
+            f"The training rows of {label} most like it, with their share of its density: {support}. It "
+            f"rests on the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
         )
     else:
         yield "The training rows most like it are not known: the model was saved without any."
