@@ -51,6 +51,7 @@ GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
 MODELS = {
     "search": RodeoClassifierCV(random_state=0),
+    "thinned": RodeoClassifierCV(max_rows=5, random_state=0),
     "local": RodeoClassifier(priors=[0.2, 0.3, 0.5]),
     "whiten": RodeoClassifier(scale="whiten", rule="shadow", bandwidth="class", random_state=0),
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),

@@ -234,9 +234,13 @@ class ThinningPlan:
             points = _calibration_points(found.points, sample, sizes, max_rows)
             in_cells = np.isin(np.arange(len(sample.X)), points, invert=True)
             cells = parallel(
-                delayed(_learn_cells)(whole, of_class[in_cells[of_class]], max_rows, weight, found.seed)
-                if size > max_rows
-                else delayed(_no_cells)()
+                delayed(_learn_cells)(
+                    whole,
+                    of_class[in_cells[of_class]],
+                    max_rows if size > max_rows else 0,
+                    weight,
+                    found.seed,
+                )
                 for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
             )
         kinds = list(dict.fromkeys([_COMPARED, "standard", *(member.kind.scale for member in members)]))
@@ -533,13 +537,14 @@ def _calibration_points(points: Integers, sample: LabelledRows, sizes: Integers,
     return np.concatenate(kept)
 
 
-def _learn_cells(whole: RowsInUnits, at: Integers, n_cells: int, importance: Floats, seed: int) -> Cells:
+def _learn_cells(
+    whole: RowsInUnits, at: Integers, n_cells: int, importance: Floats, seed: int
+) -> Cells | None:
+    """Divide some rows of a class into cells; None if it shall have none."""
+    if not n_cells:
+        return None
     weights = whole.data.weights_of(at)
     return Cells.learn(whole.scaled[_COMPARED][at], weights, min(n_cells, at.size), importance, seed)
-
-
-def _no_cells() -> None:
-    return None
 
 
 def _positions(

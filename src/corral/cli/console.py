@@ -402,10 +402,13 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         for name, number, share in zip(names, found.rows[0], found.shares[0], strict=True)
         if number >= 0
     )
-    yield (
-        f"The training rows of {label} most like it, with their share of its density: {support}. It rests on "
-        f"the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
-    )
+    if support:
+        yield (
+            f"The training rows of {label} most like it, with their share of its density: {support}. It "
+            f"rests on the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
+        )
+    else:
+        yield "The training rows most like it are not known: the model was saved without any."
     if found.caution(0):
         yield f"Caution: {found.caution(0)}."
 
