@@ -211,7 +211,7 @@ function probabilities(row) {
     { name: "as a bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
-  const said = row.typicality ? ", and the share of the rows of each class that are at most as typical" : "";
+  const said = row.typicality ? "; typicality is the share of the rows of a class that are at most as typical" : "";
   return table(`Probabilities${said}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 
