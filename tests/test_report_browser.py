@@ -876,8 +876,12 @@ def saved(browser, downloads, selector):
     assert picture.tag == f"{SVG}svg"
     assert len(picture.find(f"{SVG}title").text) > 5
     assert len(picture.find(f"{SVG}desc").text) > 20
+    width = float(picture.get("width"))
     for node in picture.iter():
         assert not {"class", "style", "href", "src"} & set(node.attrib)
+        if node.tag == f"{SVG}rect":
+            x = float(node.get("x", 0.0))
+            assert 0.0 <= x < x + float(node.get("width")) <= width
         if node.tag in (f"{SVG}rect", f"{SVG}text"):
             assert re.fullmatch(r"#[0-9a-f]{6}", node.get("fill"))
     assert "var(" not in file.read_text(encoding="utf-8")
