@@ -1126,7 +1126,9 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ Novel: unlike the training rows of every class" in text
-    assert re.search(rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d\.", text)
+    said = rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+)\)\."
+    label, typical = re.search(said, text).groups()
+    assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
