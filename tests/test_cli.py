@@ -638,15 +638,35 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     )
     assert stand_ins[2][4]["held_out"] is None
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
+    frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
+    assert "row 0 has the class 'dog', which the model does not know" in refused(
+        "report", folder / "m.corral", tmp_path / "dogs.csv", "--target", "species"
+    )
+
+
+def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
     fit(folder, "t.csv", "--report", tmp_path / "f.html", "--goal", 0.9, "-q")
     assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
     for without in ((), ("--report", tmp_path / "f.html", "--estimator", "rodeo")):
         said = refused("fit", folder / "t.csv", "-t", "species", "--goal", 0.9, *without)
         assert said.startswith("--goal 0.9 is for the report of --estimator cv")
-    frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
-    assert "row 0 has the class 'dog', which the model does not know" in refused(
-        "report", folder / "m.corral", tmp_path / "dogs.csv", "--target", "species"
-    )
+
+
+def test_report_knows_of_groups(folder, frame, tmp_path, stand_ins):
+    unseen = np.arange(90) % 3 == 0
+    new = frame.assign(length=frame["length"] + 0.01 * unseen, patient=[f"p{i // 6}" for i in range(90)])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    run(*arguments, "-t", "species", "--group", "patient")
+    assert_array_equal(stand_ins[0][4]["held_out"].groups, new["patient"][unseen])
+    new.assign(patient="p").to_csv(tmp_path / "new.csv", index=False)
+    run(*arguments, "-t", "species", "--group", "patient")
+    assert stand_ins[1][4]["held_out"].n_groups == 1
+    assert refused(*arguments, "--group", "patient").startswith("--group needs --target")
+    for name in ("species", "length"):
+        said = refused(*arguments, "-t", "species", "--group", name)
+        assert said == f"--group {name!r} is the target or a variable of the model."
+    assert "nobody" in refused(*arguments, "-t", "species", "--group", "nobody")
 
 
 def test_report_goes_beside_the_model(folder, tmp_path, stand_ins):

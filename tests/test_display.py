@@ -230,7 +230,7 @@ def test_markers_tell_how_a_class_differs():
     assert [image.cmap.name for image in (heights, widths, others)] == ["RdBu_r", "PRGn_r", "BrBG_r"]
     assert_array_equal(~widths.get_array().mask[:, :4], [[False, True, False, False]] * 2)
     assert_array_equal(~others.get_array().mask[:, :4], [[False, False, True, True]] * 2)
-    assert len(display.figure_.axes) == 4  # the map, and a scale for each
+    assert len(display.ax_.child_axes) == 3  # a scale for each
     picture(display)
 
 

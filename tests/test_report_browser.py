@@ -876,8 +876,12 @@ def saved(browser, downloads, selector):
     assert picture.tag == f"{SVG}svg"
     assert len(picture.find(f"{SVG}title").text) > 5
     assert len(picture.find(f"{SVG}desc").text) > 20
+    width = float(picture.get("width"))
     for node in picture.iter():
         assert not {"class", "style", "href", "src"} & set(node.attrib)
+        if node.tag == f"{SVG}rect":
+            x = float(node.get("x", 0.0))
+            assert 0.0 <= x < x + float(node.get("width")) <= width
         if node.tag in (f"{SVG}rect", f"{SVG}text"):
             assert re.fullmatch(r"#[0-9a-f]{6}", node.get("fill"))
     assert "var(" not in file.read_text(encoding="utf-8")
@@ -1122,7 +1126,9 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ Novel: unlike the training rows of every class" in text
-    assert re.search(rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d\.", text)
+    said = rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+)\)\."
+    label, typical = re.search(said, text).groups()
+    assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)

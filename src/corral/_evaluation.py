@@ -427,10 +427,13 @@ def fit_by_groups(
     return classifier.fit(X, y, groups=units.groups if rows is None else units.groups[rows])
 
 
-def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
+def unseen_predictions(
+    fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
+) -> HeldOut | None:
     """Predictions of the rows that are equal to no training row, even when rounded; None if none is.
 
-    None is known to be, either, where a classifier does not keep its training rows, or not all of them.
+    None is known to be, either, where a classifier does not keep its training rows, or not all of them. Rows
+    that share one of the groups, if there are some, may be right or wrong together.
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
@@ -441,7 +444,8 @@ def unseen_predictions(fitted: Any, X: Any, y: NDArray[Any]) -> HeldOut | None:
         return None
     claim = "equal to no training row, even when rounded"
     parts = [HeldOutPart(fitted, np.flatnonzero(new))]
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, parts=parts)
+    of_new = None if groups is None else groups[new]
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, of_new, parts)
 
 
 def take_rows(X: Any, rows: Integers) -> Any:

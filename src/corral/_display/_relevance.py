@@ -21,10 +21,10 @@ _NUMBERS = {"effect": "effect", "zscore": "z-score of bandwidth"}
 _BAR = [(-1.0, -0.4), (1.0, -0.4), (1.0, 0.4), (-1.0, 0.4), (-1.0, -0.4)]
 _MARKERS: dict[str, Any] = {"high or low": "o", "narrow or wide": _BAR, "otherwise": "D"}
 _COLOURS_OF_KINDS = {"high or low": "RdBu_r", "narrow or wide": "PRGn_r", "otherwise": "BrBG_r"}
-_SCALES = {
-    "high or low": "effect: low to high",
-    "narrow or wide": "narrow to wide",
-    "otherwise": "a value less to more often,\nor otherwise",
+_ENDS = {
+    "high or low": ("-1: low", "1: high"),
+    "narrow or wide": ("-1: narrow", "1: wide"),
+    "otherwise": ("-1: less often", "1: more often"),
 }
 _KINDS = {
     "high": "high or low",
@@ -162,20 +162,26 @@ class RelevanceDisplay:
             aspect="auto",
             interpolation="nearest",
         )
-        scales = {_NUMBERS[self.quantity]: self.im_} if self.direction is None else self._colour(ax)
+        scales = {} if self.direction is None else self._colour(ax)
         self._mark(ax)
         name_variables(ax, self.feature_names)  # before the bars take some of the room that is counted on
-        for name, image in scales.items():
-            bar = self.figure_.colorbar(image, ax=ax, pad=0.02, fraction=0.12 / len(scales))
-            bar.set_label(name, fontsize=SMALL)
+        if self.direction is None:
+            bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
+            bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
             bar.ax.tick_params(labelsize=SMALL)
+        for i, (kind, image) in enumerate(scales.items(), start=1):  # one above the other
+            height = 1.0 / len(scales)
+            place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
+            bar = self.figure_.colorbar(image, cax=place)
+            bar.set_ticks([-1.0, 0.0, 1.0], labels=[_ENDS[kind][0], "effect 0", _ENDS[kind][1]])
+            place.tick_params(labelsize=SMALL)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
         ax.tick_params(labelsize=SMALL)
         return self
 
     def _colour(self, ax: Any) -> dict[str, Any]:
-        """Draw cells of other kinds over the map, in their colours; return an image for each scale."""
+        """Draw cells of other kinds over the map, in their colours; return an image of each kind."""
         assert self.direction is not None
         kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction.ravel()])
         options = {"vmin": -1.0, "vmax": 1.0, "aspect": "auto", "interpolation": "nearest"}
@@ -184,7 +190,7 @@ class RelevanceDisplay:
             cells = np.ma.masked_where((kinds != kind).reshape(self.values.shape), self.values)
             if cells.count():
                 first = colours == _COLOURS["effect"]
-                scales[_SCALES[kind]] = self.im_ if first else ax.imshow(cells, cmap=colours, **options)
+                scales[kind] = self.im_ if first else ax.imshow(cells, cmap=colours, **options)
         return scales
 
     def _mark(self, ax: Any) -> None:

@@ -118,6 +118,8 @@ def training_rows(
         X = learnt_variables(table[variables], path, levels, IF_MISSING)
     _note_names_of_rows(X)
     groups = None if asked.group is None else _groups(table[asked.group], path)
+    if groups is not None and len(set(groups)) == 1:
+        raise ValueError(f"{path}: all rows are of one group {asked.group!r}, {groups[0]!r}: two are needed.")
     return Training(_named(X, whole, asked.names), y, groups)
 
 
@@ -154,7 +156,7 @@ def _note_names_of_rows(X: pd.DataFrame) -> None:
 
 
 def _groups(column: pd.Series[Any], path: TableFile) -> NDArray[Any]:
-    """Names of what rows belong to; all rows must have one, and there must be two."""
+    """Names of what rows belong to; all rows must have one."""
     missing = column.isna()
     if missing.any():
         n = int(missing.sum())
@@ -163,8 +165,6 @@ def _groups(column: pd.Series[Any], path: TableFile) -> NDArray[Any]:
             f"{missing.idxmax()}: fill it in, or {IF_MISSING}."
         )
     names: NDArray[Any] = column.astype(str).to_numpy(object)
-    if len(set(names)) == 1:
-        raise ValueError(f"{path}: all rows are of one group {column.name!r}, {names[0]!r}: two are needed.")
     return names
 
 
@@ -200,26 +200,28 @@ def new_rows(
     classes: NDArray[Any],
     asked: Asked,
     on_progress: Callable[[float], None],
-) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """Variables of a model and, if there is a target, which of its classes rows have."""
+) -> tuple[pd.DataFrame, NDArray[Any] | None, NDArray[Any] | None]:
+    """Variables of a model and, if there is a target, which of its classes rows have, and their groups."""
     labels = [] if target is None else [target]
+    group = [] if asked.group is None else [asked.group]
     names = [] if asked.names is None else [asked.names]
     whole = read_table(
         path,
         variables.names,
         levels=list(variables.levels),
-        as_text=labels,
-        verbatim=names,
+        as_text=[*labels, *group],
+        verbatim=[name for name in names if name not in group],
         na_values=asked.na_values,
         on_progress=on_progress,
     )
-    table = _complete(whole[[*variables.names, *labels]], path, asked, target)
+    table = _complete(whole[[*variables.names, *labels, *group]], path, asked, target)
     named = _named(variables.read(table, path, IF_MISSING), whole, asked.names)
     variables.note_what_was_met()
     if target is None:
-        return named, None
+        return named, None, None
     y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
-    return named, _as_classes(y, classes, table.index, path)
+    groups = None if asked.group is None else _groups(table[asked.group], path)
+    return named, _as_classes(y, classes, table.index, path), groups
 
 
 def read_rows(

@@ -66,6 +66,14 @@ def report(
         typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
     ] = None,
     goal: Goal = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that names what several rows belong to, like a patient: intervals are then for new "
+            "groups; needs --target.",
+        ),
+    ] = None,
     missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
     sep: Separator = None,
@@ -84,7 +92,7 @@ def report(
     """
     from corral._evaluation import unseen_predictions
     from corral._planning import LearningCurve
-    from corral.cli.columns import IF_MISSING, Asked, new_rows
+    from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import REPORT, check_kinds
@@ -94,6 +102,8 @@ def report(
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
+    if group is not None and target is None:
+        raise ValueError("--group needs --target: it is for intervals of how many labels are right.")
     if tolerance is not None and goal is not None:
         raise ValueError("--tolerance and --goal ask different questions: take one of them.")
     page = model.with_suffix(".html") if to is None else to
@@ -105,14 +115,19 @@ def report(
         missing=missing,
         na_values=na_values or (),
         names=naming_column(fitted, table_columns(file)),
+        group=group,
     )
+    if group is not None:
+        check_names(file, (group,), table_columns(file))
+        if group in (target, *variables.names):
+            raise ValueError(f"--group {group!r} is the target or a variable of the model.")
     with out.share(f"Read {file.name}") as on_progress:
-        X, y = new_rows(file, variables, target, fitted.classes_, asked, on_progress)
+        X, y, groups = new_rows(file, variables, target, fitted.classes_, asked, on_progress)
     held_out: HeldOut | None = None
     sizes: SampleSizes | LearningCurve | None = None
     with threads(jobs):
         if y is not None:
-            held_out = unseen_predictions(fitted, X, y)
+            held_out = unseen_predictions(fitted, X, y, groups)
             _note_of_novelty(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):

@@ -85,7 +85,7 @@ function mapPicture() {
   const keys = mapScales().flatMap(({ mark, scale: [less, swatches, more] }) => [
     [less, swatches, `${more}; ${mark} describes the class so`],
   ]);
-  return matrixPicture(classes, variables, cellOf, keys, { cellWidth: few ? 64 : 24 });
+  return matrixPicture("Effects, by class and variable", classes, variables, cellOf, keys, few ? 64 : 24);
 }
 
 // A line below the map that shows what is said of the cell under the mouse or the keys. Readers of screens hear

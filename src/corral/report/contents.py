@@ -74,7 +74,7 @@ class Contents:
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = shown_variables(description, len(names))
-        rows = browsed(estimator, shown, variables)
+        rows = browsed(estimator, shown, variables, description)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],

@@ -287,7 +287,9 @@ def _silverman(rows: ClassRows) -> float:
 # Rows
 
 
-def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str, Any]]:
+def browsed(
+    estimator: Any, shown: Shown, variables: Integers, description: Description | None
+) -> list[dict[str, Any]]:
     """Label, probabilities and explanation of each row that is shown."""
     judges, proba, order, names, _, truth, _ = shown
     torn = is_torn(proba)
@@ -313,7 +315,7 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
         with warnings.catch_warnings():
             if judge.learnt_from is not None:  # levels that only rows left out have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
-            _judge_rows(judge, [rows[i] for i in judge.shown], variables)
+            _judge_rows(judge, [rows[i] for i in judge.shown], variables, description)
     n_listed = max((len(row.get("support", ())) for row in rows), default=0)
     for row in rows:  # a judge of few rows may have listed fewer
         if "support" in row:
@@ -323,7 +325,9 @@ def browsed(estimator: Any, shown: Shown, variables: Integers) -> list[dict[str,
     return rows
 
 
-def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -> None:
+def _judge_rows(
+    judge: Judge, rows: list[dict[str, Any]], variables: Integers, description: Description | None
+) -> None:
     """Add what a classifier says of its rows: how typical they are, and why they get their labels."""
     estimator = judge.estimator
     if hasattr(estimator, "assess"):
@@ -360,11 +364,20 @@ def _judge_rows(judge: Judge, rows: list[dict[str, Any]], variables: Integers) -
             "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
             "effective": digits(explanation.effective_rows[i]),
             "rests_on": _rests_on(explanation, i),
-            "unlike": [named_value(explanation.feature_names[j], explanation.values[i, j]) for j in unlike],
+            "unlike": [_unlike(explanation, i, j, row["nearest"], description) for j in unlike],
             "unlike_variables": [explanation.feature_names[j] for j in unlike],
             "support": explanation.rows[i].tolist(),
             "shares": _decimals(explanation.shares[i], 3),
         }
+
+
+def _unlike(explanation: Explanation, i: int, j: int, a: int, description: Description | None) -> str:
+    """A value that makes a row unlike class a, beside the one that is typical of the class."""
+    said = named_value(explanation.feature_names[j], explanation.values[i, j])
+    if description is None or not np.isfinite(description.typical[a, j]):
+        return said
+    typical = description.value_text(j, description.typical[a, j])
+    return f"{said} ({description.classes[a]} typically {typical})"
 
 
 def _rests_on(explanation: Explanation, i: int) -> int:

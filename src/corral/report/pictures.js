@@ -68,23 +68,17 @@ function hexadecimal(colour) {
 const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
 const LETTER = 6.6; // how wide a letter is, about
 
-// A matrix of names: `cellOf(a, b)` has the class of a cell, its text and what is said of it; `keys` are lines of
-// the legend, each some swatches [class, text] between two names.
-function matrixPicture(downNames, acrossNames, cellOf, keys, { cellWidth, across = "", down = "" }) {
+// A matrix of names below a heading: `cellOf(a, b)` has the class of a cell, its text and what is said of it; `keys`
+// are lines of the legend, each some swatches [class, text] between two names.
+function matrixPicture(heading, downNames, acrossNames, cellOf, keys, cellWidth) {
   const step = 24;
   const letters = (names, most) => Math.min(most, Math.max(...names.map((name) => name.length)));
-  const left = 12 + LETTER * letters(downNames, 24) + (down ? 18 : 0);
-  const top = 12 + LETTER * letters(acrossNames, 28) + (across ? 20 : 0);
+  const left = 12 + LETTER * letters(downNames, 24);
+  const top = 36 + LETTER * letters(acrossNames, 28);
   const [right, bottom] = [left + cellWidth * acrossNames.length, top + step * downNames.length];
-  const keyWidth = Math.max(...keys.map((key) => 20 + widthOfKey(key)), 0);
-  const width = Math.ceil(Math.max(right + 12, keyWidth, 240));
-  const height = bottom + 16 + 20 * keys.length;
-  const node = draw("svg", { viewBox: `0 0 ${width} ${height}` });
-  if (across) node.append(draw("text", { x: left, y: 16 }, across));
-  if (down) {
-    const middle = (top + bottom) / 2;
-    node.append(draw("text", { x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, down));
-  }
+  const width = Math.ceil(12 + Math.max(right, 12 + LETTER * heading.length, ...keys.map(widthOfKey)));
+  const height = Math.ceil(bottom + 16 + 20 * keys.length);
+  const node = draw("svg", { viewBox: `0 0 ${width} ${height}` }, draw("text", { x: 12, y: 18 }, heading));
   for (const [b, name] of acrossNames.entries()) {
     const x = left + cellWidth * (b + 0.5) + 4;
     node.append(named(name, 28, { x, y: top - 6, transform: `rotate(-90 ${x} ${top - 6})` }));
@@ -112,12 +106,14 @@ function swatch(kind, text, x, y, width, height, said = "") {
   );
 }
 
-const widthOfKey = ([low, swatches, high]) => LETTER * (low.length + high.length) + 14 * swatches.length + 12;
+const widthOfKey = ([low, swatches, high]) => LETTER * (low.length + high.length) + 14 * swatches.length + 24;
 
 function drawKey(node, [low, swatches, high], y) {
   let x = 12;
-  if (low) node.append(draw("text", { x, y: y + 11 }, low));
-  x += low && LETTER * low.length + 6;
+  if (low) {
+    node.append(draw("text", { x, y: y + 11 }, low));
+    x += LETTER * low.length + 6;
+  }
   for (const [kind, text] of swatches) {
     node.append(swatch(kind, text, x, y, 14, 15));
     x += 14;

@@ -22,10 +22,8 @@ function confusionPicture() {
     ["", scale("miss"), "wrong: few to all rows of the class"],
   ];
   const digits = Math.max(...data.errors.confusion.flat()).toString().length;
-  return matrixPicture(classes, classes, cellOf, keys, {
-    cellWidth: Math.max(24, 10 + 8 * digits),
-    across: "labels across, true classes down",
-  });
+  const cellWidth = Math.max(24, 10 + 8 * digits);
+  return matrixPicture("True classes down, labels across", classes, classes, cellOf, keys, cellWidth);
 }
 
 function confusionMatrix() {
@@ -41,7 +39,13 @@ function confusionMatrix() {
   const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
   const title = "What is taken for what";
   const description = "Numbers of rows by their true class, down, and the label that they got, across.";
-  return [make("h3", {}, title), make("div", box, node), saveButton(title, description, confusionPicture)];
+  const keys = [["hit s5", "right"], ["miss s5", "wrong; the darker, the more of the rows of the class"]];
+  return [
+    make("h3", {}, title),
+    make("div", box, node),
+    legend("Colours", keys, (kind) => make("span", { class: `swatch ${kind}` })),
+    saveButton(title, description, confusionPicture),
+  ];
 }
 
 function confusionCell(a, b, n) {

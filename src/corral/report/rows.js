@@ -208,10 +208,10 @@ function probabilities(row) {
   const columns = [
     { name: "class", kind: "text", show: (a) => classes[a] },
     { name: "probability", show: (a) => thousandths(row.proba[a]) },
-    { name: "as a bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
+    { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
-  const said = row.typicality ? ", and the share of the rows of each class that are at most as typical" : "";
+  const said = row.typicality ? "; typicality is the share of the rows of a class that are at most as typical" : "";
   return table(`Probabilities${said}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 
@@ -232,7 +232,7 @@ function evidenceTable(row) {
     ...variableColumns(row),
     { name: "evidence", show: (j) => signed(row.evidence[j]) },
     {
-      name: "as a bar",
+      name: "bar",
       kind: "chart",
       show: (j) => bar(row.evidence[j] / largest, 80),
       sort: (j) => row.evidence[j],
@@ -301,7 +301,7 @@ function waterfallLines(row) {
 function waterfall(row, width, title) {
   const lines = waterfallLines(row);
   const [step, top, right] = [22, 44, 58];
-  const left = Math.round(Math.min(0.42 * width, 16 + LETTER * Math.max(...lines.map(([name]) => name.length))));
+  const left = Math.round(Math.min((width < 480 ? 0.5 : 0.42) * width, 16 + LETTER * Math.max(...lines.map(([name]) => name.length))));
   const height = top + step * lines.length + 42;
   const ends = lines.flatMap(([, number, , begin]) => [begin, begin + number]);
   const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends, Math.min(0, ...ends) + 0.1)];
@@ -352,7 +352,7 @@ function oddsAxes(node, x, [low, high], [top, bottom], right) {
   }
   node.append(
     draw("line", { class: "axis", x1: x(low), x2: x(high), y1: top, y2: top }),
-    draw("text", { x: 8, y: 14 }, "probability between the two classes (above), log odds (below)"),
+    draw("text", { x: 8, y: 14 }, "probability above, log odds below"),
   );
 }
 
