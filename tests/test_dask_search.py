@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import naive
 from corral import RodeoClassifierCV, load_model, save_model, write_report
-from corral._core.exact import add_sums, as_floats, exact_sums
+from corral._core.exact import add_sums, as_floats, exact_sums, exact_totals
 from corral._core.pool import wanted_units
 from corral._core.scale import learn_scale
 from corral._estimators.tables import Encoding
@@ -75,6 +75,15 @@ def test_exact_sums_do_not_depend_on_the_order_of_rows(n):
     assert_array_equal(as_floats(whole), [math.fsum(column) for column in x.T])
     assert exact_sums(x[::-1]) == whole
     assert add_sums([exact_sums(part) for part in np.array_split(x, 7)]) == whole
+
+
+def test_exact_totals():
+    weights, codes = RNG.uniform(0.0, 1e5, 500) ** 3, RNG.integers(3, size=500)
+    whole = exact_totals(weights, codes, 4)
+    assert [float(total) for total in whole] == [math.fsum(weights[codes == a]) for a in range(4)]
+    parts = [exact_totals(weights[at], codes[at], 4) for at in (slice(7), slice(7, 400), slice(400, None))]
+    assert [sum(of_class) for of_class in zip(*parts, strict=True)] == whole
+    assert exact_totals(None, codes, 4) == np.bincount(codes, minlength=4).tolist()
 
 
 def test_draws_belong_to_positions():
@@ -162,6 +171,16 @@ def test_same_bits_for_any_partitions(thinned):
         assert_array_equal(other.model_.data.numbers, thinned.model_.data.numbers)
     other = DaskRodeoClassifierCV(max_rows=25, random_state=1).fit(*chunked())
     assert (other.predict_proba(QUERIES) != thinned.predict_proba(QUERIES)).any()
+
+
+def test_same_bits_of_weighted_rows_for_any_partitions():
+    weights = RNG.lognormal(size=len(X))
+    first, second = (
+        DaskRodeoClassifierCV(**FEW).fit(*chunked(chunks), weights)
+        for chunks in (PARTITIONS[1], PARTITIONS[2])
+    )
+    assert_array_equal(first.predict_proba(QUERIES), second.predict_proba(QUERIES))
+    assert_array_equal(first.class_prior_, second.class_prior_)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])

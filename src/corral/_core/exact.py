@@ -6,9 +6,11 @@ than :math:`2^{-81}`. Sums of integers depend neither on how rows are divided no
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
-from corral._core.settings import Floats
+from corral._core.settings import Floats, Integers
 
 _BITS = 40
 _UNIT = float(2**_BITS)
@@ -37,3 +39,13 @@ def add_sums(parts: list[list[int]]) -> list[int]:
 def as_floats(totals: list[int]) -> Floats:
     """Sums as numbers, each rounded once."""
     return np.array([total / (1 << 2 * _BITS) for total in totals])
+
+
+def exact_totals(weights: Floats | None, codes: Integers, n_classes: int) -> list[Fraction]:
+    """Sums of the weights of the rows of each class; their numbers if there are no weights."""
+    if weights is None:
+        return [Fraction(n) for n in np.bincount(codes, minlength=n_classes).tolist()]
+    exponent = int(np.frexp(weights.max(initial=0.0))[1])
+    shares = np.ldexp(weights, -exponent)
+    of_classes = [exact_sums(shares[codes == a, np.newaxis])[0] for a in range(n_classes)]
+    return [Fraction(total, 1 << 2 * _BITS) * Fraction(2) ** exponent for total in of_classes]

@@ -8,6 +8,7 @@ computed: blocks are tasks, which dask repeats from the source where a worker is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from corral._core.exact import exact_totals
 from corral._core.rows import ClassRows, Measure
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
@@ -96,7 +98,7 @@ class Summary(NamedTuple):
     ----------
     n_given : number of rows, also of those that do not count.
     labels : (n_labels,)
-    n_rows, counts : (n_labels,) rows that count, and the sums of their weights.
+    n_rows, counts : for each label the rows that count, and the sum of their weights.
     low, high : (n_features,) bounds of each column.
     heaviest : the largest weight.
     has_gaps : whether some value is missing.
@@ -105,7 +107,7 @@ class Summary(NamedTuple):
     n_given: int
     labels: NDArray[Any]
     n_rows: Integers
-    counts: Floats
+    counts: list[Fraction]
     low: Floats
     high: Floats
     heaviest: float
@@ -263,12 +265,11 @@ def summary(source: Source) -> Summary:
     given = read_part(source)
     part = given.weighty()
     labels, codes = np.unique(part.y, return_inverse=True)
-    counts = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
     return Summary(
         len(given.X),
         labels,
         np.bincount(codes, minlength=labels.size),
-        counts,
+        exact_totals(part.weights, codes, labels.size),
         np.fmin.reduce(part.X, axis=0, initial=np.inf),
         np.fmax.reduce(part.X, axis=0, initial=-np.inf),
         1.0 if part.weights is None else float(part.weights.max(initial=0.0)),
@@ -285,18 +286,19 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
     check_two_classes(labels)
     check_classification_targets(labels)
-    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
+    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), [Fraction(0)] * labels.size
     for p, of_part in filled:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
-        totals[at] += of_part.counts
+        for a, count in zip(at.tolist(), of_part.counts, strict=True):
+            totals[a] += count
     low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
     high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
     n_given = np.array([of_part.n_given for of_part in summaries])
     return Overview(
         labels,
         n_rows,
-        totals,
+        np.array([float(total) for total in totals]),
         low,
         high,
         n_given.cumsum() - n_given,

@@ -42,7 +42,8 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
         The cluster. None means the one that dask would use itself: that of the current client, or threads of
         this process, where nothing listens on the network.
     block_rows : int, default=100_000
-        Rows in one chunk of tables that are at hand; collections keep their partitions.
+        Rows of a class that go into cells at once, wherever partitions end; and rows in a partition of a
+        table that is at hand.
     max_rows : int, default=3000
         As in `RodeoClassifierCV`.
     priors, min_effect, categorical_features, n_jobs, verbose, random_state
