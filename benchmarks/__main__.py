@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     anchors,
+    cluster,
     contrast,
     dask,
     detection,
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "predict": predict,
     "dask": dask,
     "large": large,
+    "cluster": cluster,
     "tables": tables,
     "trust": trust,
 }

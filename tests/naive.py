@@ -1209,6 +1209,18 @@ def mixed_rodeo(
     return h, mixed_log_density(X, ones, x, h, levels)
 
 
+def midrank(column: ArrayLike, weights: ArrayLike, value: float) -> float:
+    """Share of the weight of rows below a value, and half of that at it."""
+    below = at = total = 0.0
+    for x, weight in zip(column, weights, strict=True):
+        total += weight
+        if x < value:
+            below += weight
+        elif x == value:
+            at += weight
+    return (below + 0.5 * at) / total
+
+
 def conformal_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
     """Share of weighted numbers that are at most x, x counted among them; n is Kish's number of them."""
     m = [Fraction(w) for w in _floats(weights)]

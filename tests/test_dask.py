@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model, save_model
-from corral.dask import DaskRodeoClassifier
+from corral.dask import DaskRodeoClassifier, DaskRodeoClassifierCV
 from corral.datasets import make_shifted_groups
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
@@ -31,6 +31,10 @@ FRAME = pd.DataFrame(X, columns=NAMES)
 # Few steps, so that tests are fast, but blocks in which each class is cut twice.
 FAST = {"beta": 0.5, "random_state": 0}
 BLOCKS = {**FAST, "block_rows": 15}
+
+# A search of which each class has more rows than its densities keep, and queries in many chunks.
+THINNED = {"max_rows": 15, "block_rows": 15, "random_state": 0}
+SOME_QUERIES = da.from_array(QUERIES, chunks=(2, -1))
 
 # The whole of it in one chunk, in chunks that cut columns as well, and in unequal ones.
 PARTITIONS = [((120,), (10,)), ((50, 50, 20), (4, 6)), ((7, 90, 23), (10,))]
@@ -388,6 +392,14 @@ def on_cluster(cluster, client, bandwidth, chunks=PARTITIONS[1]):
     return Found(model.bandwidths_, log_density, {"fit": of_fit.done, "predict": of_predict.done})
 
 
+def search_on_cluster(cluster, client, chunks=PARTITIONS[1]):
+    with watching(cluster, client) as of_fit:
+        model = DaskRodeoClassifierCV(client=client, **THINNED).fit(*chunked(chunks))
+    with watching(cluster, client) as of_predict:
+        log_density = model.log_density(SOME_QUERIES).compute(scheduler=client)
+    return Found(model.weights_, log_density, {"fit": of_fit.done, "predict": of_predict.done})
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Workers are processes, watched over by a nanny; it starts with one of them."""
@@ -403,10 +415,11 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def one_worker(cluster):
-    """Findings of a model that was fitted and asked on one worker, for both kinds of bandwidths."""
+    """Findings of models that were fitted and asked on one worker: both kinds of bandwidths, and a search."""
     with Client(cluster, set_as_default=False) as client:
         assert len(client.scheduler_info()["workers"]) == 1
-        return {bandwidth: on_cluster(cluster, client, bandwidth) for bandwidth in ("local", "class")}
+        found = {bandwidth: on_cluster(cluster, client, bandwidth) for bandwidth in ("local", "class")}
+        return found | {"search": search_on_cluster(cluster, client)}
 
 
 @pytest.fixture
@@ -460,6 +473,27 @@ def test_a_worker_killed_within_a_lazy_prediction(client, one_worker, tmp_path):
     lazy = model.log_density(rows)
     np.testing.assert_array_equal(lazy.compute(scheduler=client), one_worker["local"].log_density)
     assert done.exists()
+
+
+def test_a_search_is_the_same_bits_on_two_workers(cluster, client, one_worker):
+    expected, found = one_worker["search"], search_on_cluster(cluster, client, PARTITIONS[2])
+    np.testing.assert_array_equal(found.bandwidths, expected.bandwidths)
+    np.testing.assert_array_equal(found.log_density, expected.log_density)
+
+
+@pytest.mark.parametrize("when", ["fit", "predict"])
+def test_a_worker_killed_in_a_search(cluster, client, one_worker, when):
+    expected = one_worker["search"]
+    model = DaskRodeoClassifierCV(client=client, **THINNED)
+    if when == "predict":
+        model.fit(*chunked())
+    with watching(cluster, client, fatal=expected.tasks[when] // 2) as watch:
+        if when == "fit":
+            model.fit(*chunked())
+            np.testing.assert_array_equal(model.weights_, expected.bandwidths)
+        found = model.log_density(SOME_QUERIES).compute(scheduler=client)
+        np.testing.assert_array_equal(found, expected.log_density)
+    assert watch.done > expected.tasks[when]
 
 
 def test_only_loopback_is_listened_to(client):

@@ -18,6 +18,7 @@ from corral._core.density import (
     class_log_densities,
     kernel_density,
     separate_density,
+    unit_density,
 )
 from corral._core.rows import ClassRows
 from corral._core.settings import Computation
@@ -273,3 +274,17 @@ def test_without_rows_there_is_no_density_at_any_bandwidth(density):
     rows = arrange(np.empty((0, 3)))
     found = density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
     assert_array_equal(found, np.full((4, 2), -np.inf))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [1, 4, 7])
+@pytest.mark.parametrize("n", [1, 33, 100])
+def test_the_bandwidth_1_has_a_loop_of_its_own(n, d, weighted):
+    rng = np.random.default_rng(n)
+    X, x = rng.normal(size=(n, d)), 3.0 * rng.normal(size=(9, d))
+    x[0] += 1e3  # far from all rows
+    w = rng.uniform(0.1, 2.0, n) if weighted else None
+    for tile in (32, 1024):
+        rows = arrange(X, w, tile)
+        agree(unit_density(rows, x), X, w, x, np.ones(d))
+        assert_array_equal(unit_density(rows, x[3:4]), unit_density(rows, x)[3:4])

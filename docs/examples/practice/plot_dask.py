@@ -2,44 +2,53 @@
 What if the rows do not fit one machine?
 ========================================
 
-:class:`~corral.dask.DaskRodeoClassifier` leaves training rows where they lie, on the workers of a cluster
-or on disk, and gives the same bits for any number of workers and partitions.
+:class:`~corral.dask.DaskRodeoClassifierCV` reads training rows where they lie, on the workers of a cluster
+or on disk, and leaves an ordinary model of few rows here. It has the same bits for any number of workers and
+partitions.
 """
 
 import dask.array as da
 import numpy as np
 
 from corral import RodeoClassifier
-from corral.dask import DaskRodeoClassifier
+from corral.dask import DaskRodeoClassifier, DaskRodeoClassifierCV
 from corral.datasets import make_shifted_groups
 
-X, y = make_shifted_groups(400, random_state=0)
-X_new, y_new = make_shifted_groups(200, random_state=1)
+X, y = make_shifted_groups(2000, groups=(1, 4, 5), random_state=0)
+X_new, y_new = make_shifted_groups(500, groups=(1, 4, 5), random_state=1)
 
 # %%
 # Without a cluster this runs on threads of the process; inside ``with distributed.Client(...)`` the same
-# lines run there. The rows of each class are put into blocks, and the Rodeo asks blocks for sums only.
+# lines run there. Each class has 2000 rows here, of which 500 weighted averages are made.
 
-rows, labels = da.from_array(X, chunks=(500, 10)), da.from_array(y, chunks=500)
-classifier = DaskRodeoClassifier(bandwidth="class").fit(rows, labels)
-print(classifier.relevant_.astype(int))
+rows, labels = da.from_array(X, chunks=(1500, 10)), da.from_array(y, chunks=1500)
+classifier = DaskRodeoClassifierCV(max_rows=500, random_state=0).fit(rows, labels)
+print(f"{classifier.class_count_.sum():.0f} rows, {len(classifier.model_.data.X)} representatives")
 
 # %%
 # Predictions are lazy and have the chunks of their rows.
 
-lazy = classifier.predict(da.from_array(X_new, chunks=(250, 10)))
+lazy = classifier.predict(da.from_array(X_new, chunks=(400, 10)))
 print(lazy)
 print(f"accuracy {(lazy.compute() == y_new).mean():.3f}")
 
 # %%
-# Another partition, the same bits; and those of the ordinary classifier.
+# Another partition, the same bits.
 
-other = DaskRodeoClassifier(bandwidth="class").fit(rows.rechunk((321, 10)), labels.rechunk(321))
-local = RodeoClassifier(bandwidth="class").fit(X, y)
-np.testing.assert_array_equal(other.bandwidths_, classifier.bandwidths_)
-np.testing.assert_array_equal(local.bandwidths_, classifier.bandwidths_)
+other = DaskRodeoClassifierCV(max_rows=500, random_state=0).fit(rows.rechunk((987, 10)), labels.rechunk(987))
+np.testing.assert_array_equal(other.predict_proba(X_new), classifier.predict_proba(X_new))
 
 # %%
-# ``to_local`` brings the model to this process, to explain, report and save it.
+# It explains, and lists rows by their positions in the whole table; ``to_local`` gives the ordinary
+# classifier to save.
 
-print(classifier.to_local().explain(X_new[:1]))
+print(classifier.explain(X_new[:1]))
+
+# %%
+# :class:`~corral.dask.DaskRodeoClassifier` is the paper's rule. Its rows stay on the cluster, and every
+# prediction asks all of them; its bandwidths are those of the ordinary classifier.
+
+X_few, y_few = make_shifted_groups(200, groups=(4, 5), random_state=0)
+paper = DaskRodeoClassifier(bandwidth="class").fit(da.from_array(X_few, chunks=(150, 10)), y_few)
+local = RodeoClassifier(bandwidth="class").fit(X_few, y_few)
+np.testing.assert_array_equal(local.bandwidths_, paper.bandwidths_)

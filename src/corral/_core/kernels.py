@@ -519,6 +519,54 @@ def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
+def unit_sums(X, mass, x, a, least, log_sum):
+    """Kernel sums for many queries and one class, with the bandwidth 1 in all variables.
+
+    With fewer passes over a tile than `kernel_sums`, and other roundings.
+
+    Parameters
+    ----------
+    X, x : as above.
+    mass : (n_tiles, tile) weights, 0 behind the last row.
+    a, least : (1, tile) and (n_queries,) work space.
+    log_sum : (n_queries,) written as above.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[0, i] = 0.0
+            for j in range(0, d - 3, 4):  # four variables share the reading and writing of the sums
+                x0, x1, x2, x3 = x[q, j], x[q, j + 1], x[q, j + 2], x[q, j + 3]
+                for i in range(tile):
+                    u0, u1, u2, u3 = (
+                        X[t, j, i] - x0,
+                        X[t, j + 1, i] - x1,
+                        X[t, j + 2, i] - x2,
+                        X[t, j + 3, i] - x3,
+                    )
+                    a[0, i] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
+            for j in range(d - d % 4, d):
+                xj = x[q, j]
+                for i in range(tile):
+                    u = X[t, j, i] - xj
+                    a[0, i] += u * u
+            low = 0.5 * _least(a, 0)
+            if low < least[q]:
+                log_sum[q] *= _exp(low - least[q])
+                least[q] = low
+            nearest, total = least[q], 0.0
+            for i in range(tile):
+                total += _exp(nearest - 0.5 * a[0, i]) * mass[t, i]
+            log_sum[q] += total
+    for q in range(x.shape[0]):
+        log_sum[q] = math.log(log_sum[q]) - least[q]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
 def nearest_rows(X, n_rows, x, own, a, least, row):
     """The row nearest to each query, the first of several.
 

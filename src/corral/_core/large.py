@@ -18,7 +18,7 @@ labels are measured by them. Rows of classes that are not thinned leave themselv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,6 +77,11 @@ _COMPARED: ScaleKind = "score"
 def is_large(data: LabelledRows, max_rows: int) -> bool:
     """Whether some class is thinned. Rows with gaps or levels, and rows of groups, are not."""
     return not data.general and int(np.bincount(data.codes).max()) > max_rows
+
+
+def n_knots(n_sample: int) -> int:
+    """At how many values of each column ranks are known from a sample of so many rows."""
+    return min(MAX_KNOTS, n_sample // MIN_COUNT)
 
 
 def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
@@ -190,7 +195,7 @@ class ThinningPlan:
 
     sample: LabelledRows
     found: Search
-    scales: dict[ScaleKind, Scale]
+    scales: Mapping[ScaleKind, Scale]
     kinds: Sequence[ScaleKind]
     members: Sequence[MemberPlan]
     importance: Sequence[Floats]
@@ -200,7 +205,7 @@ class ThinningPlan:
     @classmethod
     def learn(
         cls,
-        sample: LabelledRows,
+        whole: RowsInUnits,
         sizes: Integers,
         max_rows: int,
         prior: Floats,
@@ -214,14 +219,14 @@ class ThinningPlan:
 
         Parameters
         ----------
-        sample : rows of all classes.
+        whole : rows of all classes, the sample.
         sizes : (n_classes,) how many rows the classes have altogether.
         max_rows : how many representatives a class may have.
         prior : (n_classes,)
         lapse : share of probabilities given to the prior.
         random, computation, empirical : as in `pool.fit_pool`.
         """
-        whole = RowsInUnits.learn(sample, KINDS, min(MAX_KNOTS, len(sample.X) // MIN_COUNT))
+        sample = whole.data
         found = search(whole, prior, lapse, random, computation, empirical=empirical)
         read = np.bincount(sample.codes[found.chosen], minlength=prior.size)
         parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
@@ -388,7 +393,8 @@ def learn_large_pool(
     differences = learn_contrast(sample, min_effect)
     sizes = np.bincount(data.codes, minlength=prior.size)
     lapse = 1.0 / (data.n + 2.0)
-    plan = ThinningPlan.learn(sample, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
+    whole = RowsInUnits.learn(sample, KINDS, n_knots(len(sample.X)))
+    plan = ThinningPlan.learn(whole, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
     is_held_out = np.isin(data.units, sample.units[plan.held_out])
     rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
     summaries = _summarise(plan, data, is_held_out, computation)

@@ -21,12 +21,13 @@ Schur complement of :math:`B B^T`), and divides the density by the product of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from corral._core.density import kernel_density
+from corral._core.density import kernel_density, unit_density
 from corral._core.frames import ClassFrame
 from corral._core.kernels import product_by_rows
 from corral._core.mixed import MixedMixture, patterns
@@ -52,6 +53,7 @@ class Mixture:
     log_volume : logarithm of the determinant of B, and of the density of the other columns.
     mean : (n_used,) of the class.
     pull : by which factor differences of rows from it were multiplied to become centres.
+    averaged : whether centres are made of averages of many rows.
     """
 
     variables: Integers
@@ -61,6 +63,7 @@ class Mixture:
     log_volume: float
     mean: Floats
     pull: float
+    averaged: bool = False
 
     @classmethod
     def of_rows(
@@ -82,12 +85,13 @@ class Mixture:
         log_volume: float,
         mean: Floats,
         pull: float,
+        averaged: bool = False,
     ) -> Mixture:
         """Find the centres of scaled rows; the other parameters are the attributes."""
         differences = scaled[:, variables] - mean
         if pull == 0.0 and len(scaled):
             differences, weights = np.zeros((1, mean.size)), None
-        return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull)
+        return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull, averaged)
 
     @classmethod
     def of_representatives(
@@ -114,7 +118,9 @@ class Mixture:
         log_volume = frame.log_volume - factor.shape[1] * float(np.log(bandwidth))
         log_volume -= float(np.log(np.diag(root)).sum())
         wider: Floats = np.linalg.solve(root, factor.T).T
-        return cls.of_centres(centres, weights, frame.variables, wider, log_volume, frame.mean, pull)
+        return cls.of_centres(
+            centres, weights, frame.variables, wider, log_volume, frame.mean, pull, averaged=True
+        )
 
     def with_centres(self, centres: Floats, weights: Floats, more_spread: Floats) -> Mixture:
         """Put the kernels on other averages of the same rows, which have lost more of their spread.
@@ -132,7 +138,14 @@ class Mixture:
         factor = np.linalg.inv(np.linalg.cholesky(covariance)).T
         wider = float(np.linalg.slogdet(self.factor)[1] - np.linalg.slogdet(factor)[1])
         return self.of_centres(
-            centres, weights, self.variables, factor, self.log_volume - wider, self.mean, self.pull
+            centres,
+            weights,
+            self.variables,
+            factor,
+            self.log_volume - wider,
+            self.mean,
+            self.pull,
+            averaged=True,
         )
 
     @cached_property
@@ -162,8 +175,14 @@ class Mixture:
         if not self.factor.size:  # no variable is left, but something may be known of the class
             return np.full(len(scaled), self.log_volume if len(self.centres) else -np.inf)
         coordinates = product_by_rows(scaled[:, self.variables] - self._origin, self.factor)
+        if self.averaged:
+            return unit_density(self._rows, coordinates) + self.log_volume
         of_axes: Floats = kernel_density(self._rows, coordinates, np.ones(self.factor.shape[1]))
         return of_axes + self.log_volume
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is made of the centres is made again: workers of a cluster get copies of models.
+        return {of.name: getattr(self, of.name) for of in fields(self)}
 
     def _integrated(self, scaled: Floats, gaps: Bools) -> Floats:
         """Log densities of samples that miss some of the variables."""

@@ -21,7 +21,7 @@ are dropped, and the weights of the others are fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -169,6 +169,11 @@ KINDS = (
 
 # In which units members are, by their names.
 UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
+
+
+def wanted_units(kinds: Sequence[Kind] = KINDS) -> list[ScaleKind]:
+    """List the units of some kinds of members, and ranks, by which variables are selected."""
+    return list(dict.fromkeys([*(kind.scale for kind in kinds), "rank"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -557,6 +562,7 @@ def learn_pool(
     computation: Computation,
     *,
     empirical: bool,
+    scales: Mapping[ScaleKind, Scale] | None = None,
 ) -> PoolModel:
     """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
     differences = learn_contrast(data, min_effect)
@@ -570,7 +576,7 @@ def learn_pool(
         data=data,
         min_effect=min_effect,
         learnt_contrast=differences,
-        pool=fit_pool(data, prior, random, computation, empirical=empirical),
+        pool=fit_pool(data, prior, random, computation, empirical=empirical, scales=scales),
     )
 
 
@@ -588,7 +594,7 @@ class RowsInUnits:
     """
 
     data: LabelledRows
-    scales: dict[ScaleKind, Scale]
+    scales: Mapping[ScaleKind, Scale]
     scaled: dict[ScaleKind, Floats]
     rank: Integers
     mixed: bool
@@ -599,11 +605,17 @@ class RowsInUnits:
 
         If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row.
         """
-        wanted = dict.fromkeys([*(kind.scale for kind in kinds), "rank"])
-        scales = {kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted}
+        scales = {
+            kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted_units(kinds)
+        }
         if max_knots is not None:
             scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
             scales["range"] = blurred_range(data.X)
+        return cls.in_units(data, scales)
+
+    @classmethod
+    def in_units(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
+        """Bring rows into units that are known, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
 
@@ -637,6 +649,7 @@ def fit_pool(
     kinds: Sequence[Kind] = KINDS,
     *,
     empirical: bool = False,
+    scales: Mapping[ScaleKind, Scale] | None = None,
 ) -> Pool:
     """Try members of some kinds, weigh them, and fit those that are kept to all rows.
 
@@ -649,8 +662,9 @@ def fit_pool(
     kinds : members to try.
     empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
         judged by, either.
+    scales : units, if they are known of more rows than these.
     """
-    whole = RowsInUnits.learn(data, kinds)
+    whole = RowsInUnits.learn(data, kinds) if scales is None else RowsInUnits.in_units(data, scales)
     found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
     with threadpool_limits(1, user_api="blas"):
         parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")

@@ -252,7 +252,7 @@ def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """
     values, counts = _count(x, weights)
     below = np.cumsum(counts)
-    scores = ndtri(np.clip((below - 0.5 * counts) / below[-1], 1e-9, 1.0 - 1e-9))
+    scores = normal_quantiles((below - 0.5 * counts) / below[-1])
     return values, scores - counts / below[-1] @ scores
 
 
@@ -267,6 +267,12 @@ def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats,
     halfway = 0.5 * values[at] + 0.5 * values[at + 1]
     between = (values[at] < halfway) & (halfway < values[at + 1])  # or no number lies between them
     return halfway[between], 0.5 * (ranks[at] + ranks[at + 1])[between]
+
+
+def normal_quantiles(ranks: Floats) -> Floats:
+    """Normal quantiles of ranks, which may be 0 or 1."""
+    scores: Floats = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))
+    return scores
 
 
 def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

@@ -104,6 +104,25 @@ class Encoding:
         levels = [None if column.kind == "number" else _levels_of(column) for column in columns]
         return cls(levels, np.array([column.kind == "ordered" for column in columns], dtype=np.bool_))
 
+    @classmethod
+    def merged(
+        cls, names: Sequence[str], dtypes: Sequence[Any], present: Sequence[set[Any] | None]
+    ) -> Encoding:
+        """Put together the levels that parts of a table hold, None for columns of numbers.
+
+        Those that the type of a column names have its order.
+        """
+        columns = []
+        for name, dtype, values in zip(names, dtypes, present, strict=True):
+            if values is None:
+                columns.append(Column(name, np.empty(0), None, "number"))
+                continue
+            kind = "ordered" if _kind_of(dtype) == "ordered" else "levels"
+            held = np.empty(len(values), dtype=object)
+            held[:] = list(values)
+            columns.append(Column(name, held, _declared(dtype), kind))
+        return cls.learn(columns)
+
     def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[str, int]]:
         """Numbers (n_rows, n_features), and how many values of each column are levels not known."""
         n = len(columns[0].values)
@@ -121,6 +140,25 @@ class Encoding:
                 unknown[column.name] = int(is_unknown.sum())
                 X[is_unknown, j] = np.nan
         return X, unknown
+
+
+def columns_of_levels(names: list[str], dtypes: Sequence[Any], categorical: Any) -> list[int]:
+    """Positions of the columns of a typed table that hold levels; a type that holds neither is refused."""
+    for name, dtype in zip(names, dtypes, strict=True):
+        if _kind_of(dtype) in ("objects", "other"):
+            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
+        if categorical is None and _kind_of(dtype) != "number" and not str(dtype).startswith("bool"):
+            raise ValueError(
+                f"Column {name!r} holds values of type {dtype}, "
+                "but categorical_features=None asks for numbers."
+            )
+    if isinstance(categorical, str | None):
+        _check_choice(categorical)
+        if categorical is None:
+            return []
+        categorical = []
+    named = _positions(categorical, names)
+    return [j for j, dtype in enumerate(dtypes) if j in named or _kind_of(dtype) != "number"]
 
 
 def encoded(X: Any) -> Floats:

@@ -631,7 +631,7 @@ def _restore_member(state: State, data: LabelledRows, thinning: Thinning | None)
         if "bandwidth" in part:
             classes.append(_restore_mixed(part, centres, weights, data.level_counts))
         else:
-            classes.append(_restore_mixture(part, centres, weights))
+            classes.append(_restore_mixture(part, centres, weights, averaged=thinned is not None))
     return Member(name, scale, classes)
 
 
@@ -663,7 +663,7 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
     return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
 
 
-def _restore_mixture(state: State, scaled: Floats, weights: Floats | None) -> Mixture:
+def _restore_mixture(state: State, scaled: Floats, weights: Floats | None, *, averaged: bool) -> Mixture:
     variables = state.integers("variables", (None,), 0, scaled.shape[1] - 1)
     if (np.diff(variables) <= 0).any():
         raise ValueError("variables do not rise")
@@ -675,6 +675,7 @@ def _restore_mixture(state: State, scaled: Floats, weights: Floats | None) -> Mi
         state.number("log_volume"),
         state.floats("mean", (variables.size,), -1e100, 1e100),
         state.number("pull", 0.0, 1.0),
+        averaged=averaged,
     )
 
 

@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from corral._core.relevance import MAX_POINTS
 from corral._core.settings import ModelSettings
@@ -18,12 +16,13 @@ from corral._estimators.base import BandwidthsOfClasses, advice_on_units, warn_o
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.tables import Encoding
 from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
+from corral.dask._cluster import OnCluster
 from corral.dask._model import ClusterModel
 from corral.dask._reductions import compute, current_client
-from corral.dask._rows import as_collection, overview, partitions, summary
+from corral.dask._rows import as_collection, overview, partitions, refuse_other_columns, summary
 
 
-class DaskRodeoClassifier(BandwidthsOfClasses):
+class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
     """`RodeoClassifier` with its training rows on the workers of a Dask cluster, or on disk.
 
     Bandwidths are the same and log densities agree to 1e-10: all that the Rodeo asks of rows are sums, which
@@ -166,11 +165,8 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
             settings = self.model_settings()
             self.client_ = current_client(self.client)
             X = as_collection(X, self.block_rows)
-            names = getattr(X, "columns", None)
-            empty = (
-                np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
-            )
-            validate_data(self, empty, ensure_min_samples=0)
+            refuse_other_columns(X)
+            self._check_columns(X)
             sources = partitions(X, y, sample_weight)
             of_all = overview(compute([summary(source) for source in sources], self.client_))
             self.model_ = ClusterModel.learn(
@@ -221,14 +217,6 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
         shared = RodeoClassifier().get_params().keys() & self.get_params().keys()
         return RodeoClassifier(**{name: getattr(self, name) for name in shared})
 
-    def __sklearn_clone__(self) -> Self:
-        # A client cannot be copied: the copy shares it.
-        parameters = {
-            name: value if name == "client" else clone(value, safe=False)
-            for name, value in self.get_params(deep=False).items()
-        }
-        return type(self)(**parameters)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
@@ -236,8 +224,8 @@ class DaskRodeoClassifier(BandwidthsOfClasses):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy on a worker has the client of this worker, and no use for the source of the rows.
-        state: dict[str, Any] = dict(super().__getstate__())
+        # A copy on a worker has no use for the source of the rows.
+        state = super().__getstate__()
         if "model_" in state:
             state["model_"] = replace(state["model_"], client=None, sources=None)
-        return {**state, "client": None, "client_": None}
+        return state

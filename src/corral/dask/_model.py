@@ -25,6 +25,7 @@ from corral.dask._rows import (
     merge_weights,
     part,
     power_sums,
+    together,
     weight_sums,
 )
 
@@ -131,9 +132,8 @@ class ClusterModel(RodeoModel):
         if self.sources is None:
             raise RuntimeError("a copy does not know the source of the rows: call to_local of the original.")
         parts = [rows for rows in compute([part(s) for s in self.sources], self.client) if len(rows.X)]
-        X, y = np.concatenate([rows.X for rows in parts]), np.concatenate([rows.y for rows in parts])
-        weights = None if parts[0].weights is None else np.concatenate([rows.weights for rows in parts])
-        training = TrainingRows(X, y, weights)
+        rows = together(parts)
+        training = TrainingRows(rows.X, rows.y, rows.weights)
         data = LabelledRows.sort(training, find_copies=lambda X: None)
         densities = [
             ClassDensity.build(rows, density.grid, density.plan)

@@ -53,9 +53,9 @@ class Blocks:
         self, function: Callable[..., Any], *arguments: Any, own: Integers | None = None
     ) -> list[Delayed]:
         """Tasks that call a function of `ClassRows` for each block; `own` numbers rows of the class."""
-        shared = [_shared(argument) for argument in (own, *arguments)]
+        sent = [shared(argument) for argument in (own, *arguments)]
         return [
-            _answer(block, b * self.block_rows, self.variables, function, *shared)
+            _answer(block, b * self.block_rows, self.variables, function, *sent)
             for b, block in enumerate(self.blocks)
         ]
 
@@ -83,8 +83,8 @@ def estimates(
         for queries, (log_density, steps) in zip(start, descend(start, update, client), strict=True):
             found.append((log_density, queries.grid[steps]))
     else:
-        shared = _shared(x)
-        merged = [_fixed(density, shared) for density in densities]
+        queries_of_all = shared(x)
+        merged = [_fixed(density, queries_of_all) for density in densities]
         for density, log_density in zip(densities, compute(merged, client), strict=True):
             found.append((log_density.sum(axis=0), density.plan.fixed))
     return [
@@ -195,7 +195,7 @@ def _merged(merge: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
     return merge(parts)
 
 
-def _shared(argument: Any) -> Any:
+def shared(argument: Any) -> Any:
     """Arrays as a task of their own, so that they go to a worker once and not with every task."""
     ready = argument is None or isinstance(argument, str | bool | Delayed)
     return argument if ready else delayed(argument, pure=False, traverse=False)

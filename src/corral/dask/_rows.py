@@ -8,6 +8,7 @@ computed: blocks are tasks, which dask repeats from the source where a worker is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -19,48 +20,98 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from corral._core.exact import exact_totals
 from corral._core.rows import ClassRows, Measure
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.collections import is_collection
-from corral._estimators.tables import refuse_gaps
+from corral._estimators.tables import Encoding, names_of, refuse_gaps
 from corral._estimators.validation import check_two_classes, check_weights
+from corral.dask._levels import encode_part
 
 Pieces = list[Delayed]
 
 
 class Part(NamedTuple):
-    """Rows of one partition: values, labels, and weights or None where all rows count once."""
+    """Rows of one partition.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features) values.
+    y : (n_rows,) labels.
+    weights : (n_rows,) or None where all rows count once.
+    groups : (n_rows,) names of groups, or None where each row stands alone.
+    numbers : (n_rows,) their positions among all rows, as far as `Source.first` tells.
+    """
 
     X: Floats
     y: NDArray[Any]
     weights: Floats | None
+    groups: NDArray[Any] | None
+    numbers: Integers
 
     def take(self, which: Any) -> Part:
         """Some of the rows."""
-        return Part(self.X[which], self.y[which], None if self.weights is None else self.weights[which])
+        weights = None if self.weights is None else self.weights[which]
+        groups = None if self.groups is None else self.groups[which]
+        return Part(self.X[which], self.y[which], weights, groups, self.numbers[which])
+
+    def weighty(self) -> Part:
+        """Leave rows without weight aside, as `LabelledRows` does."""
+        return self if self.weights is None else self.take(self.weights > 0.0)
+
+
+def together(parts: Sequence[Part]) -> Part:
+    """Put rows one behind the other; there must be at least one part."""
+    columns = zip(*parts, strict=True)
+    return Part(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
 
 
 class Source(NamedTuple):
-    """Where a partition comes from: tasks that make its values, labels and weights, or one frame of them all.
+    """Where a partition comes from, and how it is read.
 
     The tasks below start from it and keep nothing in between: large partitions should be in memory once.
+
+    Attributes
+    ----------
+    columns : tasks that make its values, labels, weights and groups, or one frame of them all.
+    names : of the variables.
+    joined : whether it is one frame.
+    weighted, grouped : whether there are weights and groups.
+    encoding : how values become numbers, with gaps; None where they are numbers without any.
+    first : position of its first row among all rows, once that is known.
     """
 
     columns: tuple[Delayed, ...]
     names: list[str]
     joined: bool
     weighted: bool
+    grouped: bool = False
+    encoding: Encoding | None = None
+    first: int = 0
 
 
 class Summary(NamedTuple):
-    """What must be known of a partition before units and blocks can be: counts are per label."""
+    """What must be known of a partition before units and blocks can be: counts are per label.
 
+    Attributes
+    ----------
+    n_given : number of rows, also of those that do not count.
+    labels : (n_labels,)
+    n_rows, counts : for each label the rows that count, and the sum of their weights.
+    low, high : (n_features,) bounds of each column.
+    heaviest : the largest weight.
+    has_gaps : whether some value is missing.
+    """
+
+    n_given: int
     labels: NDArray[Any]
     n_rows: Integers
-    counts: Floats
+    counts: list[Fraction]
     low: Floats
     high: Floats
+    heaviest: float
+    has_gaps: bool
 
 
 class Overview(NamedTuple):
@@ -71,7 +122,11 @@ class Overview(NamedTuple):
     labels : (n_classes,)
     n_rows : (n_parts, n_classes) rows that count.
     totals : (n_classes,) the same of all partitions, weights counted.
-    low, high : (n_features,) bounds of each column.
+    low, high : (n_features,) bounds of each column; infinite for one without any value.
+    first : (n_parts,) position of the first row of each partition, among all rows that were given.
+    n_given : number of rows, also of those that do not count.
+    heaviest : the largest weight.
+    has_gaps : whether some value is missing.
     """
 
     labels: NDArray[Any]
@@ -79,6 +134,10 @@ class Overview(NamedTuple):
     totals: Floats
     low: Floats
     high: Floats
+    first: Integers
+    n_given: int
+    heaviest: float
+    has_gaps: bool
 
 
 def as_collection(X: Any, chunk: int) -> Any:
@@ -92,14 +151,13 @@ def as_collection(X: Any, chunk: int) -> Any:
     if isinstance(X, da.Array) and X.ndim == 2:
         return X.rechunk({1: -1})
     if isinstance(X, dd.DataFrame):
-        _refuse_other_columns(X)
         return X
     raise ValueError(f"X must be a table, that is an array or frame of two dimensions, got {X!r}.")
 
 
-def _refuse_other_columns(X: dd.DataFrame) -> None:
+def refuse_other_columns(X: Any) -> None:
     """Refuse columns that are neither numbers nor booleans, before any of them is read."""
-    for name, dtype in X.dtypes.items():
+    for name, dtype in X.dtypes.items() if isinstance(X, dd.DataFrame) else ():
         if not pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_object_dtype(dtype):
             raise ValueError(
                 f"Column {str(name)!r} holds values of type {dtype}: DaskRodeoClassifier takes numbers only; "
@@ -107,20 +165,27 @@ def _refuse_other_columns(X: dd.DataFrame) -> None:
             )
 
 
-def partitions(X: Any, y: Any, weights: Any) -> list[Source]:
+def partitions(
+    X: Any, y: Any, weights: Any, groups: Any = None, encoding: Encoding | None = None
+) -> list[Source]:
     """The partitions of collections or columns at hand; X is what `as_collection` returns."""
-    columns = [X, y] if weights is None else [X, y, weights]
-    names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(X.shape[1])])]
-    if all(isinstance(column, dd.DataFrame | dd.Series) for column in columns):
+    others = {"y": y, "sample_weight": weights, "groups": groups}
+    others = {name: column for name, column in others.items() if column is not None}
+    read: dict[str, Any] = {
+        "names": names_of(X, X.shape[1]),
+        "weighted": weights is not None,
+        "grouped": groups is not None,
+        "encoding": encoding,
+    }
+    if all(isinstance(column, dd.DataFrame | dd.Series) for column in (X, *others.values())):
         # Together, because dask may merge small partitions, and not the same ones of each.
-        joined = dd.map_partitions(_join, *columns, align_dataframes=False)
-        return [Source((part,), names, True, weights is not None) for part in joined.to_delayed()]
+        joined = dd.map_partitions(_join, X, *others.values(), align_dataframes=False)
+        return [Source((part,), joined=True, **read) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
-        X = X.to_dask_array(lengths=not all(map(is_collection, columns)) or None)
+        X = X.to_dask_array(lengths=not all(map(is_collection, others.values())) or None)
     parts = [X.to_delayed().ravel()]
-    for name, column in zip(("y", "sample_weight"), columns[1:], strict=False):
-        parts.append(_alike(name, column, X).to_delayed().ravel())
-    return [Source(of_part, names, False, weights is not None) for of_part in zip(*parts, strict=True)]
+    parts += [_alike(name, column, X).to_delayed().ravel() for name, column in others.items()]
+    return [Source(of_part, joined=False, **read) for of_part in zip(*parts, strict=True)]
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
@@ -158,38 +223,58 @@ def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
     return joined.set_axis(range(joined.shape[1]), axis=1)
 
 
-def _read(source: Source) -> Part:
+def read_part(source: Source) -> Part:
     """Check a partition, whose tasks have been done; it may be empty."""
     columns: Any = source.columns
     if source.joined:
-        frame = columns[0]
-        d = frame.shape[1] - 1 - source.weighted
+        frame, d = columns[0], len(source.names)
         columns = frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1]))
-    X, y, *weights = columns
-    values: Floats = check_array(
-        X, dtype=np.float64, ensure_min_samples=0, input_name="X", ensure_all_finite="allow-nan"
-    )
-    refuse_gaps(values, source.names, "DaskRodeoClassifier")
+    X, y, *others = columns
+    if source.encoding is None:
+        values: Floats = check_array(
+            X, dtype=np.float64, ensure_min_samples=0, input_name="X", ensure_all_finite="allow-nan"
+        )
+        refuse_gaps(values, source.names, "DaskRodeoClassifier")
+    else:
+        values = encode_part(X, source.names, source.encoding)
     labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
     if len(labels) != len(values):
         raise ValueError(f"a partition of X has {len(values)} rows, but {len(labels)} labels.")
-    return Part(values, labels, check_weights(weights[0], len(values)) if weights else None)
+    weights = check_weights(others[0], len(values)) if source.weighted else None
+    groups = _names_of_groups(others[-1]) if source.grouped else None
+    return Part(values, labels, weights, groups, source.first + np.arange(len(values)))
+
+
+def _names_of_groups(column: Any) -> NDArray[Any]:
+    """Names of the groups of some rows; each row must have one."""
+    groups: NDArray[Any] = column_or_1d(np.asarray(column))
+    if pd.isna(groups).any():
+        raise ValueError("groups must name a group for each row, but a row of a partition has none.")
+    return groups.astype(str) if groups.dtype.kind == "O" else groups
 
 
 @delayed
 def part(source: Source) -> Part:
     """All rows of a partition."""
-    return _read(source)
+    return read_part(source)
 
 
 @delayed
 def summary(source: Source) -> Summary:
     """Count the rows of each label, and find the bounds of all columns."""
-    part = _weighty(_read(source))
+    given = read_part(source)
+    part = given.weighty()
     labels, codes = np.unique(part.y, return_inverse=True)
-    counts = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
-    low, high = part.X.min(axis=0, initial=np.inf), part.X.max(axis=0, initial=-np.inf)
-    return Summary(labels, np.bincount(codes, minlength=labels.size), counts, low, high)
+    return Summary(
+        len(given.X),
+        labels,
+        np.bincount(codes, minlength=labels.size),
+        exact_totals(part.weights, codes, labels.size),
+        np.fmin.reduce(part.X, axis=0, initial=np.inf),
+        np.fmax.reduce(part.X, axis=0, initial=-np.inf),
+        1.0 if part.weights is None else float(part.weights.max(initial=0.0)),
+        bool(np.isnan(part.X).any()),
+    )
 
 
 def overview(summaries: Sequence[Summary]) -> Overview:
@@ -201,14 +286,26 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
     check_two_classes(labels)
     check_classification_targets(labels)
-    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
+    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), [Fraction(0)] * labels.size
     for p, of_part in filled:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
-        totals[at] += of_part.counts
+        for a, count in zip(at.tolist(), of_part.counts, strict=True):
+            totals[a] += count
     low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
     high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
-    return Overview(labels, n_rows, totals, low, high)
+    n_given = np.array([of_part.n_given for of_part in summaries])
+    return Overview(
+        labels,
+        n_rows,
+        np.array([float(total) for total in totals]),
+        low,
+        high,
+        n_given.cumsum() - n_given,
+        int(n_given.sum()),
+        max(of_part.heaviest for of_part in summaries),
+        any(of_part.has_gaps for of_part in summaries),
+    )
 
 
 def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -> list[list[Pieces]]:
@@ -230,7 +327,7 @@ def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -
 
 @delayed
 def _split(source: Source, labels: NDArray[Any]) -> list[Part]:
-    part = _weighty(_read(source))
+    part = read_part(source).weighty()
     return [part.take(part.y == label) for label in labels]
 
 
@@ -241,13 +338,8 @@ def _cut(split: list[Part], a: int, low: int, high: int) -> Part:
 
 def _gather(pieces: Sequence[Part]) -> tuple[Floats, Floats | None]:
     """Values and weights of a block."""
-    X, _, weights = zip(*pieces, strict=True)
-    return np.concatenate(X), None if weights[0] is None else np.concatenate(weights)
-
-
-def _weighty(part: Part) -> Part:
-    """Rows without weight are left aside, as in `LabelledRows`."""
-    return part if part.weights is None else part.take(part.weights > 0.0)
+    rows = together(pieces)
+    return rows.X, rows.weights
 
 
 @delayed
