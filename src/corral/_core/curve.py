@@ -129,7 +129,8 @@ class Curve:
     @property
     def _prior(self) -> Floats:
         """(n_classes,) shares of the classes."""
-        prior: Floats = np.bincount(self.codes, self.weights, minlength=self.proba.shape[2])
+        prior: Floats = np.zeros(self.proba.shape[2])
+        np.add.at(prior, self.codes, self.weights)
         return prior
 
     @property
