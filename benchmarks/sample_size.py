@@ -51,6 +51,7 @@ _DESIGNS = {
 def run(options: Options) -> Iterator[Figure]:
     """The curve first, then the bound, then who gets more rows, then the extrapolation."""
     yield from _curve(options)
+    yield _noise(options)
     yield from _bound(options)
     for allocation in ("proportional", "optimal"):
         for name, (easy, hard) in _DESIGNS.items():
@@ -93,6 +94,19 @@ def _curve(options: Options) -> Iterator[Figure]:
     yield Figure("curve: off by, mean over seeds of each table", float(np.abs(bias).mean()), digits=4)
     seconds = [row["seconds"] / row["fit_seconds"] for rows in found.values() for row in rows]
     yield Figure("curve: processor time over that of a fit to the same rows, median", np.median(seconds))
+
+
+def _noise(options: Options) -> Figure:
+    """Log loss with four times the rows, told of labels that have nothing to do with 100 rows."""
+    told = []
+    for seed in range(options.seeds):
+        X, y = np.random.default_rng(1000 + seed).normal(size=(100, 4)), np.arange(100) % 2
+        fitted = RodeoClassifierCV(random_state=seed).fit(X, y)
+        told.append(LearningCurve.from_estimator(fitted, random_state=seed).log_loss(400).value)
+    return Figure(
+        "curve: log loss told of noise, above chance by (mean)", float(np.mean(told)) - np.log(2), low=-0.01,
+        digits=4, detail=f"{options.seeds} seeds; {_spread(np.array(told) - np.log(2))}",
+    )  # fmt: skip
 
 
 def _tables() -> Iterator[tuple[str, Callable[[int], Split]]]:
