@@ -774,3 +774,22 @@ def test_five_thousand_levels():
         warnings.simplefilter("error")
         model = RodeoClassifierCV(random_state=0).fit(frame.iloc[::5], y[::5])
     assert abs(model.best_score_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["a", "b"] * 9 + ["a", None], dtype=object),
+        np.r_[np.arange(19) % 2 * 1.0, np.nan],
+        pd.Series(["a", "b"] * 9 + ["a", pd.NA]),
+        pd.Series(pd.Categorical(["a", "b"] * 9 + ["a", None])),
+        pd.Series([1, 0] * 9 + [1, None], dtype="Int64"),
+        ["a", "b"] * 9 + ["a", None],
+    ],
+    ids=["objects", "floats", "NA", "categories", "Int64", "list"],
+)
+@pytest.mark.parametrize("make", [RodeoClassifier, RodeoClassifierCV, RodeoSelector, LSPClassifier])
+def test_missing_labels_are_counted_and_placed(make, y):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match=r"^1 of 20 labels are missing, the first in row 19: fill them in"):
+        make().fit(X, y)

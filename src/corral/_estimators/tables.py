@@ -215,6 +215,7 @@ def read_table(
     """
     X = _unmasked(X)
     _refuse_same_names(X)
+    _refuse_missing_labels(y)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -262,11 +263,28 @@ def read_numbers(
     who = type(estimator).__name__
     X = _unmasked(X)
     _refuse_same_names(X)
+    _refuse_missing_labels(y)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
     refuse_gaps(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    """Refuse labels of which some are NaN, None, pandas' NA or polars' null."""
+    try:
+        labels = np.asarray(y)
+    except ValueError:  # lists of unequal lengths, which are refused elsewhere
+        return
+    if labels.ndim != 1 or labels.dtype.kind not in "fO":
+        return
+    missing = [i for i, label in enumerate(labels.tolist()) if is_gap(label)]
+    if missing:
+        raise ValueError(
+            f"{len(missing)} of {labels.size} labels are missing, the first in row {missing[0]}: "
+            "fill them in, or leave such rows out."
+        )
 
 
 def refuse_levels(X: Any, who: str) -> None:
