@@ -319,42 +319,59 @@ def _log_density(data: LabelledRows, kind: Kind, h: float, X: np.ndarray, y: np.
 # ------------------------------------------------------------------------------- beside all rows
 
 
-def _beside_all_rows(n: int = 100_000, n_test: int = 1000) -> Iterator[Figure]:
-    """The pool with its default, and with a kernel on each row."""
+def _beside_all_rows(n: int = 100_000, n_test: int = 5000) -> Iterator[Figure]:
+    """The pool with its default, and with a kernel on each row; standard errors are those of the difference."""
     made = {"shifted groups": make_shifted_groups, "waveform": make_waveform, "ten groups": make_ten_groups}
     for name, make in made.items():
         X, y = make(n, random_state=0)
         X_test, y_test = make(n_test // np.unique(y).size, random_state=1)
-        found = [
-            _predict(X, y, X_test, y_test, max_rows) for max_rows in (RodeoClassifierCV().max_rows, None)
-        ]
-        (accuracy, loss, took), (accuracy_of_all, loss_of_all, took_all) = found
+        few, of_all = (_predict(X, y, X_test, y_test, of) for of in (RodeoClassifierCV().max_rows, None))
+        more_errors, more_loss = of_all.hits - few.hits, few.losses - of_all.losses
+        error = np.sqrt(len(y_test))
         yield Figure(
-            f"{name}: accuracy less than with all rows", accuracy_of_all - accuracy, high=0.002, digits=4,
-            detail=f"{accuracy:.4f} and {accuracy_of_all:.4f} on {len(y_test)} rows",
+            f"{name}: accuracy less than with all rows", float(more_errors.mean()), high=0.002, digits=4,
+            detail=f"{few.hits.mean():.4f} and {of_all.hits.mean():.4f} on {len(y_test)} rows, "
+            f"standard error {more_errors.std() / error:.4f}",
         )  # fmt: skip
         yield Figure(
-            f"{name}: log loss more than with all rows", loss - loss_of_all, high=0.005, digits=4,
-            detail=f"{loss:.4f} and {loss_of_all:.4f}",
+            f"{name}: log loss more than with all rows", float(more_loss.mean()), high=0.005, digits=4,
+            detail=f"{few.losses.mean():.4f} and {of_all.losses.mean():.4f}, "
+            f"standard error {more_loss.std() / error:.4f}",
         )  # fmt: skip
         yield Figure(
-            f"{name}: prediction, times faster", took_all / took, low=20.0, digits=1,
-            detail=f"processor time {took_all:.1f} s and {took:.2f} s",
+            f"{name}: prediction, times faster", of_all.seconds / few.seconds, low=20.0, digits=1,
+            detail=f"processor time {of_all.seconds:.1f} s and {few.seconds:.2f} s",
         )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What became of new rows.
+
+    Attributes
+    ----------
+    hits : (n_samples,) 1 where the label is right.
+    losses : (n_samples,) log losses.
+    seconds : processor time.
+    """
+
+    hits: np.ndarray
+    losses: np.ndarray
+    seconds: float
 
 
 def _predict(
     X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, max_rows: int | None
-) -> tuple[float, float, float]:
-    """Accuracy, log loss and processor time of a prediction."""
+) -> Predicted:
+    """Fit, and predict new rows."""
     classifier = RodeoClassifierCV(priors="uniform", max_rows=max_rows, random_state=0, n_jobs=2).fit(X, y)
     classifier.predict_log_proba(X_test[:1])  # arranges the rows
     start = time.process_time()
     log_proba = classifier.predict_log_proba(X_test)
     took = time.process_time() - start
     codes = np.searchsorted(classifier.classes_, y_test)
-    hits = log_proba.argmax(axis=1) == codes
-    return float(hits.mean()), -float(log_proba[np.arange(len(codes)), codes].mean()), took
+    hits = (log_proba.argmax(axis=1) == codes).astype(np.float64)
+    return Predicted(hits, -log_proba[np.arange(len(codes)), codes], took)
 
 
 # ------------------------------------------------------------------------------------------- costs
