@@ -320,7 +320,7 @@ def _log_density(data: LabelledRows, kind: Kind, h: float, X: np.ndarray, y: np.
 
 
 def _beside_all_rows(n: int = 100_000, n_test: int = 5000) -> Iterator[Figure]:
-    """The pool with its default, and with a kernel on each row; standard errors are those of the difference."""
+    """The pool with its default, and with a kernel on each row; standard errors are of the differences."""
     made = {"shifted groups": make_shifted_groups, "waveform": make_waveform, "ten groups": make_ten_groups}
     for name, make in made.items():
         X, y = make(n, random_state=0)
