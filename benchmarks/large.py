@@ -283,37 +283,35 @@ def _compare(n: int = 8192) -> Iterator[Figure]:
 
 def _carry_over() -> Iterator[Figure]:
     """What is lost because bandwidths are carried over from 4000 rows, and would be if they were not."""
-    kinds = [kind for kind in KINDS if kind.covariance == "own"]
+    (kind,) = (kind for kind in KINDS if kind.covariance == "own")
     for name in ("clusters", "surface"):
         random = np.random.RandomState(2)
-        X_test, y_test = _MADE[name](1000, random)
-        some = _MADE[name](4000, random)
-        data = LabelledRows.sort(TrainingRows(*some, None))
+        X_test, y_test = _MADE[name](500, random)
+        data = LabelledRows.sort(TrainingRows(*_MADE[name](4000, random), None))
         prior = np.full(data.labels.size, 1.0 / data.labels.size)
-        found = search(RowsInUnits.learn(data, kinds), prior, 1e-3, np.random.RandomState(0), _ONE, kinds)
+        found = search(RowsInUnits.learn(data, [kind]), prior, 1e-3, np.random.RandomState(0), _ONE, [kind])
         h, d = found.kept[0].bandwidth, data.X.shape[1]
         for n in (32_000, 128_000):
-            whole = LabelledRows.sort(TrainingRows(*_MADE[name](n, random), None))
-            tried = {
-                factor: _log_density(whole, kinds[0], h * factor, X_test, y_test)
-                for factor in [1.0, carried_over(n, 4000, d), *(2.0 ** np.arange(-1.0, 0.25, 0.125))]
-            }
-            best = max(tried, key=tried.get)
             carried = carried_over(n, 4000, d)
-            lost, without = tried[best] - tried[carried], tried[best] - tried[1.0]
+            tried = [1.0, carried, *(2.0 ** np.arange(-1.0, 0.25, 0.125)).tolist()]
+            rows = RowsInUnits.learn(LabelledRows.sort(TrainingRows(*_MADE[name](n, random), None)), [kind])
+            log_density = {factor: _log_density(rows, kind, h * factor, X_test, y_test) for factor in tried}
+            best = max(tried, key=lambda factor: log_density[factor])
+            lost, without = (log_density[best] - log_density[factor] for factor in (carried, 1.0))
             yield Figure(
                 f"{name}, {n} rows: log density lost by carrying over", lost, digits=4,
                 detail=f"bandwidth x {carried:.3f}, best x {best:.3f}; if it stays {without:.4f}",
             )  # fmt: skip
 
 
-def _log_density(data: LabelledRows, kind: Kind, h: float, X: np.ndarray, y: np.ndarray) -> float:
-    rows = RowsInUnits.learn(data, [kind])
-    frames = frames_of_kind(kind, rows, np.full(data.labels.size, 1.0 / data.labels.size), 0)
+def _log_density(rows: RowsInUnits, kind: Kind, h: float, X: np.ndarray, y: np.ndarray) -> float:
+    """Mean log density of new rows in their classes, with a kernel on each row."""
+    labels, members = rows.data.labels, rows.data.members()
+    frames = frames_of_kind(kind, rows, np.full(labels.size, 1.0 / labels.size), 0)
     scaled, pull = rows.scaled[kind.scale], np.sqrt(1.0 - min(h, 1.0) ** 2)
-    classes = [Mixture.of_rows(scaled[at], None, frames[k], h, pull) for k, at in enumerate(data.members())]
+    classes = [Mixture.of_rows(scaled[at], None, frames[k], h, pull) for k, at in enumerate(members)]
     log_density = Member(kind.name, rows.scales[kind.scale], classes).log_densities(X, _ONE)
-    return float(log_density[np.arange(len(y)), np.searchsorted(data.labels, y)].mean())
+    return float(log_density[np.arange(len(y)), np.searchsorted(labels, y)].mean())
 
 
 # ------------------------------------------------------------------------------- beside all rows
