@@ -36,7 +36,9 @@ from corral import (
     save_model,
     write_report,
 )
+from corral._core.power_law import Estimate
 from corral._evaluation import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral._planning import LearningCurve, Needed
 from corral.datasets import make_shifted_groups
 from corral.report import words
 from corral.report.packing import pack, pack_column
@@ -170,7 +172,7 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
         assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
-        assert row["effective"] == pytest.approx(explanation.effective_rows[i], rel=1e-3)
+        assert row["effective"] == np.rint(explanation.effective_rows[i])
         carrier, share = explanation.carrier(i)
         assert row["rests_on"] == int(f"{share:.0%}"[:-1]) * (-1 if carrier == "group" else 1)
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
@@ -301,7 +303,7 @@ def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classi
     assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
     text = Outline(page).text
     accuracy = accuracy_score(y, labels)
-    assert f"which may be training rows (new ones would then do worse), {accuracy:.1%} get the" in text
+    assert f"may be training rows, which a model knows already: that {accuracy:.1%} of them get" in text
 
 
 def held_out_page(rows, folder, estimator, cv=3, **options):
@@ -508,9 +510,55 @@ def test_a_learning_curve(rows, classifier, tmp_path):
     page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
     assert data_of(page)["sampleSizes"] is None
     assert "What more rows would bring" in Outline(page).text
-    for line in str(found).removeprefix("LearningCurve: ").splitlines():
-        assert line.strip() in Outline(page).text
+    text = Outline(page).text
+    now, twice = found.accuracy(found.n_rows), found.recall("two", 2 * found.n_rows)
+    assert f"the curve has the accuracy {now.value:.3f}, estimated" in text
+    for each in (now, twice):
+        assert f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" in text
+    assert f"with {2 * found.n_rows} rows" in text
     assert "steps" not in Outline(page).ids
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (Estimate(80.0, 70.0, 90.0), ["30", "30", "0", "", "the rows there are probably suffice"]),
+        (Estimate(200.0, 150.0, 300.0), ["30", "about 60", "about 30", "45 to 90", ""]),
+        (Estimate(200.0, 90.0, np.inf), ["30", "about 60", "about 30", "30 to unlimited", "very uncertain"]),
+        (Estimate(1e5, 200.0, np.inf), ["30", "more than 3000", "", "", "if any number will do"]),
+        (
+            Estimate(np.inf, 200.0, np.inf),
+            [
+                "30",
+                "",
+                "",
+                "",
+                "probably no number of rows will do; the chance that some number does is 30%",
+            ],
+        ),
+    ],
+)
+def test_a_line_of_rows_that_a_goal_takes(rows, line):
+    curve = LearningCurve(np.array(["a", "b"]), np.array([30, 70]), 0.9, None)
+    need = Needed("a", rows, np.array([0.3, 0.7]) * rows.value, 0.3)
+    found = words.goal_line(curve, need)
+    assert [found[name] for name in ("now", "needed", "more", "interval", "remark")] == line
+    assert found["name"] == "recall of a"
+
+
+def test_the_accuracy_is_said_once(rows, tmp_path):
+    X, y = rows
+    fitted = RodeoClassifierCV(random_state=3).fit(X[::2], y[::2])
+    held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
+    curve = LearningCurve.from_estimator(fitted, random_state=0)
+    options = {"held_out": held_out, "sample_sizes": curve, "folder": tmp_path}
+    text = Outline(page_of(fitted, X[1::2], y[1::2], **options)).text
+    accuracy = held_out.scores().accuracy
+    assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
+    assert "to expect by cross-validation" not in text
+    text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
+    assert f"about {fitted.best_score_:.1%} should get the right label" in text
+    assert text.index("should get the right label") < text.index("may be training rows")
 
 
 def test_words_on_rows_of_which_none_is_novel():
@@ -547,11 +595,11 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
     assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
-    assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
+    assert f"Of new rows like the training rows, about {fitted.best_score_:.1%} should get the right" in text
     assert "accuracy to expect by cross-validation" in text
     for name, share in fitted.shares().items():
         assert name in text
-        assert f"{share:.0%} of the pool" in text
+        assert f"counts for {share:.0%}" in text
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text

@@ -334,7 +334,7 @@ def test_words_name_the_strongest_variables(usual, model):
         f"Before any variable is known, {label} is as likely as {rival}; with all of them, {label} is "
         in text
     )
-    assert f"rests on the equivalent of {explanation.effective_rows[0]:.4g} rows of equal share" in text
+    assert f"is carried as if by {explanation.effective_rows[0]:.0f} row" in text
 
 
 def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):

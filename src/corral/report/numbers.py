@@ -362,7 +362,7 @@ def _judge_rows(
             "rest": _decimals(np.delete(explanation.evidence[i], strongest).sum(), 2),
             "base": _decimals(_bounded(explanation.base[i]), 2),
             "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
-            "effective": digits(explanation.effective_rows[i]),
+            "effective": round(float(explanation.effective_rows[i])),
             "rests_on": _rests_on(explanation, i),
             "unlike": [_unlike(explanation, i, j, row["nearest"], description) for j in unlike],
             "unlike_variables": [explanation.feature_names[j] for j in unlike],

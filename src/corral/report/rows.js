@@ -185,7 +185,7 @@ function together(row) {
     return `${classes[more]} is ${times(odds)} as likely as ${classes[less]}`;
   };
   const odds = `Before any variable is known, ${likely(row.base)}; with all of them, ${likely(row.odds)}.`;
-  return `${odds} The density rests on the equivalent of ${plain(row.effective)} rows of equal share.`;
+  return `${odds} The density of ${classes[row.label]} here is carried as if by ${plural(row.effective, "row")}.`;
 }
 
 // What the label rests on, in the words of Explanation.caution.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
 from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
+from corral._planning.bound import in_rows
+from corral._planning.curve import FARTHEST, TIMES, Needed, number_in_words
 from corral.report.numbers import Judged
 
 # Variables that the line of a class names.
@@ -24,6 +27,8 @@ _MOST_NAMED = 3
 _MANY_NOVEL = 0.05
 # Variables that a sentence lists.
 _MOST_LISTED = 10
+# So many times its lower end, the upper end of an interval says that hardly anything is known.
+_UNCERTAIN = 4.0
 
 
 def summary(
@@ -45,12 +50,9 @@ def summary(
     if source:
         paragraphs[0] += f" The rows on this page are of {source}."
     if judged is not None:
-        paragraphs += _quality(judged)
-    elif hasattr(estimator, "best_log_loss_"):
-        paragraphs.append(
-            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn "
-            "and classes count as its priors say."
-        )
+        paragraphs += _quality(judged) if judged.unseen else _of_rows_perhaps_known(estimator, judged)
+    else:
+        paragraphs += _expected(estimator)
     if description is not None:
         paragraphs.append(_relevance_in_words(estimator, description))
     return paragraphs
@@ -89,31 +91,53 @@ def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[
     ]
 
 
+def _expected(estimator: Any) -> list[str]:
+    """Say what accuracy the search expects of new rows, if there was one."""
+    if not hasattr(estimator, "best_log_loss_"):
+        return []
+    return [
+        f"Of new rows like the training rows, about {estimator.best_score_:.1%} should get the right label: "
+        "so many training rows did in cross-validation, each predicted without itself."
+    ]
+
+
+def _of_rows_perhaps_known(estimator: Any, judged: Judged) -> list[str]:
+    """Say that labels of rows which may be training rows tell little of new ones."""
+    predictions = judged.predictions
+    accuracy, n = predictions.scores().accuracy, len(predictions.truth)
+    return [
+        *_expected(estimator),
+        f"The {_count(n, 'row')} given may be training rows, which a model knows already: that {accuracy:.1%} "
+        "of them get the right label says little of new rows, of which fewer would.",
+        *_mistakes(predictions),
+    ]
+
+
 def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
-    rows, interval = (
-        (f"{_count(n, 'row')} {predictions.claim},", f" ({_interval(predictions, scores)})")
-        if judged.unseen
-        else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
-    )
-    said = [
-        f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
+    return [
+        f"Of {_count(n, 'row')} {predictions.claim}, {scores.accuracy:.1%} get the right label "
+        f"({_interval(predictions, scores)}); always naming the most frequent "
         f"class would give {predictions.most_frequent_share():.1%}. The log loss is {scores.log_loss:.3f}, "
-        f"and the probability of a label is off by {scores.calibration_error:.3f} on average."
+        f"and the probability of a label is off by {scores.calibration_error:.3f} on average.",
+        *_mistakes(predictions),
     ]
+
+
+def _mistakes(predictions: HeldOut) -> list[str]:
+    """Name the most frequent mistake."""
     wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     in_class = wrong.sum(axis=1)
     np.fill_diagonal(wrong, 0)
     if not wrong.any():
-        return [*said, "None is wrong."]
+        return ["None is wrong."]
     a, b = np.unravel_index(wrong.argmax(), wrong.shape)
     names = predictions.classes.tolist()
-    said.append(
+    return [
         f"The most frequent mistake is to take {names[a]} for {names[b]}: {wrong[a, b]} of "
         f"{_count(in_class[a], 'row')} of {names[a]}."
-    )
-    return said
+    ]
 
 
 def _from_to(interval: tuple[float, float] | None) -> str:
@@ -163,8 +187,8 @@ def _meaning_of_relevance(rule: str, scale: str | None) -> str:
         return (
             "A variable describes a class if its values there are higher, lower, closer together, further "
             "apart or otherwise distributed than in the background of the class, by more than chance and "
-            "not negligibly. The background is those other classes that cannot be told from each other in "
-            "the variable, if they are most of the classes, and else all others."
+            "not negligibly. The background is all other classes; or, where most classes are alike in the "
+            "variable, only these."
         )
     if rule == "shadow":
         return (
@@ -260,9 +284,10 @@ def _least_known(judged: Judged) -> list[str]:
     )
     n_more = rows_to_halve_interval(widest.share, widest.n_rows)
     more = (
-        f"About {n_more} more rows of it would halve that interval"
+        f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
+        f"{n_more + widest.n_rows} in all"
         if judged.predictions.groups is None
-        else "More rows of it, of new groups, would tell most"
+        else f"More rows of {label}, of new groups, would tell most"
     )
     said = [f"The recall known least is that of {label}: {known}. {more}."]
     label, worst = min(found.items(), key=lambda item: item[1].share)
@@ -319,9 +344,9 @@ def _marks(description: Description, a: int) -> list[str]:
 
 
 def facts(
-    estimator: Any, source: str | None, n_rows: int, steps_before: Sequence[str] = ()
+    estimator: Any, source: str | None, n_rows: int, steps_before: Sequence[str], *, measured: bool
 ) -> list[tuple[str, str]]:
-    """Tell what the page is about."""
+    """Tell what the page is about; what is expected of new rows only if that was not `measured`."""
     facts = [
         ("data", source or "not named"),
         ("training rows", f"{estimator.class_count_.sum():g}"),
@@ -331,7 +356,7 @@ def facts(
     ]
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
-    if hasattr(estimator, "best_log_loss_"):
+    if hasattr(estimator, "best_log_loss_") and not measured:
         facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
         facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
     return facts
@@ -341,7 +366,7 @@ def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     chosen: dict[str, Any]
     if hasattr(estimator, "shares") and estimator.shares():
-        chosen = {name: f"{share:.0%} of the pool" for name, share in estimator.shares().items()}
+        chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
     if hasattr(estimator, "temperature_"):
@@ -362,6 +387,77 @@ def _count(n: float, what: str) -> str:
     return f"{n:g} {what}" + ("" if n == 1 else "s")
 
 
-def in_words(found: SampleSizes | LearningCurve) -> list[str]:
-    """Say what `estimate_sample_sizes` found."""
+def in_words(found: SampleSizes) -> list[str]:
+    """Say what the bound on sample sizes found."""
     return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
+
+
+def outlook(curve: LearningCurve, judged: Judged | None) -> dict[str, Any]:
+    """What more rows would bring, and how many a goal takes: sentences and tables."""
+    times = (1, *TIMES, math.inf)
+    found = [("accuracy", [curve.accuracy(each * curve.n_rows) for each in times])]
+    for label, size in zip(curve.classes.tolist(), curve.sizes.tolist(), strict=True):
+        if size:
+            found.append((f"recall of {label}", [curve.recall(label, each * curve.n_rows) for each in times]))
+    return {
+        "begin": _where_the_curve_begins(curve, judged),
+        "heads": [f"with {in_rows(each * curve.n_rows)} rows" for each in times[1:]],
+        "n_rows": curve.n_rows,
+        "lines": [(name, [number_in_words(each) for each in estimates]) for name, estimates in found],
+        "goal": None if curve.goal is None else f"{curve.goal:g}",
+        "needs": [goal_line(curve, need) for need in curve.needed],
+    }
+
+
+def _where_the_curve_begins(curve: LearningCurve, judged: Judged | None) -> str:
+    """Say what accuracy the curve has with the rows there are, and why the summary may have another."""
+    said = (
+        f"With the {curve.n_rows} rows there are, the curve has the accuracy "
+        f"{curve.accuracy(curve.n_rows).value:.3f}, estimated from training rows that are predicted "
+        "by each other."
+    )
+    if judged is None or not judged.unseen:
+        return said
+    accuracy = judged.predictions.scores().accuracy
+    return (
+        f"{said} The {accuracy:.1%} of the summary were counted on rows {judged.predictions.claim}: the two "
+        "differ by chance and by how many rows were learnt from. Compare what more rows would bring with "
+        "the first."
+    )
+
+
+def goal_line(curve: LearningCurve, need: Needed) -> dict[str, str]:
+    """One line of the table of rows that a goal takes: of the class whose recall is meant, or of all."""
+    share = 1.0
+    if need.label is not None:
+        share = float(curve.sizes[curve.classes.tolist().index(need.label)]) / curve.n_rows
+    now = share * curve.n_rows
+    line = {
+        "name": "accuracy, rows of all classes" if need.label is None else f"recall of {need.label}",
+        "now": in_rows(now),
+        "needed": "",
+        "more": "",
+        "interval": "",
+    }
+    match need.outcome(curve.n_rows):
+        case "enough":
+            return line | {
+                "needed": in_rows(now),
+                "more": "0",
+                "remark": "the rows there are probably suffice",
+            }
+        case "never":
+            return line | {"remark": f"probably no number of rows will do; {need.chance_in_words}"}
+        case "far":
+            return line | {
+                "needed": f"more than {in_rows(FARTHEST * now)}",
+                "remark": "if any number will do",
+            }
+    low, high = (share * max(end, curve.n_rows) for end in (need.rows.low, need.rows.high))
+    needed = share * need.rows.value
+    return line | {
+        "needed": f"about {in_rows(needed)}",
+        "more": f"about {in_rows(math.ceil(needed) - now)}",
+        "interval": f"{in_rows(low)} to {in_rows(high)}",
+        "remark": "very uncertain" if high > _UNCERTAIN * low else "",
+    }
