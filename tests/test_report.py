@@ -266,9 +266,15 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     assert sum(point["n"] for point in points) == 200
     hits = held_out.labels == held_out.truth
     top = proba.max(axis=1)
-    assert points[-1]["n"] == (top >= 0.9).sum()
-    assert points[-1]["right"] == pytest.approx(hits[top >= 0.9].mean(), abs=5e-4)
-    assert points[-1]["confidence"] == pytest.approx(top[top >= 0.9].mean(), abs=5e-4)
+    assert [(point["from"], point["to"]) for point in points[-3:]] == [(0.9, 0.95), (0.95, 0.99), (0.99, 1.0)]
+    for point in points:
+        inside = (top >= point["from"]) & (top < point["to"])
+        assert point["n"] == inside.sum()
+        assert point["right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
+        assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
+    for label in classifier.classes_:
+        called = held_out.labels == label
+        assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
     gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     for point in points:
@@ -391,8 +397,8 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     hits, confidence = held_out.labels == y, proba.max(axis=1)
     errors = data_of(page)["errors"]
     assert errors["groups"] == 9
-    for point, tenth in zip(errors["reliability"], np.unique((10 * confidence).astype(int)), strict=True):
-        inside = (10 * confidence).astype(int) == tenth
+    for point in errors["reliability"]:
+        inside = (confidence >= point["from"]) & (confidence < point["to"])
         expected = grouped_interval(hits[inside], groups[inside])
         assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
     for label in ("two", "five"):

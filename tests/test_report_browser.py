@@ -273,7 +273,7 @@ def test_hostile_names_are_text(browser, pages):
     assert browser.title == HOSTILE
     assert one(browser, "h1").text == HOSTILE
     assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
-    for section in ("#relevance", ".class-page:not([hidden]) .curves", "#reliability"):
+    for section in ("#relevance", ".class-page:not([hidden]) .curves"):
         unfold(browser, section)
     one(browser, "#list option:nth-child(3)").click()
     assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
@@ -1047,7 +1047,6 @@ def test_nothing_sticks_out(browser, pages, real, name, width):
 
 def test_charts_have_tables(usual, model):
     n_rows = len(model[1])
-    unfold(usual, "#reliability")
     assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
     unfold(usual, "#steps")
     steps = cells(usual, "#steps")

@@ -24,6 +24,7 @@ from corral.report.numbers import (
 )
 from corral.report.packing import pack, pack_column, pack_rows
 from corral.report.words import (
+    called,
     classes_at_a_glance,
     facts,
     in_words,
@@ -100,6 +101,7 @@ class Contents:
             ],
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),
+            "called": [] if judged is None else called(judged),
             "what_next": what_next(estimator, description, judged, sample_sizes),
             "kind": type(estimator).__name__,
             "explains": description is not None,

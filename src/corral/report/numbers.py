@@ -18,7 +18,7 @@ from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation, named_value
 from corral._estimators.tables import UnknownLevelsWarning, is_gap
-from corral._evaluation import HeldOut, confidence_bins
+from corral._evaluation import HeldOut
 from corral._planning import SampleSizes
 from corral.report.packing import pack, pack_column
 
@@ -36,6 +36,8 @@ _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
 _N_TYPICAL = 5
 _MOST_LEVELS = 12  # of a variable, as bars
+# Where intervals of the label's probability end, before 1: narrower where most probabilities are.
+_ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_STRONGEST = 12  # variables of a waterfall
 
 # How a class may differ in a variable: by its number the page gives it a colour and a mark.
@@ -412,7 +414,8 @@ def errors(judged: Judged) -> dict[str, Any]:
     predictions = judged.predictions
     counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     confidence = predictions.proba.max(axis=1)
-    bins = confidence_bins(confidence)
+    bins = np.searchsorted(_ENDS, confidence, side="right")
+    ends = (0.0, *_ENDS, 1.0)
     points = []
     for b in np.unique(bins):
         inside = bins == b
@@ -420,6 +423,8 @@ def errors(judged: Judged) -> dict[str, Any]:
         points.append(
             {
                 "n": int(inside.sum()),
+                "from": ends[b],
+                "to": ends[b + 1],
                 "confidence": _decimals(confidence[inside].mean(), 3),
                 "right": _decimals(right, 3),
                 "interval": None if interval is None else _decimals(interval, 3),

@@ -75,10 +75,7 @@ function reliability() {
     yLabel: "share that is right",
   });
   const most = Math.max(...points.map((point) => point.n));
-  node.append(
-    draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }),
-    draw("path", { class: "thread", d: line(points.map((point) => [x(point.confidence), y(point.right)])) }),
-  );
+  node.append(draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }));
   for (const { n, confidence, right, interval } of points) {
     const radius = 2.5 + 5 * Math.sqrt(n / most);
     const at = { x1: x(confidence), x2: x(confidence) };
@@ -86,10 +83,10 @@ function reliability() {
     node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(right), r: radius }));
   }
   const columns = [
-    { name: "mean probability", show: (point) => thousandths(point.confidence) },
+    { name: "probability", show: (point) => `${hundredths(point.from)} to ${hundredths(point.to)}`, sort: (point) => point.to },
+    { name: "mean", show: (point) => thousandths(point.confidence) },
     { name: "share right", show: (point) => thousandths(point.right) },
-    { name: "from", show: ({ interval }) => (interval ? thousandths(interval[0]) : "") },
-    { name: "to", show: ({ interval }) => (interval ? thousandths(interval[1]) : "") },
+    { name: "interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
     { name: "rows", show: (point) => String(point.n) },
   ];
   const said =
@@ -101,7 +98,7 @@ function reliability() {
   return [
     make("h3", {}, "Are the probabilities right?"),
     make("figure", {}, node, make("figcaption", { class: "small" }, said)),
-    behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
+    table("How often labels are right, by their probability", columns, points),
   ];
 }
 

@@ -107,8 +107,8 @@ def _of_rows_perhaps_known(estimator: Any, judged: Judged) -> list[str]:
     accuracy, n = predictions.scores().accuracy, len(predictions.truth)
     return [
         *_expected(estimator),
-        f"The {_count(n, 'row')} given may be training rows, which a model knows already: that {accuracy:.1%} "
-        "of them get the right label says little of new rows, of which fewer would.",
+        f"The {_count(n, 'row')} given may be training rows, which a model knows already: that "
+        f"{accuracy:.1%} of them get the right label says little of new rows, of which fewer would.",
         *_mistakes(predictions),
     ]
 
@@ -230,6 +230,22 @@ def recalls(judged: Judged) -> list[dict[str, str]]:
         }
         for label, found in judged.predictions.recalls().items()
     ]
+
+
+def called(judged: Judged) -> list[str]:
+    """Say of each label how many of the rows that got it are of the class, and what probabilities promise."""
+    predictions = judged.predictions
+    labels, confidence = predictions.labels, predictions.proba.max(axis=1)
+    said = []
+    for label in np.unique(labels).tolist():
+        of_label = labels == label
+        right = int((predictions.truth[of_label] == label).sum())
+        n = int(of_label.sum())
+        said.append(
+            f"Of {_count(n, 'row')} called {label}, {right} {'is' if right == 1 else 'are'} "
+            f"({right / n:.1%}); by the probabilities it would be {confidence[of_label].mean():.1%}."
+        )
+    return said
 
 
 def what_next(
