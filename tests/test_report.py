@@ -569,7 +569,8 @@ def test_the_accuracy_is_said_once(rows, tmp_path):
 
 def test_words_on_rows_of_which_none_is_novel():
     assert words.novelty([{"novel": False}] * 3) == [
-        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows."
+        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
+        "of all classes together."
     ]
 
 
@@ -577,6 +578,14 @@ def test_words_on_many_rows_that_are_novel_by_one_variable():
     rows = [{"novel": 1, "unlike_variables": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
     said = words.novelty([*rows, {"novel": 0, "unlike_variables": []}])
     assert "most often length (in 9 of 9): see whether the units" in said[1]
+    for new, known, expected in (
+        (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
+        (3.1e6, 2900.0, "; median 3.1e+06, of training rows 2900: about 1000 times larger"),
+        (30.0, 10.0, "; median 30, of training rows 10"),
+        (-1.0, 10.0, "; median -1, of training rows 10"),
+    ):
+        said = words.novelty(rows, {"length": (new, known)})
+        assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
     assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
     assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
 

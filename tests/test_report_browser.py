@@ -1125,9 +1125,12 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ Novel: unlike the training rows of every class" in text
-    said = rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+)\)\."
+    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); training rows -?[\d.]+ to [\d.]+\)"
+    said = f"What makes it most unlike them: {value}"
     label, typical = re.search(said, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
+    assert one(browser, "#row .verdict .faint").text == row_table(browser, "Probabilities")[0][1]
+    assert "(" not in one(browser, "#list option").text
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)

@@ -16,6 +16,7 @@ from corral.report.numbers import (
     class_pages,
     errors,
     has_levels,
+    medians_where_unlike,
     relevance,
     shown_variables,
     steps,
@@ -88,7 +89,9 @@ class Contents:
             "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
+        medians: dict[str, tuple[float, float]] = {}
         if description is not None:
+            medians = medians_where_unlike(rows, estimator.model_.training.X, variables, names)
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
             numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
@@ -97,7 +100,7 @@ class Contents:
         words = {
             "summary": [
                 *summary(estimator, description, judged, source, steps_before),
-                *novelty(rows),
+                *novelty(rows, medians),
             ],
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),

@@ -374,12 +374,26 @@ def _judge_rows(
 
 
 def _unlike(explanation: Explanation, i: int, j: int, a: int, description: Description | None) -> str:
-    """A value that makes a row unlike class a, beside the one that is typical of the class."""
+    """A value that makes a row unlike class a, beside the one that is typical of the class, and the range."""
     said = named_value(explanation.feature_names[j], explanation.values[i, j])
-    if description is None or not np.isfinite(description.typical[a, j]):
-        return said
-    typical = description.value_text(j, description.typical[a, j])
-    return f"{said} ({description.classes[a]} typically {typical})"
+    beside = [explanation.range_in_words(j)] if explanation.range_in_words(j) else []
+    if description is not None and np.isfinite(description.typical[a, j]):
+        typical = description.value_text(j, description.typical[a, j])
+        beside = [f"{description.classes[a]} typically {typical}", *beside]
+    return f"{said} ({'; '.join(beside)})" if beside else said
+
+
+def medians_where_unlike(
+    rows: list[dict[str, Any]], training: Floats, variables: Integers, names: list[str]
+) -> dict[str, tuple[float, float]]:
+    """Medians of numbers in novel rows that they make unlike, and in the training rows, by variable."""
+    found = {}
+    for place, j in enumerate(variables.tolist()):
+        values = [row["values"][place] for row in rows if names[j] in row.get("unlike_variables", ())]
+        known = training[~np.isnan(training[:, j]), j]
+        if values and known.size and not any(isinstance(value, str | None) for value in values):
+            found[names[j]] = float(np.median(values)), float(np.median(known))
+    return found
 
 
 def _rests_on(explanation: Explanation, i: int) -> int:

@@ -125,7 +125,7 @@ function rowsToLookAt() {
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
-    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
     { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
   ];
   const order = truthKnown ? ", wrong ones first" : "";

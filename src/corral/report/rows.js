@@ -29,8 +29,8 @@ function choice(id, names) {
 }
 
 function rowTitle(row) {
-  const mark = row.novel ? " ⚠ novel" : "";
-  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})${mark}`;
+  const mark = row.novel ? "⚠ novel" : `(${thousandths(row.proba[row.label])})`;
+  const said = `${row.name}: ${classes[row.label]} ${mark}`;
   return wrong(row) ? `✗ ${said} is ${classes[row.truth]}` : said;
 }
 
@@ -75,13 +75,18 @@ function showRow() {
   browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
 }
 
+// The probability of a class; faint where it means little.
+function probabilityOf(row, a) {
+  return make("span", { class: row.novel ? "faint" : false }, thousandths(row.proba[a]));
+}
+
 function rowPage(row) {
   const label = classes[row.label];
-  const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
+  const said = [`Label ${label} with probability `, probabilityOf(row, row.label), "."];
   const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
   const parts = [
     make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
-    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
+    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, ...said, row.truth < 0 ? "" : truth),
     ...(row.typicality ? place(row) : []),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
@@ -101,8 +106,8 @@ function place(row) {
   const a = row.nearest;
   const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
   const said = row.novel
-    ? `⚠ Novel: unlike the training rows of every class, so that the label means little. At most ${share} of the ` +
-      `rows of ${classes[a]}, the class that fits best, are as little typical.` +
+    ? "⚠ Novel: unlike the training rows of every class, so that the label means little. By the yardstick of " +
+      `${classes[a]} alone, the class that fits best, ${share} of its training rows are at most as typical.` +
       (row.unlike?.length ? ` What makes it most unlike them: ${row.unlike.join(", ")}.` : "")
     : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
   const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
@@ -207,7 +212,7 @@ const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.ev
 function probabilities(row) {
   const columns = [
     { name: "class", kind: "text", show: (a) => classes[a] },
-    { name: "probability", show: (a) => thousandths(row.proba[a]) },
+    { name: "probability", show: (a) => probabilityOf(row, a) },
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });

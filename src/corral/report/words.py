@@ -27,6 +27,8 @@ _MOST_NAMED = 3
 _MANY_NOVEL = 0.05
 # Variables that a sentence lists.
 _MOST_LISTED = 10
+# A ratio whose decimal logarithm is so near to a whole number looks like another unit.
+_NEAR_A_POWER = 0.1
 # So many times its lower end, the upper end of an interval says that hardly anything is known.
 _UNCERTAIN = 4.0
 
@@ -58,30 +60,41 @@ def summary(
     return paragraphs
 
 
-def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables."""
+def novelty(
+    rows: Sequence[Mapping[str, Any]], medians: Mapping[str, tuple[float, float]] | None = None
+) -> list[str]:
+    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables.
+
+    `medians` are those of variables in the rows that they make unlike the training rows, and in these.
+    """
     if not rows or "novel" not in rows[0]:
         return []
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
     if not n:
         return [
             f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than "
-            "99 in 100 training rows."
+            "99 in 100 training rows of all classes together."
         ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
-        "typical, at the class that fits best, than 99 in 100 training rows. "
+        "typical, at the class that fits best, than 99 in 100 training rows of all classes together. "
         + ("Its label means little." if n == 1 else "Their labels mean little."),
-        *_if_many_are_novel(rows, n),
+        *_if_many_are_novel(rows, n, medians or {}),
     ]
 
 
-def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[str]:
+def _if_many_are_novel(
+    rows: Sequence[Mapping[str, Any]], n_novel: int, medians: Mapping[str, tuple[float, float]]
+) -> list[str]:
     """Name the variables that make most novel rows unlike training rows, if more are novel than by chance."""
     if n_novel < max(3.0, _MANY_NOVEL * len(rows)):
         return []
     counts = Counter(name for row in rows for name in row.get("unlike_variables", ()))
-    named = [f"{name} (in {n} of {n_novel})" for name, n in counts.most_common() if n >= n_novel / 2.0]
+    named = [
+        f"{name} (in {n} of {n_novel}{_beside_training_rows(*medians[name]) if name in medians else ''})"
+        for name, n in counts.most_common()
+        if n >= n_novel / 2.0
+    ]
     if not named:
         return []
     return [
@@ -89,6 +102,17 @@ def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[
         f"{', '.join(named[:_MOST_NAMED])}: see whether the units are those of the training rows, and "
         "whether the rows were measured in the same way."
     ]
+
+
+def _beside_training_rows(median: float, of_training: float) -> str:
+    """Two medians; and the power of ten between them, if it is one, as where units differ."""
+    said = f"; median {median:.4g}, of training rows {of_training:.4g}"
+    if median * of_training <= 0.0:
+        return said
+    power = math.log10(median / of_training)
+    if round(power) == 0 or abs(power - round(power)) > _NEAR_A_POWER:
+        return said
+    return f"{said}: about {10 ** abs(round(power))} times {'larger' if power > 0.0 else 'smaller'}"
 
 
 def _expected(estimator: Any) -> list[str]:
