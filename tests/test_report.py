@@ -423,7 +423,10 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "Rows have no groups." in text
     fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
-    assert "1 variable of 2 describes no class, and no label rests on it: noise. Where" in text
+    said = (
+        "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
+    )
+    assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "No training row is a copy of another." in text
     assert "The recall known least is that of b: " in text
@@ -907,3 +910,14 @@ def test_says_which_package_is_missing(rows, classifier, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     said = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
     assert said == 'Reports need jinja2: pip install "corral[cli]".'
+
+
+def test_few_values_are_bars(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 30)
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "year": 2007.0 + np.arange(60) % 3})
+    X.loc[5, "year"] = np.nan
+    curves = data_of(page_of(RodeoClassifier(bandwidth="class").fit(X, y), X, folder=tmp_path))["curves"]
+    assert curves["1"]["levels"] == ["2007", "2008", "2009"]
+    assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
+    assert "levels" not in curves["0"]

@@ -85,6 +85,7 @@ class Contents:
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
+            "ownTable": any(judge.learnt_from is not None for judge in shown.judges),
             "errors": None if judged is None else errors(judged),
             "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
@@ -118,7 +119,7 @@ class Contents:
             if judged is None
             else int((judged.predictions.labels != judged.predictions.truth).sum()),
             "which": judged.predictions.claim if judged is not None and judged.predictions.parts else "given",
-            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
+            "by_others": numbers["ownTable"],
             "known": shown.truth is not None,
             "facts": facts(
                 estimator,

@@ -36,6 +36,7 @@ _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
 _N_TYPICAL = 5
 _MOST_LEVELS = 12  # of a variable, as bars
+_FEW_VALUES = 8  # of numbers, such as years, that are drawn as levels are
 # Where intervals of the label's probability end, before 1: narrower where most probabilities are.
 _ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_STRONGEST = 12  # variables of a waterfall
@@ -203,10 +204,7 @@ def class_pages(estimator: Any, description: Description, variables: Integers) -
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
     return {
         "typical": [_typical(model, a) for a in range(n_classes)],
-        "curves": {
-            int(np.searchsorted(variables, j)): _bars(model, j, levels[j]) if levels[j] else _curves(model, j)
-            for j in drawn.tolist()
-        },
+        "curves": {int(np.searchsorted(variables, j)): _drawn(model, j, levels[j]) for j in drawn.tolist()},
     }
 
 
@@ -223,6 +221,18 @@ def _typical(model: LocalModel, a: int) -> list[int]:
     positions = model.data.numbers[members[highest]]
     known: list[int] = positions[positions >= 0].tolist()  # averages have none
     return known
+
+
+def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
+    """Bars of variable j if it has levels, or numbers of which there are few; else curves."""
+    x = model.data.X[:, j]
+    if levels:
+        return _bars(model, x, [str(level) for level in levels])
+    values = np.unique(x[~np.isnan(x)])
+    if 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
+        places = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
+        return _bars(model, places, [str(value) for value in digits(values)])
+    return _curves(model, j)
 
 
 def _curves(model: LocalModel, j: int) -> dict[str, Any]:
@@ -260,17 +270,20 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     }
 
 
-def _bars(model: LocalModel, j: int, levels: list[Any]) -> dict[str, Any]:
-    """Shares of the levels of variable j in all classes, in thousandths; of many levels the most frequent."""
-    known = ~np.isnan(model.data.X[:, j])
+def _bars(model: LocalModel, places: Floats, levels: list[str]) -> dict[str, Any]:
+    """Shares of levels in all classes, in thousandths; of many levels the most frequent.
+
+    `places` are those of the training rows among the levels, NaN for gaps.
+    """
+    known = ~np.isnan(places)
     weights = model.data.weights
     counts = np.zeros((model.labels.size, len(levels)))
-    at = model.data.codes[known], model.data.X[known, j].astype(np.int64)
+    at = model.data.codes[known], places[known].astype(np.int64)
     np.add.at(counts, at, 1.0 if weights is None else weights[known])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     shown = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_LEVELS])
     return {
-        "levels": [str(levels[k]) for k in shown],
+        "levels": [levels[k] for k in shown],
         "y": pack(np.rint(1000.0 * shares[:, shown]).astype(np.int64)),
         "others": len(levels) - shown.size,
     }

@@ -105,7 +105,7 @@ function reliability() {
 // Rows that deserve a look
 
 const REASONS = [
-  ...(truthKnown ? [["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`]] : []),
+  ...(truthKnown ? [["wrong", wrong, (row) => `${misreading(row)}: check the record or the measurements`]] : []),
   ["novel", (row) => row.novel, (row) => `novel: unlike all training rows${unlikeIn(row)}`],
   ["resting on one row or group", (row) => row.rests_on, caution],
   ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
@@ -120,7 +120,9 @@ function rowsToLookAt() {
   // By the first reason; wrong labels that were given with confidence before others.
   found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
   const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
-  const said = make("p", {}, `Of ${plural(rows.length, "row")} on this page: ${counted.join(", ")}.`);
+  const several = found.some((i) => holding(rows[i]).length > 1) ? ", some for more than one reason" : "";
+  const total = `${found.length} of ${plural(rows.length, "row")} on this page${several}: ${counted.join(", ")}.`;
+  const said = make("p", {}, total);
   if (!found.length) return [said];
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
@@ -128,7 +130,7 @@ function rowsToLookAt() {
     { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
     { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
   ];
-  const order = truthKnown ? ", wrong ones first" : "";
+  const order = truthKnown ? ", wrong ones first, the most confident before others" : "";
   return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];
 }
 

@@ -340,16 +340,32 @@ def _least_known(judged: Judged) -> list[str]:
 
 
 def _needless_variables(description: Description) -> str:
-    names = [description.feature_names[j] for j in description.adds_nothing()]
-    if not names:
+    needless = description.adds_nothing()
+    if not needless:
         return "Every variable describes a class or carries evidence: none need be left out."
-    describe, them = ("describes", "it") if len(names) == 1 else ("describe", "them")
-    more = len(names) - _MOST_LISTED
-    listed = ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-    return (
-        f"{_count(len(names), 'variable')} of {len(description.feature_names)} {describe} no class, and no "
-        f"label rests on {them}: {listed}. Where measuring is costly, try without {them}."
+    describe, carry, they, them = (
+        ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
     )
+    said = (
+        f"{_count(len(needless), 'variable')} of {len(description.feature_names)} {describe} no class and, "
+        f"on average over the rows of each class, {carry} no evidence: {_listed(description, needless)}. "
+        f"Evidence depends on the other values of a row, so that {they} may count in single ones. Where "
+        f"measuring is costly, try without {them}."
+    )
+    others = np.flatnonzero(~description.relevant.any(axis=0))
+    carrying = [j for j in others.tolist() if j not in needless]
+    if carrying:
+        said += (
+            f" Others describe no class either, but labels rest on them: {_listed(description, carrying)}."
+        )
+    return said
+
+
+def _listed(description: Description, variables: Sequence[int]) -> str:
+    """Names of variables, the first of them if they are many."""
+    names = [description.feature_names[j] for j in variables]
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _rows_that_belong_together(estimator: Any) -> list[str]:
