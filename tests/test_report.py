@@ -36,7 +36,9 @@ from corral import (
     save_model,
     write_report,
 )
+from corral._core.power_law import Estimate
 from corral._evaluation import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral._planning import LearningCurve, Needed
 from corral.datasets import make_shifted_groups
 from corral.report import words
 from corral.report.packing import pack, pack_column
@@ -170,7 +172,7 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
         assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
-        assert row["effective"] == pytest.approx(explanation.effective_rows[i], rel=1e-3)
+        assert row["effective"] == np.rint(explanation.effective_rows[i])
         carrier, share = explanation.carrier(i)
         assert row["rests_on"] == int(f"{share:.0%}"[:-1]) * (-1 if carrier == "group" else 1)
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
@@ -264,9 +266,15 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     assert sum(point["n"] for point in points) == 200
     hits = held_out.labels == held_out.truth
     top = proba.max(axis=1)
-    assert points[-1]["n"] == (top >= 0.9).sum()
-    assert points[-1]["right"] == pytest.approx(hits[top >= 0.9].mean(), abs=5e-4)
-    assert points[-1]["confidence"] == pytest.approx(top[top >= 0.9].mean(), abs=5e-4)
+    assert [(point["from"], point["to"]) for point in points[-3:]] == [(0.9, 0.95), (0.95, 0.99), (0.99, 1.0)]
+    for point in points:
+        inside = (top >= point["from"]) & (top < point["to"])
+        assert point["n"] == inside.sum()
+        assert point["right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
+        assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
+    for label in classifier.classes_:
+        called = held_out.labels == label
+        assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
     gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     for point in points:
@@ -301,7 +309,7 @@ def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classi
     assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
     text = Outline(page).text
     accuracy = accuracy_score(y, labels)
-    assert f"which may be training rows (new ones would then do worse), {accuracy:.1%} get the" in text
+    assert f"may be training rows, which a model knows already: that {accuracy:.1%} of them get" in text
 
 
 def held_out_page(rows, folder, estimator, cv=3, **options):
@@ -389,8 +397,8 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     hits, confidence = held_out.labels == y, proba.max(axis=1)
     errors = data_of(page)["errors"]
     assert errors["groups"] == 9
-    for point, tenth in zip(errors["reliability"], np.unique((10 * confidence).astype(int)), strict=True):
-        inside = (10 * confidence).astype(int) == tenth
+    for point in errors["reliability"]:
+        inside = (confidence >= point["from"]) & (confidence < point["to"])
         expected = grouped_interval(hits[inside], groups[inside])
         assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
     for label in ("two", "five"):
@@ -415,7 +423,10 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "Rows have no groups." in text
     fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
-    assert "1 variable of 2 describes no class, and no label rests on it: noise. Where" in text
+    said = (
+        "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
+    )
+    assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "No training row is a copy of another." in text
     assert "The recall known least is that of b: " in text
@@ -508,14 +519,61 @@ def test_a_learning_curve(rows, classifier, tmp_path):
     page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
     assert data_of(page)["sampleSizes"] is None
     assert "What more rows would bring" in Outline(page).text
-    for line in str(found).removeprefix("LearningCurve: ").splitlines():
-        assert line.strip() in Outline(page).text
+    text = Outline(page).text
+    now, twice = found.accuracy(found.n_rows), found.recall("two", 2 * found.n_rows)
+    assert f"the curve has the accuracy {now.value:.3f}, estimated" in text
+    for each in (now, twice):
+        assert f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" in text
+    assert f"with {2 * found.n_rows} rows" in text
     assert "steps" not in Outline(page).ids
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (Estimate(80.0, 70.0, 90.0), ["30", "30", "0", "", "the rows there are probably suffice"]),
+        (Estimate(200.0, 150.0, 300.0), ["30", "about 60", "about 30", "45 to 90", ""]),
+        (Estimate(200.0, 90.0, np.inf), ["30", "about 60", "about 30", "30 to unlimited", "very uncertain"]),
+        (Estimate(1e5, 200.0, np.inf), ["30", "more than 3000", "", "", "if any number will do"]),
+        (
+            Estimate(np.inf, 200.0, np.inf),
+            [
+                "30",
+                "",
+                "",
+                "",
+                "probably no number of rows will do; the chance that some number does is 30%",
+            ],
+        ),
+    ],
+)
+def test_a_line_of_rows_that_a_goal_takes(rows, line):
+    curve = LearningCurve(np.array(["a", "b"]), np.array([30, 70]), 0.9, None)
+    need = Needed("a", rows, np.array([0.3, 0.7]) * rows.value, 0.3)
+    found = words.goal_line(curve, need)
+    assert [found[name] for name in ("now", "needed", "more", "interval", "remark")] == line
+    assert found["name"] == "recall of a"
+
+
+def test_the_accuracy_is_said_once(rows, tmp_path):
+    X, y = rows
+    fitted = RodeoClassifierCV(random_state=3).fit(X[::2], y[::2])
+    held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
+    curve = LearningCurve.from_estimator(fitted, random_state=0)
+    options = {"held_out": held_out, "sample_sizes": curve, "folder": tmp_path}
+    text = Outline(page_of(fitted, X[1::2], y[1::2], **options)).text
+    accuracy = held_out.scores().accuracy
+    assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
+    assert "to expect by cross-validation" not in text
+    text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
+    assert f"about {fitted.best_score_:.1%} should get the right label" in text
+    assert text.index("should get the right label") < text.index("may be training rows")
 
 
 def test_words_on_rows_of_which_none_is_novel():
     assert words.novelty([{"novel": False}] * 3) == [
-        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows."
+        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
+        "of all classes together."
     ]
 
 
@@ -523,6 +581,14 @@ def test_words_on_many_rows_that_are_novel_by_one_variable():
     rows = [{"novel": 1, "unlike_variables": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
     said = words.novelty([*rows, {"novel": 0, "unlike_variables": []}])
     assert "most often length (in 9 of 9): see whether the units" in said[1]
+    for new, known, expected in (
+        (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
+        (3.1e6, 2900.0, "; median 3.1e+06, of training rows 2900: about 1000 times larger"),
+        (30.0, 10.0, "; median 30, of training rows 10"),
+        (-1.0, 10.0, "; median -1, of training rows 10"),
+    ):
+        said = words.novelty(rows, {"length": (new, known)})
+        assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
     assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
     assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
 
@@ -547,11 +613,11 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
     assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
-    assert f"labels {fitted.best_score_:.1%} right when each is held out in turn" in text
+    assert f"Of new rows like the training rows, about {fitted.best_score_:.1%} should get the right" in text
     assert "accuracy to expect by cross-validation" in text
     for name, share in fitted.shares().items():
         assert name in text
-        assert f"{share:.0%} of the pool" in text
+        assert f"counts for {share:.0%}" in text
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
@@ -844,3 +910,14 @@ def test_says_which_package_is_missing(rows, classifier, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     said = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
     assert said == 'Reports need jinja2: pip install "corral[cli]".'
+
+
+def test_few_values_are_bars(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 30)
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "year": 2007.0 + np.arange(60) % 3})
+    X.loc[5, "year"] = np.nan
+    curves = data_of(page_of(RodeoClassifier(bandwidth="class").fit(X, y), X, folder=tmp_path))["curves"]
+    assert curves["1"]["levels"] == ["2007", "2008", "2009"]
+    assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
+    assert "levels" not in curves["0"]

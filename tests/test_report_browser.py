@@ -224,6 +224,10 @@ def pick(browser, name):
     one(browser, f"#list option:nth-child({names.index(str(name)) + 1})").click()
 
 
+def misreading(truth, label):
+    return f"recorded {truth}, predicted {label}; check the record or the measurements."
+
+
 def row_table(browser, caption):
     """Visible lines of one of the tables of the row that is picked."""
     script = """
@@ -273,7 +277,7 @@ def test_hostile_names_are_text(browser, pages):
     assert browser.title == HOSTILE
     assert one(browser, "h1").text == HOSTILE
     assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
-    for section in ("#relevance", ".class-page:not([hidden]) .curves", "#reliability"):
+    for section in ("#relevance", ".class-page:not([hidden]) .curves"):
         unfold(browser, section)
     one(browser, "#list option:nth-child(3)").click()
     assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
@@ -299,7 +303,8 @@ def test_rows_equal_explain(usual, model):
         assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
         verdict = f"Label {explanation.label[i]} with probability {explanation.probability[i, 0]:.3f}."
         right = explanation.label[i] == y[i]
-        assert one(usual, ".verdict").text == verdict + (" Right." if right else f" Wrong: it is {y[i]}.")
+        judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
+        assert one(usual, ".verdict").text == f"{verdict} {judgement}"
         shown = {line[0]: line[1] for line in row_table(usual, "Probabilities")}
         assert shown == {str(label): f"{p:.3f}" for label, p in zip(fitted.classes_, proba[i], strict=True)}
         shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
@@ -334,7 +339,7 @@ def test_words_name_the_strongest_variables(usual, model):
         f"Before any variable is known, {label} is as likely as {rival}; with all of them, {label} is "
         in text
     )
-    assert f"rests on the equivalent of {explanation.effective_rows[0]:.4g} rows of equal share" in text
+    assert f"is carried as if by {explanation.effective_rows[0]:.0f} row" in text
 
 
 def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
@@ -698,7 +703,12 @@ def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tm
     assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
     click(browser, "#filter-wrong")
     assert len(listed(browser)) == n_wrong > 0
-    assert "Wrong: it is" in one(browser, "#row").text
+    assert "Wrong: recorded" in one(browser, "#row").text
+    wrong = held_out.labels != held_out.truth
+    confidence = [f"{p:.3f}" for p in np.sort(held_out.proba[wrong].max(axis=1))[::-1]]
+    novel = ["⚠ novel" in row for row in listed(browser)]
+    shown = [row.split("(")[1][:5] for row in listed(browser) if "(" in row]
+    assert shown == [p for p, is_novel in zip(confidence, novel, strict=True) if not is_novel]
     assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
 
 
@@ -723,7 +733,8 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
     lines = cells(browser, "#look")
     deserving = X.index[wrong | novel | resting | torn]
     assert sorted(line[0] for line in lines) == sorted(map(str, deserving))
-    assert [line[3].startswith("wrong: it is ") for line in lines] == sorted(
+    assert f"{deserving.size} of {len(y)} rows on this page, some for more" in one(browser, "#look").text
+    assert [line[3].startswith("recorded ") for line in lines] == sorted(
         [bool(wrong[X.index.get_loc(int(line[0]))]) for line in lines], reverse=True
     )
     click(browser, "#filter-novel")
@@ -969,7 +980,7 @@ def test_five_questions_are_answered(browser, real, name):
     explanation = fitted.explain(X.iloc[[i]])
     assert one(browser, ".verdict").text == (
         f"Label {held_out.labels[i]} with probability {explanation.probability[0, 0]:.3f}. "
-        f"Wrong: it is {held_out.truth[i]}."
+        f"Wrong: {misreading(held_out.truth[i], held_out.labels[i])}"
     )
     assert lines_of_waterfall(browser)[-1] == ["log odds", signed(explanation.log_odds[0])]
     assert {line[0] for line in cells(browser, "#look")} & set(names)
@@ -1047,7 +1058,6 @@ def test_nothing_sticks_out(browser, pages, real, name, width):
 
 def test_charts_have_tables(usual, model):
     n_rows = len(model[1])
-    unfold(usual, "#reliability")
     assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
     unfold(usual, "#steps")
     steps = cells(usual, "#steps")
@@ -1126,9 +1136,12 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ Novel: unlike the training rows of every class" in text
-    said = rf"What makes it most unlike them: {X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+)\)\."
+    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); training rows -?[\d.]+ to [\d.]+\)"
+    said = f"What makes it most unlike them: {value}"
     label, typical = re.search(said, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
+    assert one(browser, "#row .verdict .faint").text == row_table(browser, "Probabilities")[0][1]
+    assert "(" not in one(browser, "#list option").text
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)

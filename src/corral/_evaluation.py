@@ -511,10 +511,6 @@ def calibration_error(proba: Floats, codes: Integers) -> float:
     """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
-    gaps = np.bincount(confidence_bins(confidence), hits - confidence, minlength=_N_BINS)
+    tenths = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
+    gaps = np.bincount(tenths, hits - confidence, minlength=_N_BINS)
     return float(np.abs(gaps).sum() / len(proba))
-
-
-def confidence_bins(confidence: Floats) -> Integers:
-    """Which of ten equal intervals each probability lies in."""
-    return np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)

@@ -401,6 +401,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             values=self.encoding_.decode(queries),
             feature_names=feature_names(self),
             row_names=getattr(self, "row_names_in_", None),
+            is_level=np.array([levels is not None for levels in self.encoding_.levels]),
             n_listed=check_integer("n_rows", n_rows),
             computation=self._computation(),
         )

@@ -226,7 +226,10 @@ class Description:
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
     def adds_nothing(self) -> list[int]:
-        """List variables that describe no class and that no label rests on: their evidence is below 0.05.
+        """List variables that describe no class and carry no evidence on average over the rows of any.
+
+        Their mean evidence is below 0.05 in each class. In single rows they may still count, since evidence
+        depends on the other values.
 
         Returns
         -------

@@ -91,6 +91,9 @@ class Explanation:
         deviations from the nearest one of its column in the class. Of a usual row it is about 0.
     stands_for : ndarray of shape (n_samples, n_listed) or None
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
+    training_range : ndarray of shape (2, n_features) or None
+        Lowest and highest value of each column of numbers in the training rows; infinite for levels, and if
+        not all training rows are known.
 
     See Also
     --------
@@ -133,6 +136,7 @@ class Explanation:
     novel: Bools | None = None
     unlikeness: Floats | None = None
     stands_for: Integers | None = None
+    training_range: Floats | None = None
 
     @classmethod
     def of(
@@ -144,13 +148,14 @@ class Explanation:
         values: NDArray[Any],
         feature_names: list[str],
         row_names: NDArray[Any] | None,
+        is_level: Bools,
         n_listed: int,
         computation: Computation,
     ) -> Explanation:
         """Explain samples; `rivals` numbers the classes to compare with, given log scores and labels.
 
-        `values` are the samples as they were given; `row_names` are those of all training rows, if they have
-        names.
+        `values` are the samples as they were given, of which some columns hold levels; `row_names` are those
+        of all training rows, if they have names.
         """
         explainer = explainer_of(model, X, computation)
         log_proba = model.posterior(explainer.log_density)
@@ -198,6 +203,7 @@ class Explanation:
             group_share=support.largest_group,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
             stands_for=stands_for,
+            training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
             **trust,
         )
 
@@ -286,6 +292,23 @@ class Explanation:
         order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
 
+    def range_in_words(self, variable: int) -> str:
+        """Say from where to where the training rows go in a variable; empty for levels.
+
+        Parameters
+        ----------
+        variable : int
+            Position of the variable.
+
+        Returns
+        -------
+        words : str
+        """
+        if self.training_range is None or not np.isfinite(self.training_range[:, variable]).all():
+            return ""
+        low, high = self.training_range[:, variable].tolist()
+        return f"training rows {value_text(low)} to {value_text(high)}"
+
     def novelty(self, sample: int) -> str:
         """Say if a sample is unlike all training rows, and in which variables.
 
@@ -301,7 +324,10 @@ class Explanation:
         """
         if self.novel is None or self.nearest is None or not self.novel[sample]:
             return ""
-        named = [named_value(self.feature_names[j], self.values[sample, j]) for j in self.unlike(sample)]
+        named = []
+        for j in self.unlike(sample):
+            said, known = named_value(self.feature_names[j], self.values[sample, j]), self.range_in_words(j)
+            named.append(f"{said} ({known})" if known else said)
         by = f" by {', '.join(named)}" if named else ""
         return (
             f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most{by}"
@@ -402,6 +428,13 @@ def named_value(name: str, value: Any) -> str:
     """Write a variable and its value within a sentence, where the name of a level has quotes."""
     text = value_text(value)
     return f'{name} = "{text}"' if isinstance(value, str) else f"{name} = {text}"
+
+
+def _ranges(X: Floats) -> Floats:
+    """Lowest and highest values (2, n_features); infinite where none is known."""
+    lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
+    highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
+    return np.stack([lowest, highest])
 
 
 def _groups_of_rows(groups: Integers | None, training_rows: list[Integers]) -> list[Integers]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,19 @@ class Needed(NamedTuple):
     rows: Estimate
     class_rows: Floats
     probability: float
+
+    def outcome(self, n_rows: int) -> Literal["enough", "never", "far", "more"]:
+        """Tell what the goal takes: the rows there are, no number of them, too many to tell, or some more."""
+        if self.rows.value <= n_rows:
+            return "enough"
+        if math.isinf(self.rows.value):
+            return "never"
+        return "far" if self.rows.value > FARTHEST * n_rows else "more"
+
+    @property
+    def chance_in_words(self) -> str:
+        """The probability that some number of rows will do."""
+        return f"the chance that some number does is {self.probability:.0%}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,8 +230,8 @@ class LearningCurve:
             f"{in_rows(self.measured.n_rows)} rows",
             *(
                 f"  with {in_rows(times * self.n_rows)} rows (not measured): accuracy "
-                f"{_number(self.accuracy(times * self.n_rows))}, "
-                f"log loss {_number(self.log_loss(times * self.n_rows))}"
+                f"{number_in_words(self.accuracy(times * self.n_rows))}, "
+                f"log loss {number_in_words(self.log_loss(times * self.n_rows))}"
                 for times in (*TIMES, math.inf)
             ),
             *self._describe_classes(),
@@ -231,18 +244,22 @@ class LearningCurve:
         sizes = [times * self.n_rows for times in (*TIMES, math.inf)]
         heads = ("", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes))
         lines = [
-            ["accuracy", f"{self.measured.accuracies[0]:.3f}", *(_number(self.accuracy(n)) for n in sizes)],
+            [
+                "accuracy",
+                f"{self.measured.accuracies[0]:.3f}",
+                *(number_in_words(self.accuracy(n)) for n in sizes),
+            ],
             [
                 "log loss",
                 f"{self.measured.mean_log_losses[0]:.3f}",
-                *(_number(self.log_loss(n)) for n in sizes),
+                *(number_in_words(self.log_loss(n)) for n in sizes),
             ],
         ]
         for label, law, recall in zip(
             self.classes.tolist(), self._recalls, self.measured.recalls[0], strict=True
         ):
             if law is not None:
-                of_class = [_number(self.recall(label, n)) for n in sizes]
+                of_class = [number_in_words(self.recall(label, n)) for n in sizes]
                 lines.append([f"recall of {label}", f"{recall:.3f}", *of_class])
         said = "Measured by leave-one-out with the rows there are, else extrapolated, with 90 % intervals."
         return html_table(heads, lines) + html_lines([said, *self._describe_needs()])
@@ -253,30 +270,32 @@ class LearningCurve:
                 yield f"  class {label!r}: no rows"
                 continue
             recalls = [
-                f"{_number(self.recall(label, times * self.n_rows))} with {in_rows(times * size)}"
+                f"{number_in_words(self.recall(label, times * self.n_rows))} with {in_rows(times * size)}"
                 for times in (*TIMES, math.inf)
             ]
             yield f"  class {label!r}, {in_rows(size)} rows: recall {', '.join(recalls)}"
 
     def _describe_needs(self) -> Iterator[str]:
-        for label, rows, class_rows, probability in self.needed:
+        for need in self.needed:
+            label, rows = need.label, need.rows
             goal = f"accuracy {self.goal:g}" if label is None else f"recall {self.goal:g} of class {label!r}"
-            if rows.value <= self.n_rows:
-                yield f"  {goal}: the rows there are probably suffice"
-            elif math.isinf(rows.value):
-                yield f"  {goal}: probably no number of rows will do; some will with {probability:.0%}"
-            elif rows.value > FARTHEST * self.n_rows:
-                yield f"  {goal}: more than {in_rows(FARTHEST * self.n_rows)} rows, if any number will do"
-            else:
-                parts = ", ".join(
-                    f"{name!r} {in_rows(n)}"
-                    for name, n in zip(self.classes.tolist(), class_rows, strict=True)
-                )
-                low, high = (in_rows(max(end, self.n_rows)) for end in (rows.low, rows.high))
-                yield (
-                    f"  {goal}: about {in_rows(rows.value)} rows ({parts}), "
-                    f"{LEVEL:.0%} interval {low} to {high}"
-                )
+            match need.outcome(self.n_rows):
+                case "enough":
+                    yield f"  {goal}: the rows there are probably suffice"
+                case "never":
+                    yield f"  {goal}: probably no number of rows will do; {need.chance_in_words}"
+                case "far":
+                    yield f"  {goal}: more than {in_rows(FARTHEST * self.n_rows)} rows, if any number will do"
+                case "more":
+                    parts = ", ".join(
+                        f"{name!r} {in_rows(n)}"
+                        for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
+                    )
+                    low, high = (in_rows(max(end, self.n_rows)) for end in (rows.low, rows.high))
+                    yield (
+                        f"  {goal}: about {in_rows(rows.value)} rows in all ({parts}), "
+                        f"{LEVEL:.0%} interval {low} to {high}"
+                    )
 
 
 def _turned(loss: Estimate) -> Estimate:
@@ -284,5 +303,6 @@ def _turned(loss: Estimate) -> Estimate:
     return Estimate(1.0 - loss.value, 1.0 - loss.high, 1.0 - loss.low)
 
 
-def _number(found: Estimate) -> str:
+def number_in_words(found: Estimate) -> str:
+    """A number and its interval."""
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

@@ -235,11 +235,11 @@ def description(
     yield from kinds_in_words(described)
     if "pool" in described:
         members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
-        yield f"a pool of {'; '.join(members)}"
+        yield f"densities that are pooled, and what each counts: {'; '.join(members)}"
     if "chosen" in described:
         chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
         yield f"chosen by cross-validation: {chosen}"
-    if "expected_accuracy" in described:
+    if "expected_accuracy" in described and accuracy is None:  # what was measured says more
         # That of LSPClassifier is the best of many.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
         yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
@@ -404,8 +404,8 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     if support:
         yield (
-            f"The training rows of {label} most like it, with their share of its density: {support}. It "
-            f"rests on the equivalent of {found.effective_rows[0]:.3g} rows of equal share."
+            f"The training rows of {label} most like it, with their share of its density: {support}. The "
+            f"density is carried as if by {round(float(found.effective_rows[0]))} rows."
         )
     else:
         yield "The training rows most like it are not known: the model was saved without any."

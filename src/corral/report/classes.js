@@ -250,7 +250,7 @@ function densities(a, b, order, picked) {
       "p",
       { class: "small" },
       "Densities of single variables, each class by itself; the highest point is 1.",
-      drawn.some((j) => data.levels[j]) ? " Bars are shares of the rows of a class that have a value." : "",
+      drawn.some((j) => data.curves[j].levels) ? " Bars are shares of the rows of a class that have a value." : "",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
@@ -277,7 +277,7 @@ function levelBars(a, b, j, large) {
   const node = draw("svg", {
     viewBox: `0 0 ${width} ${step * (levels.length + (others > 0)) + 4}`,
     role: "img",
-    "aria-label": `Shares of levels of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
+    "aria-label": `Shares of values of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
   });
   const letters = large ? 24 : 15;
   for (const [i, name] of levels.entries()) {

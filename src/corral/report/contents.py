@@ -16,6 +16,7 @@ from corral.report.numbers import (
     class_pages,
     errors,
     has_levels,
+    medians_where_unlike,
     relevance,
     shown_variables,
     steps,
@@ -24,10 +25,12 @@ from corral.report.numbers import (
 )
 from corral.report.packing import pack, pack_column, pack_rows
 from corral.report.words import (
+    called,
     classes_at_a_glance,
     facts,
     in_words,
     novelty,
+    outlook,
     parameters,
     recalls,
     summary,
@@ -82,11 +85,14 @@ class Contents:
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
+            "ownTable": any(judge.learnt_from is not None for judge in shown.judges),
             "errors": None if judged is None else errors(judged),
             "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
+        medians: dict[str, tuple[float, float]] = {}
         if description is not None:
+            medians = medians_where_unlike(rows, estimator.model_.training.X, variables, names)
             numbers |= relevance(description, variables)
             numbers |= class_pages(estimator, description, variables)
             numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
@@ -95,16 +101,17 @@ class Contents:
         words = {
             "summary": [
                 *summary(estimator, description, judged, source, steps_before),
-                *novelty(rows),
+                *novelty(rows, medians),
             ],
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),
+            "called": [] if judged is None else called(judged),
             "what_next": what_next(estimator, description, judged, sample_sizes),
             "kind": type(estimator).__name__,
             "explains": description is not None,
             "judged": judged,
-            "sample_sizes": [] if sample_sizes is None else in_words(sample_sizes),
-            "is_curve": isinstance(sample_sizes, LearningCurve),
+            "sample_sizes": in_words(sample_sizes) if isinstance(sample_sizes, SampleSizes) else [],
+            "curve": outlook(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
             "n_variables": len(names),
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,
@@ -112,9 +119,15 @@ class Contents:
             if judged is None
             else int((judged.predictions.labels != judged.predictions.truth).sum()),
             "which": judged.predictions.claim if judged is not None and judged.predictions.parts else "given",
-            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
+            "by_others": numbers["ownTable"],
             "known": shown.truth is not None,
-            "facts": facts(estimator, source, shown.n_rows, steps_before),
+            "facts": facts(
+                estimator,
+                source,
+                shown.n_rows,
+                steps_before,
+                measured=judged is not None and judged.unseen,
+            ),
             "parameters": parameters(estimator),
             "versions": versions(),
         }

@@ -18,7 +18,7 @@ from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
 from corral._estimators.explanation import Explanation, named_value
 from corral._estimators.tables import UnknownLevelsWarning, is_gap
-from corral._evaluation import HeldOut, confidence_bins
+from corral._evaluation import HeldOut
 from corral._planning import SampleSizes
 from corral.report.packing import pack, pack_column
 
@@ -36,6 +36,9 @@ _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
 _N_TYPICAL = 5
 _MOST_LEVELS = 12  # of a variable, as bars
+_FEW_VALUES = 8  # of numbers, such as years, that are drawn as levels are
+# Where intervals of the label's probability end, before 1: narrower where most probabilities are.
+_ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_STRONGEST = 12  # variables of a waterfall
 
 # How a class may differ in a variable: by its number the page gives it a colour and a mark.
@@ -201,10 +204,7 @@ def class_pages(estimator: Any, description: Description, variables: Integers) -
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
     return {
         "typical": [_typical(model, a) for a in range(n_classes)],
-        "curves": {
-            int(np.searchsorted(variables, j)): _bars(model, j, levels[j]) if levels[j] else _curves(model, j)
-            for j in drawn.tolist()
-        },
+        "curves": {int(np.searchsorted(variables, j)): _drawn(model, j, levels[j]) for j in drawn.tolist()},
     }
 
 
@@ -221,6 +221,18 @@ def _typical(model: LocalModel, a: int) -> list[int]:
     positions = model.data.numbers[members[highest]]
     known: list[int] = positions[positions >= 0].tolist()  # averages have none
     return known
+
+
+def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
+    """Bars of variable j if it has levels, or numbers of which there are few; else curves."""
+    x = model.data.X[:, j]
+    if levels:
+        return _bars(model, x, [str(level) for level in levels])
+    values = np.unique(x[~np.isnan(x)])
+    if 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
+        places = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
+        return _bars(model, places, [str(value) for value in digits(values)])
+    return _curves(model, j)
 
 
 def _curves(model: LocalModel, j: int) -> dict[str, Any]:
@@ -258,17 +270,20 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     }
 
 
-def _bars(model: LocalModel, j: int, levels: list[Any]) -> dict[str, Any]:
-    """Shares of the levels of variable j in all classes, in thousandths; of many levels the most frequent."""
-    known = ~np.isnan(model.data.X[:, j])
+def _bars(model: LocalModel, places: Floats, levels: list[str]) -> dict[str, Any]:
+    """Shares of levels in all classes, in thousandths; of many levels the most frequent.
+
+    `places` are those of the training rows among the levels, NaN for gaps.
+    """
+    known = ~np.isnan(places)
     weights = model.data.weights
     counts = np.zeros((model.labels.size, len(levels)))
-    at = model.data.codes[known], model.data.X[known, j].astype(np.int64)
+    at = model.data.codes[known], places[known].astype(np.int64)
     np.add.at(counts, at, 1.0 if weights is None else weights[known])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     shown = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_LEVELS])
     return {
-        "levels": [str(levels[k]) for k in shown],
+        "levels": [levels[k] for k in shown],
         "y": pack(np.rint(1000.0 * shares[:, shown]).astype(np.int64)),
         "others": len(levels) - shown.size,
     }
@@ -362,7 +377,7 @@ def _judge_rows(
             "rest": _decimals(np.delete(explanation.evidence[i], strongest).sum(), 2),
             "base": _decimals(_bounded(explanation.base[i]), 2),
             "odds": _decimals(_bounded(explanation.log_odds[i]), 2),
-            "effective": digits(explanation.effective_rows[i]),
+            "effective": round(float(explanation.effective_rows[i])),
             "rests_on": _rests_on(explanation, i),
             "unlike": [_unlike(explanation, i, j, row["nearest"], description) for j in unlike],
             "unlike_variables": [explanation.feature_names[j] for j in unlike],
@@ -372,12 +387,26 @@ def _judge_rows(
 
 
 def _unlike(explanation: Explanation, i: int, j: int, a: int, description: Description | None) -> str:
-    """A value that makes a row unlike class a, beside the one that is typical of the class."""
+    """A value that makes a row unlike class a, beside the one that is typical of the class, and the range."""
     said = named_value(explanation.feature_names[j], explanation.values[i, j])
-    if description is None or not np.isfinite(description.typical[a, j]):
-        return said
-    typical = description.value_text(j, description.typical[a, j])
-    return f"{said} ({description.classes[a]} typically {typical})"
+    beside = [explanation.range_in_words(j)] if explanation.range_in_words(j) else []
+    if description is not None and np.isfinite(description.typical[a, j]):
+        typical = description.value_text(j, description.typical[a, j])
+        beside = [f"{description.classes[a]} typically {typical}", *beside]
+    return f"{said} ({'; '.join(beside)})" if beside else said
+
+
+def medians_where_unlike(
+    rows: list[dict[str, Any]], training: Floats, variables: Integers, names: list[str]
+) -> dict[str, tuple[float, float]]:
+    """Medians of numbers in novel rows that they make unlike, and in the training rows, by variable."""
+    found = {}
+    for place, j in enumerate(variables.tolist()):
+        values = [row["values"][place] for row in rows if names[j] in row.get("unlike_variables", ())]
+        known = training[~np.isnan(training[:, j]), j]
+        if values and known.size and not any(isinstance(value, str | None) for value in values):
+            found[names[j]] = float(np.median(values)), float(np.median(known))
+    return found
 
 
 def _rests_on(explanation: Explanation, i: int) -> int:
@@ -412,7 +441,8 @@ def errors(judged: Judged) -> dict[str, Any]:
     predictions = judged.predictions
     counts = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     confidence = predictions.proba.max(axis=1)
-    bins = confidence_bins(confidence)
+    bins = np.searchsorted(_ENDS, confidence, side="right")
+    ends = (0.0, *_ENDS, 1.0)
     points = []
     for b in np.unique(bins):
         inside = bins == b
@@ -420,6 +450,8 @@ def errors(judged: Judged) -> dict[str, Any]:
         points.append(
             {
                 "n": int(inside.sum()),
+                "from": ends[b],
+                "to": ends[b + 1],
                 "confidence": _decimals(confidence[inside].mean(), 3),
                 "right": _decimals(right, 3),
                 "interval": None if interval is None else _decimals(interval, 3),

@@ -24,6 +24,7 @@ DECIMALS = {
     "novel": 0,
     "nearest": 0,
     "rests_on": 0,
+    "effective": 0,
     "support": 0,
     "base": 2,
     "odds": 2,
@@ -106,8 +107,6 @@ def pack_rows(rows: Sequence[Mapping[str, Any]], values: Sequence[int]) -> dict[
         of_rows = [row[key] for row in rows]
         if key in DECIMALS:
             packed[key] = pack(of_rows, DECIMALS[key])
-        elif key == "effective":
-            packed[key] = pack_column(of_rows)
         elif key in ("name", "unlike"):
             packed[key] = of_rows
     return packed

@@ -75,10 +75,7 @@ function reliability() {
     yLabel: "share that is right",
   });
   const most = Math.max(...points.map((point) => point.n));
-  node.append(
-    draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }),
-    draw("path", { class: "thread", d: line(points.map((point) => [x(point.confidence), y(point.right)])) }),
-  );
+  node.append(draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }));
   for (const { n, confidence, right, interval } of points) {
     const radius = 2.5 + 5 * Math.sqrt(n / most);
     const at = { x1: x(confidence), x2: x(confidence) };
@@ -86,10 +83,10 @@ function reliability() {
     node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(right), r: radius }));
   }
   const columns = [
-    { name: "mean probability", show: (point) => thousandths(point.confidence) },
+    { name: "probability", show: (point) => `${hundredths(point.from)} to ${hundredths(point.to)}`, sort: (point) => point.to },
+    { name: "mean", show: (point) => thousandths(point.confidence) },
     { name: "share right", show: (point) => thousandths(point.right) },
-    { name: "from", show: ({ interval }) => (interval ? thousandths(interval[0]) : "") },
-    { name: "to", show: ({ interval }) => (interval ? thousandths(interval[1]) : "") },
+    { name: "interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
     { name: "rows", show: (point) => String(point.n) },
   ];
   const said =
@@ -101,14 +98,14 @@ function reliability() {
   return [
     make("h3", {}, "Are the probabilities right?"),
     make("figure", {}, node, make("figcaption", { class: "small" }, said)),
-    behind("The curve as a table", () => table("Reliability, by tenths of the probability", columns, points)),
+    table("How often labels are right, by their probability", columns, points),
   ];
 }
 
 // Rows that deserve a look
 
 const REASONS = [
-  ...(truthKnown ? [["wrong", wrong, (row) => `wrong: it is ${classes[row.truth]}`]] : []),
+  ...(truthKnown ? [["wrong", wrong, (row) => `${misreading(row)}: check the record or the measurements`]] : []),
   ["novel", (row) => row.novel, (row) => `novel: unlike all training rows${unlikeIn(row)}`],
   ["resting on one row or group", (row) => row.rests_on, caution],
   ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
@@ -123,15 +120,17 @@ function rowsToLookAt() {
   // By the first reason; wrong labels that were given with confidence before others.
   found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
   const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
-  const said = make("p", {}, `Of ${plural(rows.length, "row")} on this page: ${counted.join(", ")}.`);
+  const several = found.some((i) => holding(rows[i]).length > 1) ? ", some for more than one reason" : "";
+  const total = `${found.length} of ${plural(rows.length, "row")} on this page${several}: ${counted.join(", ")}.`;
+  const said = make("p", {}, total);
   if (!found.length) return [said];
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
-    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
     { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
   ];
-  const order = truthKnown ? ", wrong ones first" : "";
+  const order = truthKnown ? ", wrong ones first, the most confident before others" : "";
   return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];
 }
 

@@ -5,7 +5,7 @@ const truthKnown = rows.some((row) => row.truth >= 0);
 const noveltyKnown = rows.some((row) => row.typicality);
 
 const ORDERS = [
-  ...(truthKnown ? [["wrong ones first", (row) => !wrong(row)]] : []),
+  ...(truthKnown ? [["wrong ones first", (row) => (wrong(row) ? -row.proba[row.label] : 1)]] : []),
   ["as in the table", () => 0],
   ["least certain first", (row) => row.proba[row.label]],
   ...(noveltyKnown ? [["least typical first", (row) => row.score]] : []),
@@ -29,9 +29,9 @@ function choice(id, names) {
 }
 
 function rowTitle(row) {
-  const mark = row.novel ? " ⚠ novel" : "";
-  const said = `${row.name}: ${classes[row.label]} (${thousandths(row.proba[row.label])})${mark}`;
-  return wrong(row) ? `✗ ${said} is ${classes[row.truth]}` : said;
+  const mark = row.novel ? "⚠ novel" : `(${thousandths(row.proba[row.label])})`;
+  const said = `${row.name}: ${classes[row.label]} ${mark}`;
+  return wrong(row) ? `✗ ${said}, recorded ${classes[row.truth]}` : said;
 }
 
 function refilter() {
@@ -75,13 +75,20 @@ function showRow() {
   browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
 }
 
+const misreading = (row) => `recorded ${classes[row.truth]}, predicted ${classes[row.label]}`;
+
+// The probability of a class; faint where it means little.
+function probabilityOf(row, a) {
+  return make("span", { class: row.novel ? "faint" : false }, thousandths(row.proba[a]));
+}
+
 function rowPage(row) {
   const label = classes[row.label];
-  const said = `Label ${label} with probability ${thousandths(row.proba[row.label])}.`;
-  const truth = wrong(row) ? ` Wrong: it is ${classes[row.truth]}.` : " Right.";
+  const said = [`Label ${label} with probability `, probabilityOf(row, row.label), "."];
+  const truth = wrong(row) ? ` Wrong: ${misreading(row)}; check the record or the measurements.` : " Right.";
   const parts = [
     make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
-    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, said, row.truth < 0 ? "" : truth),
+    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, ...said, row.truth < 0 ? "" : truth),
     ...(row.typicality ? place(row) : []),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
@@ -101,8 +108,8 @@ function place(row) {
   const a = row.nearest;
   const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
   const said = row.novel
-    ? `⚠ Novel: unlike the training rows of every class, so that the label means little. At most ${share} of the ` +
-      `rows of ${classes[a]}, the class that fits best, are as little typical.` +
+    ? "⚠ Novel: unlike the training rows of every class, so that the label means little. By the yardstick of " +
+      `${classes[a]} alone, the class that fits best, ${share} of its training rows are at most as typical.` +
       (row.unlike?.length ? ` What makes it most unlike them: ${row.unlike.join(", ")}.` : "")
     : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
   const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
@@ -185,7 +192,7 @@ function together(row) {
     return `${classes[more]} is ${times(odds)} as likely as ${classes[less]}`;
   };
   const odds = `Before any variable is known, ${likely(row.base)}; with all of them, ${likely(row.odds)}.`;
-  return `${odds} The density rests on the equivalent of ${plain(row.effective)} rows of equal share.`;
+  return `${odds} The density of ${classes[row.label]} here is carried as if by ${plural(row.effective, "row")}.`;
 }
 
 // What the label rests on, in the words of Explanation.caution.
@@ -193,7 +200,9 @@ function caution(row) {
   const share = `${Math.abs(row.rests_on)}% of its density`;
   if (row.rests_on < 0) return `the label rests on one group: its rows have ${share}`;
   const name = data.trainingNames ? trainingName(row.support[0]) : `row ${row.support[0]}`;
-  return `the label rests on one training row: ${name} has ${share}`;
+  const carrier = data.ownTable && rows.find(({ position }) => position === row.support[0]);
+  const doubt = carrier && wrong(carrier) ? `, and is itself misread: ${misreading(carrier)}` : "";
+  return `the label rests on one training row: ${name} has ${share}${doubt}`;
 }
 
 function times(evidence) {
@@ -207,7 +216,7 @@ const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.ev
 function probabilities(row) {
   const columns = [
     { name: "class", kind: "text", show: (a) => classes[a] },
-    { name: "probability", show: (a) => thousandths(row.proba[a]) },
+    { name: "probability", show: (a) => probabilityOf(row, a) },
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
@@ -239,12 +248,16 @@ function evidenceTable(row) {
     },
   ];
   const pair = `${classes[row.label]} (right) over ${classes[row.rival]} (left)`;
-  return table(`Evidence of each variable for ${pair}`, columns, byEvidence(row), FEW);
+  return table(`Evidence of each variable for ${pair}; it depends on the other values of the row`, columns, byEvidence(row), FEW);
 }
 
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
-  const listed = positions(row.support).filter((k) => row.support[k] >= 0);
+  const known = (values) => values.filter((value) => value !== null).length;
+  const named = positions(row.support).filter((k) => row.support[k] >= 0);
+  // Rows that hardly anything is known of resemble all others.
+  const telling = named.filter((k) => 2 * known(data.training.get(row.support[k])) >= known(row.values));
+  const listed = telling.length ? telling : named;
   const others = listed.map((k) => ({
     name: data.trainingNames ? trainingName(row.support[k]) : `training row ${row.support[k]}`,
     share: row.shares[k],
@@ -256,8 +269,10 @@ function supportTable(row) {
     { name: "share", show: (each) => each.shown, sort: (each) => each.share },
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
-  const caption = `Nearest training rows of ${classes[row.label]}: those with the largest shares of its density here`;
-  const node = table(`${caption}; variables by evidence`, columns, [itself, ...others]);
+  const caption =
+    `Nearest training rows of ${classes[row.label]}. The density of a class says how closely its rows crowd around ` +
+    "this one; a share is the part of it that one training row brings. Variables by evidence";
+  const node = table(caption, columns, [itself, ...others]);
   return make("div", { class: "values" }, node);
 }
 

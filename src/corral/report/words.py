@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
 from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
+from corral._planning.bound import in_rows
+from corral._planning.curve import FARTHEST, TIMES, Needed, number_in_words
 from corral.report.numbers import Judged
 
 # Variables that the line of a class names.
@@ -24,6 +27,10 @@ _MOST_NAMED = 3
 _MANY_NOVEL = 0.05
 # Variables that a sentence lists.
 _MOST_LISTED = 10
+# A ratio whose decimal logarithm is so near to a whole number looks like another unit.
+_NEAR_A_POWER = 0.1
+# So many times its lower end, the upper end of an interval says that hardly anything is known.
+_UNCERTAIN = 4.0
 
 
 def summary(
@@ -45,41 +52,49 @@ def summary(
     if source:
         paragraphs[0] += f" The rows on this page are of {source}."
     if judged is not None:
-        paragraphs += _quality(judged)
-    elif hasattr(estimator, "best_log_loss_"):
-        paragraphs.append(
-            f"Of its training rows it labels {estimator.best_score_:.1%} right when each is held out in turn "
-            "and classes count as its priors say."
-        )
+        paragraphs += _quality(judged) if judged.unseen else _of_rows_perhaps_known(estimator, judged)
+    else:
+        paragraphs += _expected(estimator)
     if description is not None:
         paragraphs.append(_relevance_in_words(estimator, description))
     return paragraphs
 
 
-def novelty(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables."""
+def novelty(
+    rows: Sequence[Mapping[str, Any]], medians: Mapping[str, tuple[float, float]] | None = None
+) -> list[str]:
+    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables.
+
+    `medians` are those of variables in the rows that they make unlike the training rows, and in these.
+    """
     if not rows or "novel" not in rows[0]:
         return []
     n, n_rows = sum(row["novel"] for row in rows), len(rows)
     if not n:
         return [
             f"None of {_count(n_rows, 'row')} looked at one by one is novel, which means less typical than "
-            "99 in 100 training rows."
+            "99 in 100 training rows of all classes together."
         ]
     return [
         f"{n} of {_count(n_rows, 'row')} looked at one by one {'is' if n == 1 else 'are'} novel: less "
-        "typical, at the class that fits best, than 99 in 100 training rows. "
+        "typical, at the class that fits best, than 99 in 100 training rows of all classes together. "
         + ("Its label means little." if n == 1 else "Their labels mean little."),
-        *_if_many_are_novel(rows, n),
+        *_if_many_are_novel(rows, n, medians or {}),
     ]
 
 
-def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[str]:
+def _if_many_are_novel(
+    rows: Sequence[Mapping[str, Any]], n_novel: int, medians: Mapping[str, tuple[float, float]]
+) -> list[str]:
     """Name the variables that make most novel rows unlike training rows, if more are novel than by chance."""
     if n_novel < max(3.0, _MANY_NOVEL * len(rows)):
         return []
     counts = Counter(name for row in rows for name in row.get("unlike_variables", ()))
-    named = [f"{name} (in {n} of {n_novel})" for name, n in counts.most_common() if n >= n_novel / 2.0]
+    named = [
+        f"{name} (in {n} of {n_novel}{_beside_training_rows(*medians[name]) if name in medians else ''})"
+        for name, n in counts.most_common()
+        if n >= n_novel / 2.0
+    ]
     if not named:
         return []
     return [
@@ -89,31 +104,64 @@ def _if_many_are_novel(rows: Sequence[Mapping[str, Any]], n_novel: int) -> list[
     ]
 
 
+def _beside_training_rows(median: float, of_training: float) -> str:
+    """Two medians; and the power of ten between them, if it is one, as where units differ."""
+    said = f"; median {median:.4g}, of training rows {of_training:.4g}"
+    if median * of_training <= 0.0:
+        return said
+    power = math.log10(median / of_training)
+    if round(power) == 0 or abs(power - round(power)) > _NEAR_A_POWER:
+        return said
+    return f"{said}: about {10 ** abs(round(power))} times {'larger' if power > 0.0 else 'smaller'}"
+
+
+def _expected(estimator: Any) -> list[str]:
+    """Say what accuracy the search expects of new rows, if there was one."""
+    if not hasattr(estimator, "best_log_loss_"):
+        return []
+    return [
+        f"Of new rows like the training rows, about {estimator.best_score_:.1%} should get the right label: "
+        "so many training rows did in cross-validation, each predicted without itself."
+    ]
+
+
+def _of_rows_perhaps_known(estimator: Any, judged: Judged) -> list[str]:
+    """Say that labels of rows which may be training rows tell little of new ones."""
+    predictions = judged.predictions
+    accuracy, n = predictions.scores().accuracy, len(predictions.truth)
+    return [
+        *_expected(estimator),
+        f"The {_count(n, 'row')} given may be training rows, which a model knows already: that "
+        f"{accuracy:.1%} of them get the right label says little of new rows, of which fewer would.",
+        *_mistakes(predictions),
+    ]
+
+
 def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, n = predictions.scores(), len(predictions.truth)
-    rows, interval = (
-        (f"{_count(n, 'row')} {predictions.claim},", f" ({_interval(predictions, scores)})")
-        if judged.unseen
-        else (f"the {_count(n, 'row')} given, which may be training rows (new ones would then do worse),", "")
-    )
-    said = [
-        f"Of {rows} {scores.accuracy:.1%} get the right label{interval}; always naming the most frequent "
+    return [
+        f"Of {_count(n, 'row')} {predictions.claim}, {scores.accuracy:.1%} get the right label "
+        f"({_interval(predictions, scores)}); always naming the most frequent "
         f"class would give {predictions.most_frequent_share():.1%}. The log loss is {scores.log_loss:.3f}, "
-        f"and the probability of a label is off by {scores.calibration_error:.3f} on average."
+        f"and the probability of a label is off by {scores.calibration_error:.3f} on average.",
+        *_mistakes(predictions),
     ]
+
+
+def _mistakes(predictions: HeldOut) -> list[str]:
+    """Name the most frequent mistake."""
     wrong = confusion_matrix(predictions.truth, predictions.labels, labels=predictions.classes)
     in_class = wrong.sum(axis=1)
     np.fill_diagonal(wrong, 0)
     if not wrong.any():
-        return [*said, "None is wrong."]
+        return ["None is wrong."]
     a, b = np.unravel_index(wrong.argmax(), wrong.shape)
     names = predictions.classes.tolist()
-    said.append(
+    return [
         f"The most frequent mistake is to take {names[a]} for {names[b]}: {wrong[a, b]} of "
         f"{_count(in_class[a], 'row')} of {names[a]}."
-    )
-    return said
+    ]
 
 
 def _from_to(interval: tuple[float, float] | None) -> str:
@@ -163,8 +211,8 @@ def _meaning_of_relevance(rule: str, scale: str | None) -> str:
         return (
             "A variable describes a class if its values there are higher, lower, closer together, further "
             "apart or otherwise distributed than in the background of the class, by more than chance and "
-            "not negligibly. The background is those other classes that cannot be told from each other in "
-            "the variable, if they are most of the classes, and else all others."
+            "not negligibly. The background is all other classes; or, where most classes are alike in the "
+            "variable, only these."
         )
     if rule == "shadow":
         return (
@@ -206,6 +254,22 @@ def recalls(judged: Judged) -> list[dict[str, str]]:
         }
         for label, found in judged.predictions.recalls().items()
     ]
+
+
+def called(judged: Judged) -> list[str]:
+    """Say of each label how many of the rows that got it are of the class, and what probabilities promise."""
+    predictions = judged.predictions
+    labels, confidence = predictions.labels, predictions.proba.max(axis=1)
+    said = []
+    for label in np.unique(labels).tolist():
+        of_label = labels == label
+        right = int((predictions.truth[of_label] == label).sum())
+        n = int(of_label.sum())
+        said.append(
+            f"Of {_count(n, 'row')} called {label}, {right} {'is' if right == 1 else 'are'} "
+            f"({right / n:.1%}); by the probabilities it would be {confidence[of_label].mean():.1%}."
+        )
+    return said
 
 
 def what_next(
@@ -260,9 +324,10 @@ def _least_known(judged: Judged) -> list[str]:
     )
     n_more = rows_to_halve_interval(widest.share, widest.n_rows)
     more = (
-        f"About {n_more} more rows of it would halve that interval"
+        f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
+        f"{n_more + widest.n_rows} in all"
         if judged.predictions.groups is None
-        else "More rows of it, of new groups, would tell most"
+        else f"More rows of {label}, of new groups, would tell most"
     )
     said = [f"The recall known least is that of {label}: {known}. {more}."]
     label, worst = min(found.items(), key=lambda item: item[1].share)
@@ -275,16 +340,32 @@ def _least_known(judged: Judged) -> list[str]:
 
 
 def _needless_variables(description: Description) -> str:
-    names = [description.feature_names[j] for j in description.adds_nothing()]
-    if not names:
+    needless = description.adds_nothing()
+    if not needless:
         return "Every variable describes a class or carries evidence: none need be left out."
-    describe, them = ("describes", "it") if len(names) == 1 else ("describe", "them")
-    more = len(names) - _MOST_LISTED
-    listed = ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-    return (
-        f"{_count(len(names), 'variable')} of {len(description.feature_names)} {describe} no class, and no "
-        f"label rests on {them}: {listed}. Where measuring is costly, try without {them}."
+    describe, carry, they, them = (
+        ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
     )
+    said = (
+        f"{_count(len(needless), 'variable')} of {len(description.feature_names)} {describe} no class and, "
+        f"on average over the rows of each class, {carry} no evidence: {_listed(description, needless)}. "
+        f"Evidence depends on the other values of a row, so that {they} may count in single ones. Where "
+        f"measuring is costly, try without {them}."
+    )
+    others = np.flatnonzero(~description.relevant.any(axis=0))
+    carrying = [j for j in others.tolist() if j not in needless]
+    if carrying:
+        said += (
+            f" Others describe no class either, but labels rest on them: {_listed(description, carrying)}."
+        )
+    return said
+
+
+def _listed(description: Description, variables: Sequence[int]) -> str:
+    """Names of variables, the first of them if they are many."""
+    names = [description.feature_names[j] for j in variables]
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _rows_that_belong_together(estimator: Any) -> list[str]:
@@ -319,9 +400,9 @@ def _marks(description: Description, a: int) -> list[str]:
 
 
 def facts(
-    estimator: Any, source: str | None, n_rows: int, steps_before: Sequence[str] = ()
+    estimator: Any, source: str | None, n_rows: int, steps_before: Sequence[str], *, measured: bool
 ) -> list[tuple[str, str]]:
-    """Tell what the page is about."""
+    """Tell what the page is about; what is expected of new rows only if that was not `measured`."""
     facts = [
         ("data", source or "not named"),
         ("training rows", f"{estimator.class_count_.sum():g}"),
@@ -331,7 +412,7 @@ def facts(
     ]
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
-    if hasattr(estimator, "best_log_loss_"):
+    if hasattr(estimator, "best_log_loss_") and not measured:
         facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
         facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
     return facts
@@ -341,7 +422,7 @@ def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     chosen: dict[str, Any]
     if hasattr(estimator, "shares") and estimator.shares():
-        chosen = {name: f"{share:.0%} of the pool" for name, share in estimator.shares().items()}
+        chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
     if hasattr(estimator, "temperature_"):
@@ -362,6 +443,77 @@ def _count(n: float, what: str) -> str:
     return f"{n:g} {what}" + ("" if n == 1 else "s")
 
 
-def in_words(found: SampleSizes | LearningCurve) -> list[str]:
-    """Say what `estimate_sample_sizes` found."""
+def in_words(found: SampleSizes) -> list[str]:
+    """Say what the bound on sample sizes found."""
     return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
+
+
+def outlook(curve: LearningCurve, judged: Judged | None) -> dict[str, Any]:
+    """What more rows would bring, and how many a goal takes: sentences and tables."""
+    times = (1, *TIMES, math.inf)
+    found = [("accuracy", [curve.accuracy(each * curve.n_rows) for each in times])]
+    for label, size in zip(curve.classes.tolist(), curve.sizes.tolist(), strict=True):
+        if size:
+            found.append((f"recall of {label}", [curve.recall(label, each * curve.n_rows) for each in times]))
+    return {
+        "begin": _where_the_curve_begins(curve, judged),
+        "heads": [f"with {in_rows(each * curve.n_rows)} rows" for each in times[1:]],
+        "n_rows": curve.n_rows,
+        "lines": [(name, [number_in_words(each) for each in estimates]) for name, estimates in found],
+        "goal": None if curve.goal is None else f"{curve.goal:g}",
+        "needs": [goal_line(curve, need) for need in curve.needed],
+    }
+
+
+def _where_the_curve_begins(curve: LearningCurve, judged: Judged | None) -> str:
+    """Say what accuracy the curve has with the rows there are, and why the summary may have another."""
+    said = (
+        f"With the {curve.n_rows} rows there are, the curve has the accuracy "
+        f"{curve.accuracy(curve.n_rows).value:.3f}, estimated from training rows that are predicted "
+        "by each other."
+    )
+    if judged is None or not judged.unseen:
+        return said
+    accuracy = judged.predictions.scores().accuracy
+    return (
+        f"{said} The {accuracy:.1%} of the summary were counted on rows {judged.predictions.claim}: the two "
+        "differ by chance and by how many rows were learnt from. Compare what more rows would bring with "
+        "the first."
+    )
+
+
+def goal_line(curve: LearningCurve, need: Needed) -> dict[str, str]:
+    """One line of the table of rows that a goal takes: of the class whose recall is meant, or of all."""
+    share = 1.0
+    if need.label is not None:
+        share = float(curve.sizes[curve.classes.tolist().index(need.label)]) / curve.n_rows
+    now = share * curve.n_rows
+    line = {
+        "name": "accuracy, rows of all classes" if need.label is None else f"recall of {need.label}",
+        "now": in_rows(now),
+        "needed": "",
+        "more": "",
+        "interval": "",
+    }
+    match need.outcome(curve.n_rows):
+        case "enough":
+            return line | {
+                "needed": in_rows(now),
+                "more": "0",
+                "remark": "the rows there are probably suffice",
+            }
+        case "never":
+            return line | {"remark": f"probably no number of rows will do; {need.chance_in_words}"}
+        case "far":
+            return line | {
+                "needed": f"more than {in_rows(FARTHEST * now)}",
+                "remark": "if any number will do",
+            }
+    low, high = (share * max(end, curve.n_rows) for end in (need.rows.low, need.rows.high))
+    needed = share * need.rows.value
+    return line | {
+        "needed": f"about {in_rows(needed)}",
+        "more": f"about {in_rows(math.ceil(needed) - now)}",
+        "interval": f"{in_rows(low)} to {in_rows(high)}",
+        "remark": "very uncertain" if high > _UNCERTAIN * low else "",
+    }
