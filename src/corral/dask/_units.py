@@ -111,9 +111,7 @@ def _answer(source: Source, question: Question) -> Answer:
     """Answer for one partition."""
     part = read_part(source).weighty()
     weights = np.ones(len(part.X)) if part.weights is None else part.weights / question.heaviest
-    whole = np.ones(len(part.X), dtype=np.int64)
-    if part.weights is not None:
-        whole = np.rint(weights / _WEIGHT_UNIT).astype(np.int64)
+    whole = None if part.weights is None else np.rint(weights / _WEIGHT_UNIT).astype(np.int64)
     known = ~np.isnan(part.X)
     z = np.where(known, (part.X / question.divisor - question.center) / question.reach, 0.0)
     np.clip(z, -1.0, 1.0, out=z)  # a column of levels is not between its bounds, and not asked for
@@ -121,12 +119,22 @@ def _answer(source: Source, question: Question) -> Answer:
     sums = exact_sums(w * known) + exact_sums(w * z) + exact_sums(w * z * z)
     at_most, below = [], []
     for j, knots in enumerate(question.knots):
-        order = np.argsort(part.X[known[:, j], j])
-        values = part.X[known[:, j], j][order]
-        upto = np.concatenate([[0], whole[known[:, j]][order].cumsum()])
-        at_most.append(upto[np.searchsorted(values, knots, side="right")])
-        below.append(upto[np.searchsorted(values, knots, side="left")])
-    return Answer(sums, at_most, below, whole @ known)
+        here = known[:, j]
+        upto, under = _weights_up_to(part.X[here, j], None if whole is None else whole[here], knots)
+        at_most.append(upto)
+        below.append(under)
+    return Answer(sums, at_most, below, known.sum(axis=0) if whole is None else whole @ known)
+
+
+def _weights_up_to(x: Floats, weights: Integers | None, knots: Floats) -> tuple[Integers, Integers]:
+    """The weight of values up to each knot, and below it; each value counts once if there are no weights."""
+    if weights is None:
+        values = np.sort(x)
+        return np.searchsorted(values, knots, side="right"), np.searchsorted(values, knots, side="left")
+    order = np.argsort(x)
+    totals = np.concatenate([[0], weights[order].cumsum()])
+    at, before = (np.searchsorted(x[order], knots, side=side) for side in ("right", "left"))
+    return totals[at], totals[before]
 
 
 def _merge(parts: Sequence[Answer]) -> Answer:
