@@ -310,13 +310,13 @@ class Columns:
         """Learn units and values."""
         scale = _robust_units(data)
         scaled = np.where(data.level_counts > 0, np.nan, scale.transform(data.X))
-        of_all = [ColumnValues.of(x, data.units) for x in scaled.T]
-        by_class = []
-        for at in data.members():
-            of_class = [ColumnValues.of(x, data.units[at]) for x in scaled[at].T]
-            by_class.append(
-                [own if own.values.size else every for own, every in zip(of_class, of_all, strict=True)]
-            )
+        by_class = [[ColumnValues.of(x, data.units[at]) for x in scaled[at].T] for at in data.members()]
+        for j, x in enumerate(scaled.T):
+            lacking = [columns for columns in by_class if not columns[j].values.size]
+            if lacking:
+                of_all = ColumnValues.of(x, data.units)
+                for columns in lacking:
+                    columns[j] = of_all
         return cls(scale, by_class, _rarely_extreme(scaled))
 
     def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
