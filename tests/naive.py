@@ -1243,6 +1243,39 @@ def nearest_distance(
     return 0.0 if math.isnan(x) or not apart else min(apart)
 
 
+def lower_median(values: list[float]) -> float:
+    """The lower one of two medians."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def extremes(X: ArrayLike, x: ArrayLike, weights: ArrayLike) -> list[float]:
+    """How far values lie from the medians of their columns, in deviations; 0 for gaps and empty columns.
+
+    It is 0 also in columns that are not watched: those with the most values beyond 7 are left out until at
+    most one row in a hundred has such a value in any of the others.
+    """
+    columns = [_floats(column) for column in np.asarray(X, dtype=float).T]
+
+    def apart(j: int, x_j: float) -> float:
+        known = [v for v in columns[j] if not math.isnan(v)]
+        if not known or math.isnan(x_j):
+            return 0.0
+        return abs(x_j - lower_median(known)) / robust_deviation(columns[j], weights)
+
+    beyond = [{i for i, v in enumerate(column) if apart(j, v) > 7.0} for j, column in enumerate(columns)]
+    watched: set[int] = set()
+    for j in sorted(range(len(columns)), key=lambda j: (len(beyond[j]), j)):
+        if len(set().union(*(beyond[k] for k in watched), beyond[j])) > 0.01 * len(columns[0]):
+            break
+        watched.add(j)
+    return [apart(j, x_j) if j in watched else 0.0 for j, x_j in enumerate(_floats(x))]
+
+
+def extreme_term(apart: float) -> float:
+    """What a distance from the median takes from a score: nothing up to 7, 64 from 9 on."""
+    return 64.0 * min(1.0, max(0.0, (apart - 7.0) / 2.0))
+
+
 def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
     """Weighted deviation of a column, at most ten times that without the half per cent farthest out."""
     known = [(v, w) for v, w in zip(_floats(column), _floats(weights), strict=True) if not math.isnan(v)]
@@ -1256,7 +1289,7 @@ def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
         return 1.0
     whole = deviation(known)
     if len(known) >= 20:
-        median = float(np.median([v for v, _ in known]))
+        median = lower_median([v for v, _ in known])
         nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
         rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
         if len({v for v, _ in rest}) > 1:
@@ -1316,6 +1349,8 @@ def unlikeness(
             below += w
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
         found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
+    apart = extremes(X, x, m)
+    found[apart.index(max(apart))] += extreme_term(max(apart))
     return found
 
 
@@ -1401,7 +1436,8 @@ def judge(
     scores_of = typical_scores(left_out, codes, m)
 
     def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        return [remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
+        extreme = extreme_term(max(extremes(X, x, weights)))
+        return [extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
 
     of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]
     typicality, novelty = [], []

@@ -278,6 +278,30 @@ def test_one_value_far_out_does_not_make_all_between_seem_near(name):
     assert model.is_novel(X[100:] + 0.01, 0.015).mean() <= 0.05
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_with_rare_extremes_are_watched(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 5))
+    X[:2, 0], X[2:4, 1], X[4:6, 2] = 40.0, -40.0, 40.0
+    X[rng.random((300, 5)) < 0.1] = np.nan
+    X[:6, :3] = np.where(np.isnan(X[:6, :3]), 40.0, X[:6, :3])
+    X[:, 4] = np.nan
+    data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, 300), None))
+    columns = Columns.learn(data)
+    samples = np.vstack([data.X[:12], 8.0 * data.X[12:30]])
+    apart = [naive.extremes(data.X, x, np.ones(300)) for x in samples]
+    expected = [naive.extreme_term(max(z)) for z in apart]
+    assert 0.0 < np.mean(expected) < 64.0
+    assert_array_equal(columns.watched, np.max(apart, axis=0) > 0.0)
+    assert columns.watched.sum() < 4
+    found = columns.remoteness(samples, np.full(30, -1))
+    rest = [
+        [naive.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(300)) for y in (0, 1)]
+        for x in samples
+    ]
+    assert_allclose(found, np.array(rest) + np.array(expected)[:, np.newaxis], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("n", [19, 60])
 def test_units_of_columns_against_loops(n):
     rng = np.random.default_rng(n)
@@ -483,12 +507,12 @@ def test_remoteness_begins_at_three_deviations_from_the_class():
     X = np.array([[-1.0, 5.0], [1.0, 5.0], [-1.0, 5.0], [1.0, np.nan]])
     data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 1, 2]), None))
     columns, nan = Columns.learn(data), np.nan
-    samples = np.array([[4.0, nan], [5.0, nan], [nan, 8.0], [nan, 10.0], [-6.0, 1.0]])
+    samples = np.array([[4.0, nan], [5.0, nan], [nan, 8.0], [nan, 10.0], [-6.0, 1.0], [nan, 13.0]])
     found = columns.remoteness(samples)
-    expected = [[0.0, 16.0, 0.0], [4.0, 36.0, 4.0], [0.0] * 3, [16.0] * 3, [20.0, 20.0, 68.0]]
+    expected = [[0.0, 16.0, 0.0], [4.0, 36.0, 4.0], [0.0] * 3, [16.0] * 3, [20.0, 20.0, 68.0], [132.0] * 3]
     assert_array_equal(found, expected)
-    own = columns.terms(samples[-1:], np.array([2]))
-    assert_array_equal(own, [[64.0, 4.0]])
+    own = columns.terms(samples[-2:], np.array([2, 0]))
+    assert_array_equal(own, [[64.0, 4.0], [0.0, 132.0]])
     assert_array_equal(columns.remoteness(np.array([[-6.0, nan]]), data.units[:1]), [[64.0, 16.0, 64.0]])
 
 

@@ -9,7 +9,8 @@ probability a (Vovk, Gammerman and Shafer, 2005).
 
 .. math::
 
-    u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2.
+    u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2
+        - 64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2)).
 
 The likeness :math:`l_y` is the log density of the class; of a pool it is the mean of its members' log
 densities, each over its own spread, since the weights of a pool are those that tell classes apart best, and
@@ -18,10 +19,13 @@ training rows, each left out, below the medians of their classes. The centre :ma
 the median of the class and that of all rows: log densities as they are tell rows of other classes best, but
 call too many rows of wide classes novel; with the median of the class it is the other way round.
 
-:math:`e_{yj}` is how far :math:`x_j` lies from the nearest value of the column in the class, in standard
-deviations of the column, which the farthest values may widen tenfold at most. It sees what densities may
-not: ranks end with the training range, and a density may make little use of a column. Training rows have the
-same term, from the values of other rows, so that the level is kept.
+:math:`e_{yj}` is how far :math:`x_j` lies from the nearest value of the column in the class, and :math:`z_j`
+how far from the median of the column, both in standard deviations of the column, which the farthest values
+may widen tenfold at most. They see what densities may not: ranks end with the training range, and a density
+may make little use of a column; and a single row far out in a column is no reason to find others like it
+usual. For :math:`z_j` only columns are looked at in which such values are rare, so that not all novel rows of
+a table with long tails are such. Training rows have the same terms, the first one from the values of other
+rows, so that the level is kept.
 
 **Typicality** of class y, where the class has n rows of equal weight (Kish's number if weights differ):
 
@@ -66,6 +70,12 @@ _NEAR = 3.0
 
 # What a squared distance beyond that takes from a score.
 _STRENGTH = 4.0
+
+# What a value far from the median takes from a score: nothing up to the first of two distances, all from the
+# second on. Columns are watched in which that is rare: at most such a share of rows has it in any of them.
+_EXTREME = 64.0
+_EXTREME_FROM, _EXTREME_TO = 7.0, 9.0
+_RARE = 0.01
 
 # A share of the values of a column, those farthest out, may widen its deviation by a factor, if there are
 # enough to tell.
@@ -286,34 +296,37 @@ class Columns:
 
     Attributes
     ----------
-    scale : standard units.
+    scale : standard units, from the medians of the columns.
     values : by class and column; those of all classes where a class has none.
+    watched : (n_features,) columns in which extreme values are rare.
     """
 
     scale: Scale
     values: Sequence[Sequence[ColumnValues]]
+    watched: Bools
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
         """Learn units and values."""
         scale = _robust_units(data)
         scaled = np.where(data.level_counts > 0, np.nan, scale.transform(data.X))
-        of_all = [ColumnValues.of(x, data.units) for x in scaled.T]
-        by_class = []
-        for at in data.members():
-            of_class = [ColumnValues.of(x, data.units[at]) for x in scaled[at].T]
-            by_class.append(
-                [own if own.values.size else every for own, every in zip(of_class, of_all, strict=True)]
-            )
-        return cls(scale, by_class)
+        by_class = [[ColumnValues.of(x, data.units[at]) for x in scaled[at].T] for at in data.members()]
+        for j, x in enumerate(scaled.T):
+            lacking = [columns for columns in by_class if not columns[j].values.size]
+            if lacking:
+                of_all = ColumnValues.of(x, data.units)
+                for columns in lacking:
+                    columns[j] = of_all
+        return cls(scale, by_class, _rarely_extreme(scaled))
 
     def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
         """What values far from those of a class take from scores (n_samples, n_classes).
 
         `units` (n_samples,) are those of training rows, which are compared with rows of others.
         """
-        found = np.zeros((len(X), len(self.values)))
         scaled = np.ascontiguousarray(self.scale.transform(X).T)
+        extreme = _extreme_term(self._from_medians(scaled).max(axis=0, initial=0.0))
+        found = np.tile(extreme[:, np.newaxis], len(self.values))
         for y, columns in enumerate(self.values):
             for x, column in zip(scaled, columns, strict=True):
                 if column.values.size:
@@ -331,7 +344,15 @@ class Columns:
                 if column.values.size:
                     at, term = _far_values(column, scaled[of_class, j], None)
                     found[of_class[at], j] = term
+        apart = self._from_medians(scaled.T)
+        rows = np.arange(len(X))
+        most = apart.argmax(axis=0)
+        found[rows, most] += _extreme_term(apart[most, rows])
         return found
+
+    def _from_medians(self, scaled: Floats) -> Floats:
+        """How far scaled values (n_features, n_samples) lie from medians; 0 for gaps, and if not watched."""
+        return np.where(self.watched[:, np.newaxis] & ~np.isnan(scaled), np.abs(scaled), 0.0)
 
 
 def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tuple[Integers, Floats]:
@@ -341,15 +362,35 @@ def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tupl
     return at, _STRENGTH * (apart[at] - _NEAR) ** 2
 
 
+def _rarely_extreme(scaled: Floats) -> Bools:
+    """Columns of measurements (n_features,) to watch for extreme values: first those with the fewest."""
+    known = ~np.isnan(scaled)
+    is_extreme = known & (np.abs(scaled) > _EXTREME_FROM)
+    watched, seen = np.zeros(scaled.shape[1], dtype=bool), np.zeros(len(scaled), dtype=bool)
+    for j in np.argsort(is_extreme.sum(axis=0), kind="stable").tolist():
+        seen |= is_extreme[:, j]
+        if seen.mean() > _RARE:
+            break
+        watched[j] = known[:, j].any()
+    return watched
+
+
+def _extreme_term(apart: Floats) -> Floats:
+    """What distances (n_samples,) from the median of a column take from scores."""
+    share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
+    return _EXTREME * np.clip(share, 0.0, 1.0)
+
+
 def _robust_units(data: LabelledRows) -> Scale:
-    """Standard units of columns, which few values far out do not widen without bounds."""
+    """Deviations of columns from their medians, which few values far out do not widen without bounds."""
     X, levels = data.X, data.levels
     units = learn_scale(X, data.weights, "standard", levels=levels)
-    others = X.copy()
-    for x in others.T:
+    others, medians = X.copy(), np.zeros(X.shape[1])
+    for j, x in enumerate(others.T):
         known = np.flatnonzero(~np.isnan(x))
+        medians[j] = lower_median(x[known], np.ones(known.size))
         if known.size >= _ENOUGH_VALUES:
-            apart = np.abs(0.5 * x[known] - 0.5 * np.median(x[known]))
+            apart = np.abs(0.5 * x[known] - 0.5 * medians[j])
             n_farthest = int(np.ceil(_FARTHEST * known.size))
             x[known[np.argsort(-apart, kind="stable")[:n_farthest]]] = np.nan
     bound = _WIDENED * learn_scale(others, data.weights, "standard", levels=levels).half_width
@@ -358,7 +399,7 @@ def _robust_units(data: LabelledRows) -> Scale:
     )
     half_width = np.where(varies, np.minimum(units.half_width, bound), units.half_width)
     largest = np.where(np.isnan(X), 0.0, np.abs(X)).max(axis=0, initial=0.0)
-    return Scale(units.center, np.maximum(half_width, _ROUNDING * largest))
+    return Scale(medians, np.maximum(half_width, _ROUNDING * largest))
 
 
 class Judgement(NamedTuple):

@@ -10,8 +10,9 @@ is
 
     l_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b} + 4 \max(0, e_{yj}(x) - 3)^2,
 
-and 0 for a gap. Its sum over the variables is less the score but for a constant of the class (and of the
-variables that are known), so that a variable with l_j makes the score lower by l_j than a usual row has it.
+and 0 for a gap; the variable furthest from its median has the term for extreme values as well. Its sum over
+the variables is less the score but for a constant of the class (and of the variables that are known), so that
+a variable with l_j makes the score lower by l_j than a usual row has it.
 """
 
 from __future__ import annotations

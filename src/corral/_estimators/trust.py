@@ -95,7 +95,8 @@ class Trustworthiness:
         and its group (2000 of them, if there are more); of a pool all members count alike, each in units of
         the spread of its log densities. How far each value lies from the nearest one of its column in the
         class counts as well: beyond three standard deviations that speaks against a row, so that a value
-        outside the training range is far in all units, and in columns that the density makes no use of.
+        outside the training range is far in all units, and in columns that the density makes no use of. So
+        does a value more than seven of them from the median of its column, where few training rows have one.
 
         A row with missing values is compared with training rows without these variables. That takes as long
         as the prediction of 500 rows for each combination of variables that are missing.
