@@ -325,9 +325,11 @@ def test_notebooks_show_a_table(curve):
 def test_a_result_in_words(curve):
     lines = repr(curve).splitlines()
     assert lines[0].startswith("LearningCurve: accuracy 0.")
-    assert lines[1].startswith("  with 240 rows (not measured): accuracy 0.")
-    assert lines[3].startswith("  with unlimited rows")
-    assert lines[4].startswith("  class 1, 40 rows: recall 0.")
+    now, twice = curve.accuracy(120), curve.accuracy(240)
+    assert lines[1].startswith(f"  with 120 rows (where the curve begins): accuracy {now.value:.3f} (")
+    assert lines[2].startswith(f"  with 240 rows (not measured): accuracy {twice.value:.3f} (")
+    assert lines[4].startswith("  with unlimited rows")
+    assert lines[5].startswith("  class 1, 40 rows: recall 0.")
     assert sum("accuracy 0.8: " in line or "recall 0.8 of class" in line for line in lines) == 4
     without = replace(curve, goal=None)
     assert without.needed == []

@@ -229,10 +229,13 @@ class LearningCurve:
             f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
             f"{in_rows(self.measured.n_rows)} rows",
             *(
-                f"  with {in_rows(times * self.n_rows)} rows (not measured): accuracy "
+                f"  with {in_rows(times * self.n_rows)} rows ({known}): accuracy "
                 f"{number_in_words(self.accuracy(times * self.n_rows))}, "
                 f"log loss {number_in_words(self.log_loss(times * self.n_rows))}"
-                for times in (*TIMES, math.inf)
+                for times, known in (
+                    (1, "where the curve begins"),
+                    *((more, "not measured") for more in (*TIMES, math.inf)),
+                )
             ),
             *self._describe_classes(),
             *self._describe_needs(),

@@ -99,10 +99,7 @@ class Contents:
             numbers["nStrongest"] = N_STRONGEST
             training = training_values(estimator, _named_rows(rows, numbers), variables)
         words = {
-            "summary": [
-                *summary(estimator, description, judged, source, steps_before),
-                *novelty(rows, medians),
-            ],
+            "summary": summary(estimator, description, judged, source, novelty(rows, medians), steps_before),
             "classes": classes_at_a_glance(estimator, description),
             "recalls": [] if judged is None else recalls(judged),
             "called": [] if judged is None else called(judged),

@@ -38,9 +38,10 @@ def summary(
     description: Description | None,
     judged: Judged | None,
     source: str | None,
+    of_novelty: Sequence[str],
     steps_before: Sequence[str] = (),
 ) -> list[str]:
-    """Paragraphs that say what was fitted, how good it is and what it found."""
+    """Paragraphs that say what was fitted, how good it is, which rows are novel and what it found."""
     n, d, k = estimator.class_count_.sum(), estimator.n_features_in_, estimator.classes_.size
     paragraphs = [
         f"{type(estimator).__name__} learnt {k} classes from {_count(n, 'row')} with {_count(d, 'variable')}."
@@ -55,6 +56,7 @@ def summary(
         paragraphs += _quality(judged) if judged.unseen else _of_rows_perhaps_known(estimator, judged)
     else:
         paragraphs += _expected(estimator)
+    paragraphs += of_novelty
     if description is not None:
         paragraphs.append(_relevance_in_words(estimator, description))
     return paragraphs
