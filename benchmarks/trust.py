@@ -1,10 +1,9 @@
 """Trust: rows of classes never seen, rows far away, sets of labels, and what it costs to ask.
 
-*A class never seen.* Classes of the known sets are left out in turn; test rows of it are to be told from
-those of the others by the best score, which is_novel ranks (0.954 was found in a prototype by the largest log
-density, which this comes from, on real tables without overlap), by the largest typicality, which has many
-ties, by the mean distance to five neighbours in standard units, or by an isolation forest. Breast cancer has
-two classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten groups,
+*A class never seen.* Classes of the known sets are left out in turn; test rows of a class are to be told from
+those of the others by the best score, which is_novel ranks, by the largest typicality, which has many ties,
+by the mean distance to five neighbours in standard units, or by an isolation forest. Breast cancer has two
+classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten groups,
 the shifted groups and waveform, no method can tell them apart well: what the true densities of the other
 classes achieve is shown beside it.
 
@@ -20,9 +19,8 @@ which are nearly always right are covered more often than asked for. So the devi
 in standard errors of test and training rows; there a coverage between the one asked for and the share of
 right labels, or the next multiple of 1 / (n + 1), is not off.
 
-The constants of the score were chosen on fifteen other tables and designs (KEEL, MASS, penguins, simulated
-ones), most of which have at least three classes; the hard designs are drawn from seeds that had no part in
-any choice.
+The constants of the score were chosen on other tables and designs (KEEL, MASS, penguins, simulated ones), but
+for one that docs/measurements.md names; the hard designs are drawn from seeds that had no part in any choice.
 """
 
 import warnings
