@@ -882,7 +882,7 @@ def test_bad_rows_get_the_errors_of_scikit_learn(method, X, error, message):
     ("y", "message"),
     [
         ([0, 1], "Found input variables with inconsistent numbers of samples"),
-        ([0.0, 1.0, math.nan], "Input y contains NaN"),
+        ([0.0, 1.0, math.nan], "labels are missing"),
         ([0.5, 1.5, 2.5], "Unknown label type: continuous"),
         ([[0, 1], [1, 0], [0, 0]], "y should be a 1d array"),
         ([4, 4, 4], r"y must hold at least two classes, got one class: 4\."),

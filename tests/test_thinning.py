@@ -346,6 +346,19 @@ def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
     assert not np.array_equal(chosen, choose_sample(first, 30, seed=6))
 
 
+def test_equal_rows_are_drawn_one_by_one(monkeypatch):
+    monkeypatch.setattr(corral._core.large, "SAMPLE_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
+    y = rng.integers(0, 2, len(X))
+    data = LabelledRows.sort(TrainingRows(X, y, None))
+    chosen = choose_sample(data, 30, seed=5)
+    drawn = np.bincount((3 * data.X[chosen, 0] + data.X[chosen, 1]).astype(int), minlength=9)
+    np.testing.assert_allclose(drawn / chosen.size, np.full(9, 1 / 9), atol=0.04)
+    other = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
+    np.testing.assert_array_equal(data.X[chosen], other.X[choose_sample(other, 30, seed=5)])
+
+
 # ---------------------------------------------------------------------------------------- model files
 
 

@@ -92,20 +92,27 @@ def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
 
 
 def sampling_keys(X: Floats, seed: int) -> Integers:
-    """Random numbers of rows that depend on their values and on the seed alone.
+    """Random numbers of the rows of a class that depend on their values and on the seed alone.
 
-    The rows of a class with the smallest ones are a sample of it, in whatever parts the class is.
+    The rows with the smallest ones are a sample of the class, in whatever order it is. Rows that are equal
+    are numbered, so that they are drawn one by one.
     """
-    keys: Integers = row_keys(X, np.arange(X.shape[1]) + seed).view(np.int64)
-    return keys
+    d = X.shape[1]
+    keys = row_keys(X, np.arange(d) + seed)
+    order = np.argsort(keys, kind="stable")
+    begins = np.concatenate([[True], np.diff(keys[order]) != 0])
+    at = np.arange(keys.size)
+    repeats = at - np.maximum.accumulate(np.where(begins, at, 0))
+    again = order[repeats > 0]
+    keys[again] += row_keys(repeats[repeats > 0, np.newaxis].astype(np.float64), np.array([d + seed]))
+    return keys.view(np.int64)
 
 
 def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
     """Positions of the rows of a sample, class by class, in an order that depends on their values alone."""
-    keys = sampling_keys(data.X, seed)
     sizes = sample_sizes(np.bincount(data.codes, minlength=data.labels.size), max_rows)
     chosen = [
-        of_class[np.argsort(keys[of_class], kind="stable")[:size]]
+        of_class[np.argsort(sampling_keys(data.X[of_class], seed), kind="stable")[:size]]
         for of_class, size in zip(data.members(), sizes.tolist(), strict=True)
     ]
     return np.concatenate(chosen)
