@@ -122,7 +122,7 @@ def test_report_says_that_it_is_not_known_whether_rows_are_new(loss, measured, t
     assert json.loads(result.stdout)["held_out"] == 0
     assert "it is not known whether any row is new" in json.loads(result.stderr)["note"]
     text = page.read_text(encoding="utf-8")
-    assert "Of the 80 rows given, which may be training rows" in text
+    assert "The 80 rows given may be training rows, which a model knows already" in text
     assert "took no part" not in text
     assert "95% interval" not in text  # which is for new rows
 
