@@ -356,6 +356,18 @@ def test_truncated_anywhere(file, path):
             load_model(path)
 
 
+def test_factors_that_cannot_be_inverted(data, path):
+    X, y = data
+    save_model(RodeoClassifierCV(random_state=0).fit(X[:, :3], y), path)
+    header, arrays = take_apart(path)
+    square = [name for name, x in arrays.items() if name.endswith("/factor") and x.shape == (3, 3)]
+    assert square
+    arrays[square[-1]][:, 1] = 0.0
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=r"is damaged: .*factor is singular"):
+        load_model(path)
+
+
 def test_newer_format_and_unknown_estimator(file, path):
     header, arrays = take_apart(file)
     put_together(path, header | {"format": FORMAT + 1, "state": "whatever comes"}, arrays)

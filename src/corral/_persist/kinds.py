@@ -654,13 +654,21 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
         mean=state.floats("mean", (n,), -1e100, 1e100),
         factor=state.floats("factor", (n,), 1e-100, _LARGEST_MIXING)
         if along_variances
-        else state.floats("factor", (n, n), -_LARGEST_MIXING, _LARGEST_MIXING),
+        else _restore_factor(state, n),
         gap_mean=state.floats("gap_mean", (n,), -1e100, 1e100),
         gap_deviation=state.floats("gap_deviation", (n,), 1e-100, 1e100),
         levels=LevelKernels(columns, log_shares, precision),
     )
     bandwidth, pull = state.number("bandwidth", 1e-10, 1e10), state.number("pull", 0.0, 1.0)
     return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
+
+
+def _restore_factor(state: State, n: int, *, any_axes: bool = False) -> Floats:
+    """A matrix of n variables by as many axes, or fewer; explanations invert those that are square."""
+    factor = state.floats("factor", (n, None if any_axes else n), -_LARGEST_MIXING, _LARGEST_MIXING)
+    if factor.shape[1] == n and np.linalg.slogdet(factor)[0] == 0.0:
+        raise ValueError("factor is singular")
+    return factor
 
 
 def _restore_mixture(state: State, scaled: Floats, weights: Floats | None, *, averaged: bool) -> Mixture:
@@ -671,7 +679,7 @@ def _restore_mixture(state: State, scaled: Floats, weights: Floats | None, *, av
         scaled,
         weights,
         variables,
-        state.floats("factor", (variables.size, None), -_LARGEST_MIXING, _LARGEST_MIXING),
+        _restore_factor(state, variables.size, any_axes=True),
         state.number("log_volume"),
         state.floats("mean", (variables.size,), -1e100, 1e100),
         state.number("pull", 0.0, 1.0),
