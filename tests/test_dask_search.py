@@ -39,7 +39,7 @@ PARTITIONS = [((120,), (5,)), ((50, 50, 20), (2, 3)), ((7, 90, 23), (5,))]
 
 def mixed_frame():
     """Measurements, text, booleans and ordered categories, all with gaps but for the booleans."""
-    frame = pd.DataFrame(X[:, :2], columns=NAMES[:2])
+    frame = pd.DataFrame(X[:, :2].copy(), columns=NAMES[:2])  # which pandas 2 would share with X
     frame.loc[RNG.random(len(X)) < 0.1, "v1"] = np.nan
     frame["colour"] = np.where(RNG.random(len(X)) < 0.7, np.array(["blue", "green", "red"])[Y // 2], "grey")
     frame.loc[3, "colour"] = None
