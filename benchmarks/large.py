@@ -18,10 +18,12 @@ import numpy as np
 
 from benchmarks._measure import Figure, Options, fresh_python
 from corral import RodeoClassifierCV
+from corral._core.candidates import frames_of_kind
+from corral._core.kinds import Kind, RowsInUnits
 from corral._core.large import KINDS, ThinningPlan, carried_over
 from corral._core.members import Member, Mixture
-from corral._core.pool import Kind, RowsInUnits, frames_of_kind, search
 from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.search import search
 from corral._core.settings import Computation
 from corral._core.thinning import Representatives, thin
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform

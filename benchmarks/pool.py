@@ -14,8 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options, peak
 from benchmarks._trials import Samples, draw, spread
-from corral._core.pool import KINDS, Kind, Pool, fit_pool
+from corral._core.kinds import KINDS, Kind
+from corral._core.pool import Pool
 from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.search import fit_pool
 from corral._core.settings import Computation
 from corral.datasets import make_shifted_groups, make_ten_groups
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import naive
 from corral import RodeoClassifierCV, load_model, save_model, write_report
 from corral._core.exact import add_sums, as_floats, exact_sums, exact_totals
-from corral._core.pool import wanted_units
+from corral._core.kinds import wanted_units
 from corral._core.scale import learn_scale
 from corral._estimators.tables import Encoding
 from corral.dask import DaskRodeoClassifierCV

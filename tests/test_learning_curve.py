@@ -22,7 +22,7 @@ from corral import (
 )
 from corral._core import curve as core
 from corral._core.curve import Curve, learn_curve
-from corral._core.pool import RowsInUnits
+from corral._core.kinds import RowsInUnits
 from corral._core.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation

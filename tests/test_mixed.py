@@ -37,10 +37,9 @@ from corral._core.mixed import (
     mixed_log_densities,
     refined_frames,
 )
-from corral._core.pool import make_target
 from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
-from corral._core.trial import Trial
+from corral._core.trial import Trial, make_target
 
 LEVELS = [0, 3, 0, 2]
 

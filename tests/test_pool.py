@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime, minimize
 
 import naive
 from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.candidates import sample_for_refinement
 from corral._core.copies import effective_number
 from corral._core.frames import (
     ClassFrame,
@@ -20,21 +21,16 @@ from corral._core.frames import (
     repeated,
     shared_covariance,
 )
+from corral._core.kinds import KINDS, RowsInUnits
+from corral._core.left_out import left_out_log_densities
 from corral._core.members import Mixture
-from corral._core.pool import (
-    KINDS,
-    RowsInUnits,
-    fit_pool,
-    left_out_log_densities,
-    log_prior_shares,
-    make_target,
-    sample_for_refinement,
-)
 from corral._core.refine import refine, refined_loss
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import learn_scale, shrunk
+from corral._core.search import fit_pool
 from corral._core.settings import Computation
-from corral._core.trial import Trial
+from corral._core.trial import Trial, make_target
+from corral._core.weighing import log_prior_shares
 
 COVARIANCES = ("own", "shared", "diagonal", "selected")
 

@@ -20,8 +20,9 @@ from sklearn.model_selection import cross_val_score
 
 import naive
 from corral import RodeoClassifierCV
-from corral._core import pool as pool_module
+from corral._core import search as search_module
 from corral._core.evidence import mixture_conditionals
+from corral._core.kinds import KINDS
 from corral.datasets import make_shifted_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
@@ -228,8 +229,8 @@ def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted, other):
 
 
 def test_the_search_reads_some_rows_only(monkeypatch):
-    monkeypatch.setattr(pool_module, "SEARCH_ROWS", 120)
-    monkeypatch.setattr(pool_module, "SEARCH_POINTS", 60)
+    monkeypatch.setattr(search_module, "SEARCH_ROWS", 120)
+    monkeypatch.setattr(search_module, "SEARCH_POINTS", 60)
     X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
     model = RodeoClassifierCV(random_state=0).fit(X, y)
     assert model.score(X, y) > 0.97
@@ -383,8 +384,8 @@ def test_the_bar_ends_with_the_search(data, monkeypatch):
 
     monkeypatch.setattr(rich.progress, "Progress", Counted)
     RodeoClassifierCV(random_state=0, verbose=1).fit(*data)
-    assert totals[0] == ("Search", len(pool_module.KINDS))
-    assert sum(done) >= len(pool_module.KINDS)
+    assert totals[0] == ("Search", len(KINDS))
+    assert sum(done) >= len(KINDS)
 
 
 @pytest.mark.parametrize("verbose", [0, -1, False])
@@ -440,7 +441,7 @@ def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatc
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool_module, "judge", interrupt)
+    monkeypatch.setattr(search_module, "judge", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y)
     with pytest.raises(KeyboardInterrupt):

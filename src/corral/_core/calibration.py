@@ -127,3 +127,10 @@ def _derivatives(
     centred = (log_density - mean[..., np.newaxis]) * np.sqrt(proba * target.weights[:, np.newaxis])
     flat = centred.reshape(weights.size, -1) * weights[:, np.newaxis]
     return gradient, flat @ flat.T + np.diag(np.maximum(gradient, 0.0))
+
+
+def log_of_prior(prior: Floats) -> Floats:
+    """Logarithms of priors, -inf for classes that are ruled out."""
+    with np.errstate(divide="ignore"):
+        logarithms: Floats = np.log(prior)
+    return logarithms

@@ -15,16 +15,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from corral._core.candidates import attempt
+from corral._core.kinds import KINDS, RowsInUnits
 from corral._core.parallel import progress
-from corral._core.pool import (
-    KINDS,
-    SEARCH_POINTS,
-    RowsInUnits,
-    attempt,
-    cross_fitted,
-    divide,
-    make_target,
-)
 from corral._core.power_law import (
     WORTH,
     Chance,
@@ -34,8 +27,10 @@ from corral._core.power_law import (
     probability_of_nothing,
 )
 from corral._core.rows import LabelledRows
+from corral._core.search import SEARCH_POINTS
 from corral._core.settings import Bools, Computation, Floats, Integers
-from corral._core.trial import Trial
+from corral._core.trial import Trial, make_target
+from corral._core.weighing import cross_fitted, divide
 
 # At most so many rows are read.
 CURVE_ROWS = 4000

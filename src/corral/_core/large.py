@@ -26,34 +26,22 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from corral._core.calibration import known
+from corral._core.candidates import Candidate, frames_of_kind
 from corral._core.copies import row_keys
 from corral._core.frames import ClassFrame
+from corral._core.kinds import KINDS, UNITS_OF_MEMBERS, Kind, RowsInUnits
 from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
 from corral._core.parallel import progress
-from corral._core.pool import (
-    KINDS,
-    UNITS_OF_MEMBERS,
-    Candidate,
-    CrossFitted,
-    Kind,
-    Pool,
-    PoolModel,
-    RowsInUnits,
-    Search,
-    Thinning,
-    fit_weights,
-    frames_of_kind,
-    heaviest_first,
-    make_target,
-    search,
-    shares_of,
-)
+from corral._core.pool import CrossFitted, Pool, PoolModel, Thinning
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
+from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.thinning import Cells, CellSummary, Representatives, thin
+from corral._core.trial import make_target
 from corral._core.trust import Calibration, Columns, weigh_points
+from corral._core.weighing import fit_weights, heaviest_first, shares_of
 
 # About so many rows are a sample, and of each class at least as many as it may have representatives.
 SAMPLE_ROWS = 100_000
@@ -231,7 +219,7 @@ class ThinningPlan:
         max_rows : how many representatives a class may have.
         prior : (n_classes,)
         lapse : share of probabilities given to the prior.
-        random, computation, empirical : as in `pool.fit_pool`.
+        random, computation, empirical : as in `search.fit_pool`.
         """
         sample = whole.data
         found = search(whole, prior, lapse, random, computation, empirical=empirical)
@@ -394,7 +382,7 @@ def learn_large_pool(
     *,
     empirical: bool,
 ) -> PoolModel:
-    """Learn a pool of classes some of which have more than `max_rows` rows; see `pool.learn_pool`."""
+    """Learn a pool of classes some of which have more than `max_rows` rows; see `search.learn_pool`."""
     chosen = choose_sample(data, max_rows, int(random.randint(2**31 - 1)))
     sample = data.take(chosen)
     differences = learn_contrast(sample, min_effect)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corral._core.copies import filled
+from corral._core.calibration import Target, log_of_prior
+from corral._core.copies import effective_number, filled
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 
@@ -89,3 +90,15 @@ def _folds_of_groups(data: LabelledRows, random: np.random.RandomState) -> Integ
         folds[groups] = (n_placed + np.arange(groups.size)) % N_FOLDS
         n_placed += groups.size
     return folds[unit]
+
+
+def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
+    """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
+    codes = data.codes[points]
+    weights = np.ones(len(data.X)) if data.weights is None else data.weights
+    _, unit = np.unique(data.units * np.int64(prior.size) + data.codes, return_inverse=True)
+    is_alone = np.bincount(unit)[unit] == np.bincount(data.codes)[data.codes]
+    sums = np.bincount(codes, weights[points], minlength=prior.size)
+    shares = weights[points] / np.maximum(sums, 1e-300)[codes] * prior[codes]
+    target = Target(codes, shares, log_of_prior(prior), effective_number(weights[points]))
+    return target.without(is_alone[points])

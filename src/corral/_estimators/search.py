@@ -10,8 +10,9 @@ from sklearn.utils import check_random_state
 
 from corral._core.large import is_large, learn_large_pool
 from corral._core.model import LocalModel
-from corral._core.pool import PoolModel, learn_pool
+from corral._core.pool import PoolModel
 from corral._core.rows import TrainingRows
+from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier, warn_of_copies
 from corral._estimators.classifier import RodeoClassifier

@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
+from corral._core.kinds import UNITS_OF_MEMBERS
 from corral._core.large import without_rows
 from corral._core.members import Member, Mixture
 from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
-from corral._core.pool import UNITS_OF_MEMBERS, CrossFitted, Pool, PoolModel, PoolScores, Thinning
+from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Floats, Integers

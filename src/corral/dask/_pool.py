@@ -10,11 +10,13 @@ import numpy as np
 from dask.delayed import delayed
 from threadpoolctl import threadpool_limits
 
+from corral._core.kinds import RowsInUnits, wanted_units
 from corral._core.large import ThinningPlan, n_knots, sample_sizes
 from corral._core.model import learn_contrast
-from corral._core.pool import PoolModel, RowsInUnits, learn_pool, wanted_units
+from corral._core.pool import PoolModel
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale, blurred_range
+from corral._core.search import learn_pool
 from corral._core.settings import Computation, Floats, Integers
 from corral._core.thinning import Cells, CellSummary
 from corral._estimators.tables import check_groups, refuse_groups_of_whole_classes

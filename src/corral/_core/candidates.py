@@ -1,0 +1,235 @@
+"""Members of each kind, tried by leave-one-out; those that are kept are built of all rows.
+
+Every point is predicted by rows of other units alone, and whatever was fitted to labels (frames and refined
+bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature for each member
+see all points; `pool.PoolScores` are of choices that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
+from corral._core.frames import ClassFrame, learn_frames, rank_statistics
+from corral._core.kinds import Kind, RowsInUnits
+from corral._core.left_out import AnyFrame, left_out_log_densities
+from corral._core.members import Member, Mixture
+from corral._core.mixed import (
+    MixedFrame,
+    MixedMixture,
+    MixedSample,
+    learn_mixed_frames,
+    refine_mixed,
+    refined_frames,
+    without_gaps,
+)
+from corral._core.refine import RefinedRows, refine
+from corral._core.rows import LabelledRows
+from corral._core.scale import spreads
+from corral._core.settings import Floats, Integers
+from corral._core.trial import Trial, make_target
+
+# Refined bandwidths are fitted to at most so many points and rows.
+_REFINE_POINTS = 300
+_REFINE_ROWS = 1500
+
+# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
+# since its weights do not trust what fits its own fold alone.
+_REFINE_DEVIATION = 0.4
+
+# Of wide tables half as many variables are kept as there are rows, but at least and at most so many.
+_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Leave-one-out results of one kind of member.
+
+    Attributes
+    ----------
+    kind : the way it is made.
+    tried : (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth.
+    log_powers : (n_bandwidths,) logarithms of inverse temperatures.
+    losses : (n_bandwidths, n_points) log losses at these temperatures.
+    best : which bandwidth is taken.
+    """
+
+    kind: Kind
+    tried: Floats
+    log_powers: Floats
+    losses: Floats
+    best: int
+
+    @classmethod
+    def calibrate(cls, kind: Kind, tried: Floats, target: Target) -> Candidate:
+        """Fit a temperature for each bandwidth, and take the best one."""
+        log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
+        start = np.zeros(1)
+        for k, log_density in enumerate(tried):
+            start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+            log_powers[k] = start[0]
+            log_proba = log_posterior(target.log_prior + np.exp(start) * log_density)
+            losses[k] = -target.right(log_proba)
+        return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
+
+    def chosen_for(self, target: Target) -> Candidate:
+        """Take the bandwidth that is best for some of the points."""
+        objective = self.losses @ target.weights + 0.5 * self.log_powers**2 / target.count
+        return replace(self, best=int(objective.argmin()))
+
+    def recalibrated(self, target: Target) -> Candidate:
+        """Take the bandwidth and the temperature that are best for some of the points."""
+        chosen = self.chosen_for(target)
+        start = np.array([chosen.log_power])
+        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+        log_powers = chosen.log_powers.copy()
+        log_powers[chosen.best] = fitted[0]
+        return replace(chosen, log_powers=log_powers)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of its kernels."""
+        return float(self.kind.kernels()[0][self.best])
+
+    @property
+    def pull(self) -> float:
+        """How much of the distance to the mean of their class is left to rows."""
+        return float(self.kind.kernels()[1][self.best])
+
+    @property
+    def log_density(self) -> Floats:
+        """Log densities (n_points, n_classes)."""
+        log_density: Floats = self.tried[self.best]
+        return log_density
+
+    @property
+    def log_power(self) -> float:
+        """Logarithm of its inverse temperature."""
+        return float(self.log_powers[self.best])
+
+
+def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: int) -> Candidate:
+    """Predict all points by one kind of member, and choose its bandwidth."""
+    bandwidths, pulls = kind.kernels()
+    log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
+    parts = trial.folds % kind.n_parts
+    for part in np.unique(parts[trial.points]):
+        outside = np.flatnonzero(parts != part)
+        if not outside.size:
+            outside = np.arange(len(parts))
+        frames = frames_of_kind(kind, rows.take(outside), trial.prior, seed)
+        inside = parts[trial.points] == part
+        log_density[:, inside] = left_out_log_densities(
+            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
+        )
+    return Candidate.calibrate(kind, known(log_density), target)
+
+
+def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
+    """Learn what a member of this kind knows of some rows."""
+    data, scaled = rows.data, rows.scaled[kind.scale]
+    variables = _choose_variables(data, rows.scaled["rank"])
+    if rows.mixed:
+        frames = learn_mixed_frames(
+            kind.covariance or "none",
+            scaled,
+            data.codes,
+            data.weights,
+            prior.size,
+            variables,
+            data.level_counts,
+        )
+        return frames if kind.covariance is not None else _refine_mixed(frames, rows, scaled, prior, seed)
+    if kind.covariance is not None:
+        return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
+    if not variables.size:
+        return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
+    sample = sample_for_refinement(rows, scaled[:, variables], prior, seed)
+    theta = refine(sample, _REFINE_DEVIATION)
+    frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
+    return [frame] * prior.size
+
+
+def _refine_mixed(
+    frames: list[MixedFrame], rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int
+) -> list[MixedFrame]:
+    """Refine the bandwidths of each variable where values may be missing or levels."""
+    if not frames[0].variables.size + frames[0].levels.columns.size:
+        return frames
+    chosen, points = choose_for_refinement(rows, seed)
+    some = rows.take(chosen).data
+    sample = MixedSample(
+        scaled[chosen][points],
+        scaled[chosen],
+        some.units[points],
+        some.units,
+        np.ones(chosen.size) if some.weights is None else some.weights,
+        np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        make_target(some, points, prior),
+        frames,
+        some.level_counts[frames[0].levels.columns],
+    )
+    return refined_frames(sample, refine_mixed(sample, _REFINE_DEVIATION))
+
+
+def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
+    """Columns of measurements that vary; of a wide table those in which the ranks of classes differ most."""
+    variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.level_counts == 0))
+    limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
+    if variables.size <= limit:
+        return variables
+    statistics = rank_statistics(
+        without_gaps(ranks[:, variables]), data.codes, data.weights, data.labels.size
+    ).max(axis=0)
+    strongest = np.argsort(-statistics, kind="stable")[:limit]
+    return np.sort(variables[strongest])
+
+
+def choose_for_refinement(rows: RowsInUnits, seed: int) -> tuple[Integers, Integers]:
+    """Choose rows, sorted by class, and points among them, in proportion to the classes."""
+    random = np.random.RandomState(seed)
+    chosen = rows.choose(rows.shares(_REFINE_ROWS), random)
+    chosen = chosen[np.argsort(rows.data.codes[chosen], kind="stable")]
+    sorted_rows = rows.take(chosen)
+    return chosen, sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
+
+
+def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+    """Put rows and points for refined bandwidths together."""
+    chosen, points = choose_for_refinement(rows, seed)
+    some = rows.take(chosen).data
+    weights = np.ones(chosen.size) if some.weights is None else some.weights
+    centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
+    return RefinedRows(
+        centred[points],
+        some.units[points],
+        centred,
+        some.units,
+        weights,
+        np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        make_target(some, points, prior),
+    )
+
+
+def build_member(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) -> Member:
+    """Fit a member to all rows."""
+    kind, data = candidate.kind, rows.data
+    scaled = rows.scaled[kind.scale]
+    frames = frames_of_kind(kind, rows, prior, seed)
+    classes = [
+        density_of(scaled[at], data.weights_of(at), frame, candidate.bandwidth, candidate.pull)
+        for frame, at in zip(frames, data.members(), strict=True)
+    ]
+    return Member(kind.name, rows.scales[kind.scale], classes)
+
+
+def density_of(
+    scaled: Floats, weights: Floats | None, frame: AnyFrame, bandwidth: float, pull: float
+) -> Mixture | MixedMixture:
+    """Put a kernel on each row of a class."""
+    if isinstance(frame, MixedFrame):
+        return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
+    return Mixture.of_rows(scaled, weights, frame, bandwidth, pull)

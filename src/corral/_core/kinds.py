@@ -1,0 +1,159 @@
+r"""The kinds of members that a pool is made of, and rows in the units of all of them.
+
+Each kind has its units and its frame (see `frames`), in which the rows of a class are pulled towards their
+mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the covariance of the class
+(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Two more kinds are kernel
+densities of the rows as they are, with bandwidths refined by variable (see `refine`), and one has the same
+bandwidth for all variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from corral._core.frames import Covariance
+from corral._core.rows import LabelledRows
+from corral._core.scale import Scale, blurred_range, learn_scale
+from corral._core.settings import Floats, Integers, ScaleKind
+from corral._core.trial import N_FOLDS
+
+# Bandwidths of pulled kernels, in units of the deviations of the class.
+_BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
+
+# Bandwidths of plain kernels, in units of the ranges of the variables.
+_PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
+
+# Factors of refined bandwidths, which were fitted to fewer rows.
+_FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
+
+# Refined bandwidths are fitted without one part of the folds in turn: fewer parts than folds, because each
+# costs as much as all other members together.
+_REFINE_PARTS = 3
+
+# At least so many rows of each class are read, if it has them.
+_FEWEST_ROWS = 10
+
+_NAMES = {
+    "own": "kernels along the covariance of each class",
+    "shared": "kernels along the shared covariance",
+    "diagonal": "kernels along the variances of each class",
+    "selected": "kernels on the variables of each class",
+    "none": "plain kernels",
+    None: "bandwidths refined by variable",
+}
+
+
+class Kind(NamedTuple):
+    """A way to make a member.
+
+    Attributes
+    ----------
+    scale : kind of units.
+    covariance : kind of frame, or None for bandwidths refined by variable.
+    """
+
+    scale: ScaleKind
+    covariance: Covariance | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in tables and progress bars."""
+        units = "normal scores" if self.scale == "score" else f"{self.scale} units"
+        return f"{_NAMES[self.covariance]}, {units}"
+
+    @property
+    def n_parts(self) -> int:
+        """Into how many parts the rows are divided, each of which is predicted without its labels."""
+        return _REFINE_PARTS if self.covariance is None else N_FOLDS
+
+    def kernels(self) -> tuple[Floats, Floats]:
+        """Bandwidths and pulls to try."""
+        if self.covariance is None:
+            return _FACTORS, np.ones(_FACTORS.size)
+        if self.covariance == "none":
+            return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
+        return _BANDWIDTHS, np.sqrt(1.0 - _BANDWIDTHS**2)
+
+
+KINDS = (
+    Kind("score", "own"),
+    Kind("standard", "shared"),
+    Kind("standard", "diagonal"),
+    Kind("rank", "selected"),
+    Kind("range", "none"),
+    Kind("rank"),
+    Kind("score"),
+)
+
+# In which units members are, by their names.
+UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
+
+
+def wanted_units(kinds: Sequence[Kind] = KINDS) -> list[ScaleKind]:
+    """List the units of some kinds of members, and ranks, by which variables are selected."""
+    return list(dict.fromkeys([*(kind.scale for kind in kinds), "rank"]))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInUnits:
+    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+
+    Attributes
+    ----------
+    data : the rows as they were given.
+    scales : by kind.
+    scaled : (n_rows, n_features) by kind.
+    rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
+    mixed : whether values are missing or levels, also if not in these rows.
+    """
+
+    data: LabelledRows
+    scales: Mapping[ScaleKind, Scale]
+    scaled: dict[ScaleKind, Floats]
+    rank: Integers
+    mixed: bool
+
+    @classmethod
+    def learn(cls, data: LabelledRows, kinds: Sequence[Kind], max_knots: int | None = None) -> RowsInUnits:
+        """Learn the units of some kinds of members, and ranks, by which variables are selected.
+
+        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row.
+        """
+        scales = {
+            kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted_units(kinds)
+        }
+        if max_knots is not None:
+            scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
+            scales["range"] = blurred_range(data.X)
+        return cls.in_units(data, scales)
+
+    @classmethod
+    def in_units(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
+        """Bring rows into units that are known, perhaps from more rows than these."""
+        scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
+        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
+
+    def take(self, positions: Integers) -> RowsInUnits:
+        """Keep some of the rows, and the units."""
+        scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
+        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions], self.mixed)
+
+    def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
+        """Positions of at most so many rows of each class, in order."""
+        chosen = [
+            members
+            if members.size <= limit
+            else random.choice(members[np.argsort(self.rank[members])], limit, replace=False)
+            for members, limit in zip(self.data.members(), max_rows, strict=True)
+        ]
+        return np.sort(np.concatenate(chosen))
+
+    def shares(self, max_rows: int) -> Integers:
+        """How many rows each class may have so that there are about `max_rows`, and no class has too few."""
+        sizes = np.bincount(self.data.codes, minlength=self.data.labels.size)  # rows, not weights, take time
+        shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
+        return shares

@@ -1,0 +1,181 @@
+"""How a pool is found: members of all kinds are tried and weighed on some of the rows, then built of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from corral._core.calibration import Target
+from corral._core.candidates import Candidate, attempt, build_member
+from corral._core.kinds import KINDS, Kind, RowsInUnits
+from corral._core.model import learn_contrast
+from corral._core.parallel import progress
+from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.scale import Scale
+from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
+from corral._core.trial import Trial, make_target
+from corral._core.weighing import divide, heaviest_first, judge, tabulate, weigh
+
+# The search reads at most so many rows, and asks at most so many of them to leave themselves out.
+SEARCH_ROWS = 20_000
+SEARCH_POINTS = 2000
+
+
+def learn_pool(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    min_effect: float,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+    scales: Mapping[ScaleKind, Scale] | None = None,
+) -> PoolModel:
+    """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
+    differences = learn_contrast(data, min_effect)
+    return PoolModel(
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        relevant=differences.relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        min_effect=min_effect,
+        learnt_contrast=differences,
+        pool=fit_pool(data, prior, random, computation, empirical=empirical, scales=scales),
+    )
+
+
+def fit_pool(
+    data: LabelledRows,
+    prior: Floats,
+    random: np.random.RandomState,
+    computation: Computation,
+    kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
+    scales: Mapping[ScaleKind, Scale] | None = None,
+) -> Pool:
+    """Try members of some kinds, weigh them, and fit those that are kept to all rows.
+
+    Parameters
+    ----------
+    data : the rows; those that share a unit are left out together.
+    prior : (n_classes,)
+    random : chooses folds, and rows where there are many.
+    computation : threads and progress.
+    kinds : members to try.
+    empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
+        judged by, either.
+    scales : units, if they are known of more rows than these.
+    """
+    whole = RowsInUnits.learn(data, kinds) if scales is None else RowsInUnits.in_units(data, scales)
+    found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
+    with threadpool_limits(1, user_api="blas"):
+        parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+        members = list(
+            parallel(delayed(build_member)(candidate, whole, prior, found.seed) for candidate in found.kept)
+        )
+    return Pool(
+        members=members,
+        weights=found.weights,
+        temperatures=np.exp([-candidate.log_power for candidate in found.kept]),
+        prior=prior,
+        lapse=found.trial.lapse,
+        scores=found.scores,
+        table=found.table,
+        cross_fitted=CrossFitted(
+            found.points,
+            np.array([candidate.log_density for candidate in found.kept]),
+            found.refined,
+        ),
+    )
+
+
+class Search(NamedTuple):
+    """What a search has found.
+
+    Attributes
+    ----------
+    candidates : all kinds of members that were tried.
+    log_weights : (n_candidates,) logarithms of their weights, -inf for those that are dropped.
+    order : which candidates are kept, the heaviest first.
+    trial, target : points, folds, and what was predicted.
+    chosen : (n_chosen,) which rows the search has read.
+    scores : what to expect.
+    table : columns about all candidates.
+    seed : of the rows by which bandwidths are refined.
+    """
+
+    candidates: Sequence[Candidate]
+    log_weights: Floats
+    order: Sequence[int]
+    trial: Trial
+    target: Target
+    chosen: Integers
+    scores: PoolScores
+    table: dict[str, Any]
+    seed: int
+
+    @property
+    def kept(self) -> list[Candidate]:
+        """Candidates that are kept, the heaviest first."""
+        return [self.candidates[m] for m in self.order]
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights."""
+        weights: Floats = np.exp(self.log_weights[list(self.order)])
+        return weights
+
+    @property
+    def points(self) -> Integers:
+        """Which rows were left out, one by one."""
+        points: Integers = self.chosen[self.trial.points]
+        return points
+
+    @property
+    def refined(self) -> Bools:
+        """(n_kept,) whether bandwidths were fitted to labels."""
+        return np.array([candidate.kind.covariance is None for candidate in self.kept])
+
+
+def search(
+    whole: RowsInUnits,
+    prior: Floats,
+    lapse: float,
+    random: np.random.RandomState,
+    computation: Computation,
+    kinds: Sequence[Kind] = KINDS,
+    *,
+    empirical: bool = False,
+) -> Search:
+    """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`."""
+    chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
+    some = whole.take(chosen)
+    points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    trial = Trial.prepare(some.data, points, prior, lapse, random)
+    target = make_target(some.data, points, prior)
+    seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
+    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    with (
+        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        progress(len(kinds), "Search", computation.verbose) as advance,
+    ):
+        candidates = []
+        for candidate in parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds):
+            candidates.append(candidate)
+            advance(1)
+        log_weights = weigh(candidates, target)
+        parts = divide(some, np.random.RandomState(seed_of_parts))
+        scores = judge(candidates, trial, target, parts, empirical=empirical)
+    table = tabulate(candidates, log_weights, trial, target)
+    order = heaviest_first(candidates, log_weights)
+    return Search(candidates, log_weights, order, trial, target, chosen, scores, table, seed)

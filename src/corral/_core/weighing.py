@@ -1,0 +1,162 @@
+r"""Candidates for a pool: weighed, and judged by points that had no part in that.
+
+The prior of :math:`\log w_m` has its center at :math:`\log (s_m / T_m)`, where :math:`T_m` is the temperature
+at which the member is calibrated on its own, and the shares :math:`s_m`, which sum to 1, are nearly equal
+unless its log loss then is much larger than that of the best. Members whose share is small are dropped, and
+the weights of the others are fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corral._core.calibration import Target, fit_log_weights, log_of_prior
+from corral._core.candidates import Candidate
+from corral._core.kinds import RowsInUnits
+from corral._core.model import log_probability
+from corral._core.pool import PoolScores
+from corral._core.settings import Floats, Integers
+from corral._core.trial import N_FOLDS, Trial
+
+# Standard deviation of the logarithm of a weight around its prior. A member's share is expected to be exp(-k)
+# times that of the best if its log loss is larger by k times so much, up to a largest k; and the least share.
+_WEIGHT_DEVIATION = 0.7
+_LARGER_LOSS = 0.1
+_FURTHEST_BEHIND = 4.0
+_LEAST_SHARE = 0.02
+
+# Members that are kept at most.
+_MOST_MEMBERS = 6
+
+
+def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights, -inf for candidates that are dropped."""
+    kept = list(range(len(candidates)))
+    while True:
+        fitted = fit_weights([candidates[m] for m in kept], target)
+        log_weights = np.full(len(candidates), -np.inf)
+        log_weights[kept] = fitted
+        shares = shares_of(candidates, log_weights)[kept]
+        if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
+            return log_weights
+        kept = [m for m in kept if m != kept[int(shares.argmin())]]
+
+
+def fit_weights(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights of candidates, all of which are kept."""
+    log_density = np.array([candidate.log_density for candidate in candidates])
+    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ target.weights
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    return fit_log_weights(log_density, target, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
+
+
+def log_prior_shares(losses: Floats) -> Floats:
+    """Logarithms of the shares that members with such log losses (n_members,) are expected to have."""
+    behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
+    log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
+    return log_shares
+
+
+def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+    """Shares of the pool, weights being measured by those at which each member is calibrated."""
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    shares: Floats = np.exp(log_weights - log_powers)
+    shares /= shares.sum()
+    return shares
+
+
+def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list[int]:
+    """Which candidates are kept, in the order of their shares."""
+    heaviest = np.argsort(-shares_of(candidates, log_weights), kind="stable")
+    return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    parts: Integers,
+    *,
+    empirical: bool,
+) -> PoolScores:
+    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
+    return score_points(cross_fitted(candidates, trial, target, parts, empirical=empirical), trial)
+
+
+def cross_fitted(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    parts: Integers,
+    *,
+    empirical: bool,
+) -> Floats:
+    """Log probabilities (n_points, n_classes) of each part of the rows by what is chosen for the others."""
+    log_proba = np.empty(candidates[0].log_density.shape)
+    data = trial.data
+    row_weights = np.ones(parts.size) if data.weights is None else data.weights
+    for part in np.unique(parts):
+        inside = parts[trial.points] == part
+        others = target.without(inside)
+        prior = trial.prior
+        if empirical and (parts != part).any():
+            left = np.where(parts == part, 0.0, row_weights)
+            shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            # A class that is all in this part has not been ruled out.
+            prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
+        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        weights = np.exp(weigh(refitted, others))
+        log_density = np.array([candidate.log_density[inside] for candidate in refitted])
+        score = log_of_prior(prior) + np.tensordot(weights, log_density, 1)
+        log_proba[inside] = log_probability(score, prior, trial.lapse)
+    return log_proba
+
+
+def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
+    """Divide the units into fifths (n_rows,), without regard to classes.
+
+    If each part had its share of every class, as folds have, priors from the others would know the more
+    frequent ones, and noise would seem to be predictable.
+    """
+    _, unit = np.unique(rows.data.units, return_inverse=True)
+    first = np.full(unit.max() + 1, unit.size)
+    np.minimum.at(first, unit, np.argsort(np.argsort(rows.rank)))
+    by_value = np.argsort(np.argsort(first))
+    parts: Integers = (random.permutation(first.size) % N_FOLDS)[by_value[unit]]
+    return parts
+
+
+def score_points(log_proba: Floats, trial: Trial) -> PoolScores:
+    codes, weights = trial.codes, trial.weights
+    is_hit = log_proba.argmax(axis=1) == codes
+    right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
+    of_rows = np.ones(codes.size) if trial.data.weights is None else trial.data.weights[trial.points]
+    totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
+    hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
+    recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
+    accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
+    return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
+
+
+def tabulate(
+    candidates: Sequence[Candidate], log_weights: Floats, trial: Trial, target: Target
+) -> dict[str, Any]:
+    """Tabulate all candidates, each on its own at its temperature."""
+    scores = []
+    for candidate in candidates:
+        score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
+        scores.append(score_points(log_probability(score, trial.prior, trial.lapse), trial))
+    return {
+        "member": np.array([candidate.kind.name for candidate in candidates], dtype=object),
+        "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
+        "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
+        "pull": np.array([candidate.pull for candidate in candidates]),
+        "temperature": np.exp([-candidate.log_power for candidate in candidates]),
+        "accuracy": np.array([score.accuracy for score in scores]),
+        "log_loss": np.array([score.log_loss for score in scores]),
+        "weight": np.exp(log_weights),
+        "share": shares_of(candidates, log_weights),
+    }
