@@ -29,14 +29,9 @@ from corral import (
 from corral._core.density import kernel_density, local_density
 from corral._core.frames import learn_frames
 from corral._core.members import Mixture
-from corral._core.mixed import (
-    MixedMixture,
-    MixedSample,
-    _RefinedState,
-    learn_mixed_frames,
-    mixed_log_densities,
-    refined_frames,
-)
+from corral._core.mixed import MixedMixture, mixed_log_densities
+from corral._core.mixed_frames import learn_mixed_frames
+from corral._core.mixed_refine import MixedSample, _RefinedState, refined_frames
 from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
 from corral._core.trial import Trial, make_target

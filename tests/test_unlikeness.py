@@ -11,7 +11,8 @@ from sklearn.datasets import load_iris
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV
 from corral._core.evidence import explainer_of
-from corral._core.mixed import LevelCounts, MixedMixture, learn_levels
+from corral._core.levels import LevelCounts, learn_levels
+from corral._core.mixed import MixedMixture
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions

@@ -14,18 +14,13 @@ import numpy as np
 
 from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.frames import ClassFrame, learn_frames, rank_statistics
+from corral._core.gaps import without_gaps
 from corral._core.kinds import Kind, RowsInUnits
 from corral._core.left_out import AnyFrame, left_out_log_densities
 from corral._core.members import Member, Mixture
-from corral._core.mixed import (
-    MixedFrame,
-    MixedMixture,
-    MixedSample,
-    learn_mixed_frames,
-    refine_mixed,
-    refined_frames,
-    without_gaps,
-)
+from corral._core.mixed import MixedMixture
+from corral._core.mixed_frames import MixedFrame, learn_mixed_frames
+from corral._core.mixed_refine import MixedSample, refine_mixed, refined_frames
 from corral._core.refine import RefinedRows, refine
 from corral._core.rows import LabelledRows
 from corral._core.scale import spreads

@@ -14,10 +14,12 @@ from scipy.special import logsumexp, softmax
 
 from corral._core import kernels
 from corral._core.density import ClassDensity, DensityPlan, local_density
+from corral._core.gaps import patterns
 from corral._core.general import NO_UNIT, log_factors
+from corral._core.levels import LevelCounts
 from corral._core.marginals import KernelClass, member_marginals
 from corral._core.members import Mixture
-from corral._core.mixed import LevelCounts, MixedMixture, patterns
+from corral._core.mixed import MixedMixture
 from corral._core.model import FittedModel, LocalModel
 from corral._core.pool import PoolModel
 from corral._core.rows import TINY, GeneralRows

@@ -1202,7 +1202,7 @@ def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volu
 # depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
 
 _LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
-_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
+LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1240,7 +1240,7 @@ def square_terms(x, c, b, T):
         for j in range(x.shape[1]):
             t, of_rows = T[q, j], c[j]
             xj, bj = x[q, j], b[q, j]
-            norm = _LOG_ROOT - math.log(bj)
+            norm = LOG_ROOT - math.log(bj)
             for i in range(c.shape[1]):
                 apart = bj * (xj - of_rows[i])
                 t[i] = 0.5 * apart * apart + norm
@@ -1402,7 +1402,7 @@ def residual_directions(G, depth, variable, unknown, Q, U, r, level, norms, dire
                 u[i] /= norm
                 directions[s, i] = u[i]
             level[k + 1] = before + 1
-            norms[k + 1] = norms[k] - math.log(norm) - _LOG_ROOT
+            norms[k + 1] = norms[k] - math.log(norm) - LOG_ROOT
         log_norm[s] = norms[k + 1]
 
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from corral._core import kernels
 from corral._core.frames import ClassFrame
+from corral._core.gaps import patterns
 from corral._core.members import Member, Mixture
-from corral._core.mixed import MixedFrame, MixedMixture, mixed_log_densities, patterns
+from corral._core.mixed import MixedMixture, mixed_log_densities
+from corral._core.mixed_frames import MixedFrame
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 

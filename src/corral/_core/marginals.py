@@ -8,7 +8,6 @@ those before it, over its deviation: one more variable adds one more square.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,14 +17,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from corral._core import kernels
+from corral._core.gaps import patterns
 from corral._core.general import NO_UNIT, log_factors
 from corral._core.members import Mixture
-from corral._core.mixed import MixedMixture, patterns
+from corral._core.mixed import MixedMixture
 from corral._core.rows import GeneralRows
 from corral._core.settings import Bools, Floats, Integers
 from corral._core.shapley import Coalitions, Walk
-
-_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 # Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
 # the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
@@ -232,7 +230,7 @@ def _single_centre(
 ) -> Floats:
     """A normal density of independent variables, which no row is left out of."""
     by_variable = np.zeros(x.shape)
-    by_variable[:, used] = np.log(factor) - _LOG_ROOT - 0.5 * ((x[:, used] - centre) * factor) ** 2
+    by_variable[:, used] = np.log(factor) - kernels.LOG_ROOT - 0.5 * ((x[:, used] - centre) * factor) ** 2
     return coalitions.sums(np.where(np.isnan(x), 0.0, by_variable))
 
 

@@ -29,8 +29,9 @@ import numpy as np
 
 from corral._core.density import kernel_density, unit_density
 from corral._core.frames import ClassFrame
+from corral._core.gaps import patterns
 from corral._core.kernels import product_by_rows
-from corral._core.mixed import MixedMixture, patterns
+from corral._core.mixed import MixedMixture
 from corral._core.parallel import for_each_class
 from corral._core.rows import ClassRows
 from corral._core.scale import Scale

@@ -52,7 +52,7 @@ import numpy as np
 
 from corral._core.calibration import log_posterior
 from corral._core.copies import effective_number
-from corral._core.mixed import patterns
+from corral._core.gaps import patterns
 from corral._core.rows import LabelledRows
 from corral._core.scale import Scale, learn_scale
 from corral._core.settings import Bools, Computation, Floats, Integers

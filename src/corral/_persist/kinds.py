@@ -18,8 +18,10 @@ from corral._core.contrast import Contrast
 from corral._core.density import ClassDensity, DensityPlan
 from corral._core.kinds import UNITS_OF_MEMBERS
 from corral._core.large import without_rows
+from corral._core.levels import LevelKernels
 from corral._core.members import Member, Mixture
-from corral._core.mixed import LevelKernels, MixedFrame, MixedMixture
+from corral._core.mixed import MixedMixture
+from corral._core.mixed_frames import MixedFrame
 from corral._core.model import ClassBandwidths, FittedModel, LocalModel
 from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import AnyRows, ClassRows, GeneralRows, LabelledRows, TrainingRows

@@ -1,0 +1,28 @@
+"""Gaps in tables: which rows have the same ones, and columns without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from corral._core.settings import Bools, Floats, Integers
+
+
+def patterns(gaps: Bools) -> Iterator[tuple[Integers, Integers]]:
+    """Rows that miss the same columns, and these columns; not those that miss none."""
+    some = np.flatnonzero(gaps.any(axis=1))
+    if not some.size:
+        return
+    patterns, which = np.unique(gaps[some], axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    order = np.argsort(which, kind="stable")
+    for at, pattern in zip(np.split(some[order], np.cumsum(np.bincount(which))[:-1]), patterns, strict=True):
+        yield at, np.flatnonzero(pattern)
+
+
+def without_gaps(x: Floats) -> Floats:
+    """Columns with their means in place of gaps, so that rows without a value speak for no class."""
+    gaps = np.isnan(x)
+    means = np.where(gaps, 0.0, x).sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)
+    return np.where(gaps, means, x)
