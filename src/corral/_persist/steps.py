@@ -29,7 +29,8 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from corral._estimators.selector import RodeoSelector
-from corral._persist.kinds import check_names, pack_estimator, restore_estimator
+from corral._persist.kinds import pack_estimator, restore_estimator
+from corral._persist.params import check_names
 from corral._persist.values import State, positive
 
 # What stands in place of a transformer.

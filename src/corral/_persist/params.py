@@ -1,0 +1,112 @@
+"""Parameters of estimators, and the names and levels of their variables and rows, in a model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from corral._estimators.tables import Encoding
+from corral._persist.values import State
+
+# Parameters that earlier versions had; they mattered to fitting alone.
+_FORMER = {
+    "LSPClassifier": ("centers",),
+    "RodeoClassifierCV": (
+        "scales",
+        "c0s",
+        "features",
+        "rules",
+        "update",
+        "beta",
+        "cutpoint",
+        "min_bandwidth",
+    ),
+}
+
+# How a model is computed belongs to the machine it runs on, not to the model.
+_NOT_KEPT = ("n_jobs", "verbose")
+
+
+def kept_params(estimator: BaseEstimator) -> dict[str, Any]:
+    """Parameters that belong to the model, not to the machine."""
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
+
+
+def construct(kind: type[BaseEstimator], params: Any) -> Any:
+    """Make an unfitted estimator; a parameter that the file does not name has its default."""
+    params = {name: value for name, value in params.items() if name not in _FORMER.get(kind.__name__, ())}
+    unknown = params.keys() - kept_params(kind()).keys()
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r}")
+    return kind(**params)
+
+
+def check_names(names: Any, d: int) -> None:
+    """Refuse what is not a name for each of d variables."""
+    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names_in_ is not a list of {d} names")
+
+
+def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
+    """Set the number of variables, and their names if they have some."""
+    estimator.n_features_in_ = d
+    if names is not None:
+        check_names(names, d)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | None] | None:
+    """Levels of all columns, None if all of them hold numbers."""
+    if all(levels is None for levels in encoding.levels):
+        return None
+    for name, levels in zip(names, encoding.levels, strict=True):
+        for level in levels or ():
+            if not isinstance(level, str | int | float):
+                raise ValueError(
+                    f"a model file cannot hold levels of type {type(level).__name__}, which the column "
+                    f"{name!r} has: make them text before the fit."
+                )
+    pairs = zip(encoding.levels, encoding.ordered.tolist(), strict=True)
+    return [None if levels is None else {"levels": levels, "ordered": ordered} for levels, ordered in pairs]
+
+
+def set_encoding(estimator: Any, d: int, columns: Any) -> None:
+    """Restore levels; files without any are of numbers."""
+    if columns is None:
+        estimator.encoding_ = Encoding.of_numbers(d)
+        return
+    if not isinstance(columns, list) or len(columns) != d:
+        raise ValueError(f"encoding is not a list of {d} columns")
+    levels: list[list[Any] | None] = []
+    ordered = np.zeros(d, dtype=np.bool_)
+    for j, column in enumerate(columns):
+        if column is None:
+            levels.append(None)
+            continue
+        state = State(column, 2)
+        listed = column["levels"]
+        plain = isinstance(listed, list) and all(isinstance(level, str | int | float) for level in listed)
+        if not plain or len(set(listed)) != len(listed):
+            raise ValueError("levels are not different texts or numbers")
+        levels.append(listed)
+        ordered[j] = state.boolean("ordered")
+    estimator.encoding_ = Encoding(levels, ordered)
+
+
+def set_row_names(estimator: Any, column: Any, names: Any) -> None:
+    """Restore names of rows, a list of those that a file has kept."""
+    model = estimator.model_
+    n = len(model.training.X)
+    if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"row_names is not a list of {n} names")
+    if not isinstance(column, str | None):
+        raise ValueError("row_names has a column that is no text")
+    of_rows = np.array(names, dtype=object)
+    if not model.has_all_rows:
+        kept, of_rows = of_rows, np.full(model.n_rows, "", dtype=object)
+        of_rows[model.compared_rows.numbers] = kept
+    for each in (estimator, *getattr(estimator, "members_", ())):
+        each.row_names_in_ = of_rows
+        each.row_names_column_ = column

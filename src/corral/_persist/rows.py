@@ -1,0 +1,213 @@
+"""Training rows in a model file: the rows, their units, and what marks each class."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from corral._core.contrast import Contrast
+from corral._core.model import LocalModel
+from corral._core.pool import PoolModel
+from corral._core.rows import AnyRows, LabelledRows, TrainingRows
+from corral._core.scale import Scale
+from corral._core.settings import Floats, Integers
+from corral._persist.values import State
+
+# Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
+SMALLEST = float(np.finfo(np.float64).tiny)
+BANDWIDTHS = (1e-21, 1e11)
+LARGEST_MIXING = 1e24
+
+
+def pack_scale(scale: Scale) -> dict[str, Any]:
+    """Units of columns, with the knots of those that are ranks."""
+    knots = None
+    if scale.knots is not None:
+        values, ranks = zip(*(of_column or (None, None) for of_column in scale.knots), strict=True)
+        knots = {"values": list(values), "ranks": list(ranks)}
+    return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
+
+
+def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
+    """Restore units; ranks, or scores made of them, are at most `largest_rank`."""
+    mixing = state.floats("mixing", (d, d), -LARGEST_MIXING, LARGEST_MIXING) if "mixing" in state else None
+    knots = None
+    if "knots" in state:
+        part = state.part("knots")
+        knots = tuple(
+            _restore_knots(x, ranks, largest_rank) if "values" in x else None
+            for x, ranks in zip(part.arrays("values", d), part.arrays("ranks", d), strict=True)
+        )
+    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots, mixing)
+
+
+def _restore_knots(values: State, ranks: State, largest_rank: float) -> tuple[Floats, Floats]:
+    """Distinct values of a column, and what each of them becomes."""
+    x = values.floats("values", (None,))
+    r = ranks.floats("ranks", (x.size,), min(0.0, 1.0 - largest_rank), largest_rank)
+    if x.size < 1 or any((np.diff(rising) <= 0.0).any() for rising in (x, r)):
+        raise ValueError("knots do not rise")
+    return x, r
+
+
+def pack_rows(model: LocalModel) -> dict[str, Any]:
+    """Training rows, their classes, and what marks each class."""
+    X, y, weights, levels, groups = model.training
+    return {
+        "X": X,
+        "codes": np.searchsorted(model.labels, y),
+        "weights": weights,
+        "levels": levels,
+        "groups": groups,
+        "copies": model.data.copies,
+        "classes_": model.labels,
+        "class_prior_": model.prior,
+        "relevant_": model.relevant,
+        "contrast": pack_contrast(model.learnt_contrast),
+    }
+
+
+def restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]:
+    """Restore the same, as arguments of a model."""
+    classes = state.labels("classes_")
+    X = state.floats_or_nan("X", (None, d))
+    weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
+    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
+    levels = state.integers("levels", (d,), 0, sys.maxsize) if "levels" in state else None
+    groups = state.integers("groups", (len(X),), 0, sys.maxsize) if "groups" in state else None
+    if levels is not None:
+        check_levels(X, levels)
+    training = TrainingRows(X, y, weights, levels, groups)
+    data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
+    return {
+        "labels": data.labels,
+        "counts": data.counts,
+        "prior": _restore_prior(state, classes.size),
+        "n_copies": data.n_copies,
+        "training": training,
+        "data": data,
+        "relevant": state.bools("relevant_", (classes.size, d)),
+        "min_effect": min_effect,
+        "learnt_contrast": restore_contrast(state, classes.size, d),
+    }
+
+
+def _restore_copies(state: State, X: Floats) -> Integers | None:
+    """Numbers that copies of rows share; they must be copies. Files of format 1 have none."""
+    if "copies" not in state:
+        return None
+    copies = state.integers("copies", (len(X),), 0, len(X) - 1)
+    _, first, which = np.unique(copies, return_index=True, return_inverse=True)
+    if not np.array_equal(X[first][which], X, equal_nan=True):
+        raise ValueError("copies are not copies")
+    return copies
+
+
+def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
+    """Rows that are kept of a model whose classes are thinned: those behind kernels, and those held out."""
+    rows = model.compared_rows
+    return {
+        "X": rows.X,
+        "codes": rows.codes,
+        "weights": rows.weights,
+        "numbers": rows.numbers,
+        "units": rows.units,
+        "class_count_": model.counts,
+        "n_copies_": model.n_copies,
+        "classes_": model.labels,
+        "class_prior_": model.prior,
+        "relevant_": model.relevant,
+        "contrast": pack_contrast(model.learnt_contrast),
+    }
+
+
+def restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str, Any], LabelledRows]:
+    """Restore the same, as arguments of a model but for its data, and all rows together."""
+    classes = state.labels("classes_")
+    X = state.floats("X", (None, d))
+    n = len(X)
+    rows = LabelledRows(
+        X,
+        state.integers("codes", (n,), 0, classes.size - 1),
+        state.floats("weights", (n,), SMALLEST, 1.0),
+        classes,
+        state.floats("class_count_", (classes.size,), 0.0),
+        state.integers("numbers", (n,), -1, sys.maxsize),
+        state.integers("units", (n,), 0, sys.maxsize),
+        None,
+    )
+    numbers = rows.numbers[rows.numbers >= 0]  # averages have none
+    if np.unique(numbers).size != numbers.size:
+        raise ValueError("numbers are not different")
+    arguments = {
+        "labels": classes,
+        "counts": rows.counts,
+        "prior": _restore_prior(state, classes.size),
+        "n_copies": state.integer("n_copies_", 0, sys.maxsize),
+        "training": TrainingRows(X, classes[rows.codes], rows.weights),
+        "relevant": state.bools("relevant_", (classes.size, d)),
+        "min_effect": min_effect,
+        "learnt_contrast": restore_contrast(state, classes.size, d),
+    }
+    return arguments, rows
+
+
+def _restore_prior(state: State, n_classes: int) -> Floats:
+    prior = state.floats("class_prior_", (n_classes,), 0.0, 1.0)
+    if abs(prior.sum() - 1.0) > 1e-8:
+        raise ValueError("class_prior_ does not sum to 1")
+    return prior
+
+
+def check_levels(X: Floats, levels: Integers) -> None:
+    """Refuse columns of levels that hold something else than their numbers."""
+    known = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
+    if (known < 0.0).any() or (known >= levels[levels > 0]).any() or (known % 1.0 != 0.0).any():
+        raise ValueError("X holds something else than numbers of levels")
+
+
+_DIRECTIONS = np.array(["", "high", "low", "narrow", "shape", "wide"])
+
+
+def pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
+    """What sets classes apart, with directions as numbers."""
+    if contrast is None:
+        return None
+    kept = {of.name: getattr(contrast, of.name) for of in fields(Contrast)}
+    return kept | {"direction": np.searchsorted(_DIRECTIONS, contrast.direction)}
+
+
+def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Contrast | None:
+    """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
+    if name not in state:
+        return None
+    part = state.part(name)
+    arrays: dict[str, Any] = {
+        "relevant": part.bools("relevant", (k, d)),
+        "background": part.bools("background", (k, d)),
+        "direction": _DIRECTIONS[part.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
+        "quartiles": part.floats_or_nan("quartiles", (2, k, d)),
+        "background_quartiles": part.floats_or_nan("background_quartiles", (2, k, d)),
+        "n_values": part.integers("n_values", (d,), 0, sys.maxsize),
+    }
+    names = [of.name for of in fields(Contrast) if of.name not in arrays]
+    # A class without rows has no typical value.
+    arrays.update({name: part.floats_or_nan(name, (k, d)) for name in names})
+    return Contrast(**arrays)
+
+
+def restore_rows_and_grid(rows: AnyRows, count: float, state: State) -> tuple[AnyRows, Floats]:
+    """Rows as their class knows them; `count` is the sum of the weights as they were given.
+
+    The grid of bandwidths is the one in the file: parameters may have been set since.
+    """
+    if state.format == 1:  # weights were numbers of copies
+        rows = replace(rows, measure=replace(rows.measure, n=count))
+    grid = state.floats("h", (None,), *BANDWIDTHS)
+    if grid.size < 1 or (np.diff(grid) >= 0.0).any():
+        raise ValueError("h does not fall")
+    return rows, grid
