@@ -17,7 +17,7 @@ from corral import RodeoClassifierCV, load_model, save_model, write_report
 from corral._core.exact import add_sums, as_floats, exact_sums, exact_totals
 from corral._core.kinds import wanted_units
 from corral._core.scale import learn_scale
-from corral._estimators.tables import Encoding
+from corral._estimators.encoding import Encoding
 from corral.dask import DaskRodeoClassifierCV
 from corral.dask._rows import as_collection, overview, partitions, summary
 from corral.dask._sample import draw_rows, draws

@@ -20,7 +20,8 @@ from corral._core.copies import effective_number, number_copies
 from corral._core.novelty import agreeing_rows
 from corral._core.rows import joined_units
 from corral._core.settings import Floats, Integers
-from corral._estimators.tables import UnknownLevelsWarning, encoded, read_table
+from corral._estimators.encoding import encoded
+from corral._estimators.tables import UnknownLevelsWarning, read_table
 
 _N_BINS = 10
 # So many values, most of them in one row only, are measurements.

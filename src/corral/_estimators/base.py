@@ -21,19 +21,16 @@ from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
 from corral._estimators.decisions import Decisions
 from corral._estimators.description import Description
+from corral._estimators.encoding import Encoding
 from corral._estimators.explanation import Explanation
-from corral._estimators.tables import (
-    Encoding,
-    TableEstimator,
-    check_groups,
-    read_table,
-    refuse_groups_of_whole_classes,
-)
+from corral._estimators.tables import TableEstimator, read_table
 from corral._estimators.trust import Trustworthiness
 from corral._estimators.validation import (
+    check_groups,
     check_integer,
     check_sample_weight,
     feature_names,
+    refuse_groups_of_whole_classes,
     row_names,
     unchanged_by_errors,
     warn_user,

@@ -18,7 +18,8 @@ from corral._core.rows import GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
 from corral._estimators.base import warn_of_copies
-from corral._estimators.tables import Encoding, TableEstimator, read_table
+from corral._estimators.encoding import Encoding
+from corral._estimators.tables import TableEstimator, read_table
 from corral._estimators.validation import (
     check_choice,
     check_integer,

@@ -13,8 +13,8 @@ from corral._core.evidence import explain_samples, explainer_of, odds_evidence, 
 from corral._core.model import LocalModel
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.unlikeness import unlikeness
+from corral._estimators.encoding import is_gap
 from corral._estimators.html import html_lines, html_table
-from corral._estimators.tables import is_gap
 from corral._estimators.trust import LEVEL
 
 if TYPE_CHECKING:

@@ -16,9 +16,11 @@ from corral._core.settings import MIN_EFFECT, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
-from corral._estimators.tables import Encoding, Table, TableEstimator, check_groups, read_table
+from corral._estimators.encoding import Encoding
+from corral._estimators.tables import Table, TableEstimator, read_table
 from corral._estimators.validation import (
     check_choice,
+    check_groups,
     check_sample_weight,
     feature_names,
     sort_rows,

@@ -1,13 +1,8 @@
-"""Tables as they are: columns of measurements and of levels, with gaps, as numbers that the core takes.
-
-Measurements stay numbers, and NaN stands for a gap. Levels become their positions among those seen in `fit`.
-"""
+"""Tables as they are given, with gaps and levels: checked as scikit-learn does, and returned as numbers."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Floats
+from corral._estimators.encoding import (
+    Column,
+    Encoding,
+    check_categorical,
+    columns_of,
+    is_gap,
+    kind_of_dtype,
+    marked_columns,
+    names_of,
+    numbers_of,
+    refuse_infinite,
+)
 from corral._estimators.validation import warn_user
 
-# A column that has nearly as many levels as rows is as good as an id, but that is for the user to say.
+# Columns that a warning names at most.
 _SHOWN = 3
-
-# Texts that are at most one in so many of a column's values are typing errors rather than levels.
-_ONE_IN = 5
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -34,137 +38,6 @@ class UnknownLevelsWarning(UserWarning):
     --------
     corral.RodeoClassifierCV : Its parameter `categorical_features` says which columns hold levels.
     """
-
-
-class Column(NamedTuple):
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : its name, or "x3" if it has none.
-    values : (n_rows,) numbers, or objects with None for gaps.
-    levels : its levels in order, if its type says what they are; None if that depends on the values.
-    kind : "number", "levels" or "ordered".
-    """
-
-    name: str
-    values: NDArray[Any]
-    levels: list[Any] | None
-    kind: str
-
-
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """How the columns of a table become numbers.
-
-    Attributes
-    ----------
-    levels : for each column its levels, or None for a column of numbers.
-    ordered : (n_features,) whether the positions of levels count as measurements.
-    """
-
-    levels: Sequence[list[Any] | None]
-    ordered: NDArray[np.bool_]
-
-    @property
-    def counts(self) -> Integers | None:
-        """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
-        counts = np.array(
-            [
-                0 if levels is None or ordered else max(len(levels), 1)
-                for levels, ordered in zip(self.levels, self.ordered, strict=True)
-            ],
-            dtype=np.int64,
-        )
-        return counts if counts.any() else None
-
-    def names_of_levels(self) -> list[list[Any] | None]:
-        """For each column its levels, or None for measurements and what counts as such."""
-        pairs = zip(self.levels, self.ordered, strict=True)
-        return [None if ordered else levels for levels, ordered in pairs]
-
-    def decode(self, X: Floats) -> NDArray[Any]:
-        """Numbers as values of the table again: the same if no column has levels, else objects."""
-        if all(levels is None for levels in self.levels):
-            return X
-        values: NDArray[Any] = X.astype(object)
-        for j, levels in enumerate(self.levels):
-            if levels is not None:
-                values[:, j] = [None if np.isnan(k) else levels[int(k)] for k in X[:, j]]
-        return values
-
-    @classmethod
-    def of_numbers(cls, d: int) -> Encoding:
-        """That of a table without levels."""
-        return cls([None] * d, np.zeros(d, dtype=np.bool_))
-
-    @classmethod
-    def learn(cls, columns: Sequence[Column]) -> Encoding:
-        """Learn the levels of the columns that have some."""
-        levels = [None if column.kind == "number" else _levels_of(column) for column in columns]
-        return cls(levels, np.array([column.kind == "ordered" for column in columns], dtype=np.bool_))
-
-    @classmethod
-    def merged(
-        cls, names: Sequence[str], dtypes: Sequence[Any], present: Sequence[set[Any] | None]
-    ) -> Encoding:
-        """Put together the levels that parts of a table hold, None for columns of numbers.
-
-        Those that the type of a column names have its order.
-        """
-        columns = []
-        for name, dtype, values in zip(names, dtypes, present, strict=True):
-            if values is None:
-                columns.append(Column(name, np.empty(0), None, "number"))
-                continue
-            kind = "ordered" if _kind_of(dtype) == "ordered" else "levels"
-            held = np.empty(len(values), dtype=object)
-            held[:] = list(values)
-            columns.append(Column(name, held, _declared(dtype), kind))
-        return cls.learn(columns)
-
-    def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[str, int]]:
-        """Numbers (n_rows, n_features), and how many values of each column are levels not known."""
-        n = len(columns[0].values)
-        X = np.empty((n, len(columns)))
-        unknown: dict[str, int] = {}
-        for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
-            if levels is None:
-                X[:, j] = _numbers(column)
-                continue
-            position = {level: float(k) for k, level in enumerate(levels)}
-            values = _as_levels(column)
-            X[:, j] = [np.nan if value is None else position.get(value, np.inf) for value in values]
-            is_unknown = np.isinf(X[:, j])
-            if is_unknown.any():
-                unknown[column.name] = int(is_unknown.sum())
-                X[is_unknown, j] = np.nan
-        return X, unknown
-
-
-def columns_of_levels(names: list[str], dtypes: Sequence[Any], categorical: Any) -> list[int]:
-    """Positions of the columns of a typed table that hold levels; a type that holds neither is refused."""
-    for name, dtype in zip(names, dtypes, strict=True):
-        if _kind_of(dtype) in ("objects", "other"):
-            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
-        if categorical is None and _kind_of(dtype) != "number" and not str(dtype).startswith("bool"):
-            raise ValueError(
-                f"Column {name!r} holds values of type {dtype}, "
-                "but categorical_features=None asks for numbers."
-            )
-    if isinstance(categorical, str | None):
-        _check_choice(categorical)
-        if categorical is None:
-            return []
-        categorical = []
-    named = _positions(categorical, names)
-    return [j for j, dtype in enumerate(dtypes) if j in named or _kind_of(dtype) != "number"]
-
-
-def encoded(X: Any) -> Floats:
-    """Numbers (n_rows, n_features) of a frame whose levels are those that it holds."""
-    columns = _columns_of(X)
-    return Encoding.learn(columns).encode(columns)[0]
 
 
 class TableEstimator(BaseEstimator):
@@ -222,7 +95,7 @@ def read_table(
         return Table(rows, labels, {})
     has_levels = learnt is not None and any(levels is not None for levels in learnt.levels)
     if reset and isinstance(categorical, str | None):
-        _check_choice(categorical)
+        check_categorical(categorical)
     by_column = has_levels or (reset and not isinstance(categorical, str | None)) or not _is_plain(X)
     has_labels = not (isinstance(y, str) and y == "no_validation")
     if not by_column:
@@ -239,9 +112,9 @@ def read_table(
     labels = np.empty(0)
     if has_labels:
         _, labels = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
-    columns = _columns_of(X)
+    columns = columns_of(X)
     if learnt is None:
-        estimator.encoding_ = learnt = Encoding.learn(_marked(columns, categorical))
+        estimator.encoding_ = learnt = Encoding.learn(marked_columns(columns, categorical))
     rows, unknown = learnt.encode(columns)
     if reset:
         _refuse_emptiness(rows)
@@ -271,25 +144,28 @@ def read_numbers(
     return rows, labels
 
 
-def _refuse_missing_labels(y: Any) -> None:
-    """Refuse labels of which some are NaN, None, pandas' NA or polars' null."""
+def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
+    """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
     try:
-        labels = np.asarray(y)
-    except ValueError:  # lists of unequal lengths, which are refused elsewhere
-        return
-    if labels.ndim != 1 or labels.dtype.kind not in "fO":
-        return
-    missing = [i for i, label in enumerate(labels.tolist()) if is_gap(label)]
-    if missing:
-        raise ValueError(
-            f"{len(missing)} of {labels.size} labels are missing, the first in row {missing[0]}: "
-            "fill them in, or leave such rows out."
-        )
+        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    except OverflowError:
+        cells = np.asarray(X, dtype=object)
+        if cells.ndim != 2:
+            raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
+        for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
+            numbers_of(Column(name, values, None, "number"))  # which refuses the first that is too large
+        raise
+    rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(rows.sum()):  # a fast way to find nothing
+            for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
+                refuse_infinite(name, column)
+    return rows, labels
 
 
 def refuse_levels(X: Any, who: str) -> None:
     """Refuse columns that hold something else than numbers or booleans, for an estimator of some name."""
-    for column in _columns_of(X):
+    for column in columns_of(X):
         for value in column.values.tolist():
             if isinstance(value, str):
                 raise ValueError(
@@ -310,30 +186,20 @@ def refuse_gaps(
         )
 
 
-def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
-    """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
+def _refuse_missing_labels(y: Any) -> None:
+    """Refuse labels of which some are NaN, None, pandas' NA or polars' null."""
     try:
-        checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
-    except OverflowError:
-        cells = np.asarray(X, dtype=object)
-        if cells.ndim != 2:
-            raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
-        for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
-            _numbers(Column(name, values, None, "number"))  # which refuses the first that is too large
-        raise
-    rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(rows.sum()):  # a fast way to find nothing
-            for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
-                refuse_infinite(name, column)
-    return rows, labels
-
-
-def refuse_infinite(name: str, numbers: Floats) -> None:
-    """Refuse a column of some name that holds an infinite value."""
-    is_infinite = np.isinf(numbers)
-    if is_infinite.any():
-        raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
+        labels = np.asarray(y)
+    except ValueError:  # lists of unequal lengths, which are refused elsewhere
+        return
+    if labels.ndim != 1 or labels.dtype.kind not in "fO":
+        return
+    missing = [i for i, label in enumerate(labels.tolist()) if is_gap(label)]
+    if missing:
+        raise ValueError(
+            f"{len(missing)} of {labels.size} labels are missing, the first in row {missing[0]}: "
+            "fill them in, or leave such rows out."
+        )
 
 
 def _refuse_same_names(X: Any) -> None:
@@ -360,11 +226,6 @@ def _unmasked(X: Any) -> Any:
     return values
 
 
-def names_of(X: Any, d: int) -> list[str]:
-    """Names of the columns of a frame, or x0, x1, ..."""
-    return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
-
-
 def _is_plain(X: Any) -> bool:
     """Whether scikit-learn's own checks understand the table: numbers, perhaps with gaps.
 
@@ -372,190 +233,10 @@ def _is_plain(X: Any) -> bool:
     """
     dtypes = getattr(X, "dtypes", None)
     if dtypes is not None:
-        return all(_kind_of(dtype) == "number" for dtype in dtypes)
+        return all(kind_of_dtype(dtype) == "number" for dtype in dtypes)
     if not isinstance(X, np.ndarray) or X.dtype.kind != "O" or X.ndim != 2:
         return True
     return not any(isinstance(value, str | bool | np.bool_) for value in X.ravel().tolist())
-
-
-def _columns_of(X: Any) -> list[Column]:
-    """The columns of a pandas or polars frame, or of an array of objects."""
-    if not hasattr(X, "dtypes"):
-        names = [f"x{j}" for j in range(X.shape[1])]
-        if X.dtype.kind in "fiu":
-            return [Column(name, X[:, j], None, "number") for j, name in enumerate(names)]
-        return [_of_objects(name, X[:, j]) for j, name in enumerate(names)]
-    is_pandas = hasattr(X, "iloc")
-    columns = []
-    for j, dtype in enumerate(X.dtypes):
-        name = str(X.columns[j])
-        series = X.iloc[:, j] if is_pandas else X[X.columns[j]]
-        kind = _kind_of(dtype)
-        if kind == "objects":
-            columns.append(_of_objects(name, np.array(series.to_list(), dtype=object)))
-        elif kind == "number":
-            columns.append(Column(name, _floats(series), None, "number"))
-        elif kind in ("levels", "ordered"):
-            values = np.empty(len(series), dtype=object)
-            values[:] = series.to_list()
-            columns.append(Column(name, values, _declared(dtype), kind))
-        else:
-            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
-    return columns
-
-
-def _kind_of(dtype: Any) -> str:
-    """The kind of a pandas, numpy or polars column: of the type's name, so that neither is imported."""
-    name = str(dtype).lower()
-    if re.match(r"(sparse\[)?(u?int|float)\d|double|decimal|sparse\[bool", name):
-        return "number"
-    if name.startswith("enum"):
-        return "levels"
-    if name.startswith("categor"):
-        return "ordered" if getattr(dtype, "ordered", False) is True else "levels"
-    if re.match(r"(bool|boolean|str|string|utf8|large_string)(\[|$)", name):
-        return "levels"
-    return "objects" if name.startswith("object") else "other"
-
-
-def _declared(dtype: Any) -> list[Any] | None:
-    """The levels that the type of a column names."""
-    categories = getattr(dtype, "categories", None)
-    if categories is None or str(dtype).lower().startswith("categorical(") or not len(categories):
-        return None
-    return list(categories.to_list() if hasattr(categories, "to_list") else categories)
-
-
-def _floats(series: Any) -> Floats:
-    values = series.to_numpy()
-    if values.dtype.kind not in "fiu":
-        values = np.array([np.nan if value is None else value for value in series.to_list()], dtype=object)
-        values = np.array([value if value == value else np.nan for value in values], dtype=object)  # noqa: PLR0124
-    numbers: Floats = np.asarray(values, dtype=np.float64)
-    return numbers
-
-
-def _of_objects(name: str, values: NDArray[Any]) -> Column:
-    """A column of any objects: of numbers if all of them are, else of levels."""
-    known = [value for value in values.tolist() if not is_gap(value)]
-    for value in known:
-        if not isinstance(value, str | int | float | np.number | np.bool_):
-            raise TypeError(
-                f"Column {name!r} holds a {type(value).__name__}; an argument must be a string or a number."
-            )
-    is_number = all(
-        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
-        for value in known
-    )
-    return Column(name, values, None, "number" if is_number else "levels")
-
-
-def is_gap(value: Any) -> bool:
-    """None, NaN, or pandas' NA, which is not even equal to itself."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
-
-
-def _as_levels(column: Column) -> list[Any]:
-    """Values as levels, None for gaps; text and numbers in one column are all text."""
-    values = [None if is_gap(value) else value for value in column.values.tolist()]
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _levels_of(column: Column) -> list[Any]:
-    """The levels of a column, in order."""
-    present = {value for value in _as_levels(column) if value is not None}
-    if column.levels is not None:
-        return [level for level in column.levels if column.kind == "ordered" or level in present]
-    try:
-        return sorted(present)
-    except TypeError:  # text and numbers
-        return sorted(present, key=lambda value: (isinstance(value, str), str(value)))
-
-
-def _numbers(column: Column) -> Floats:
-    """Values of a column that held numbers in `fit`."""
-    if column.values.dtype.kind in "fiu":
-        numbers = column.values.astype(np.float64)
-    else:
-        numbers = np.empty(len(column.values))
-        for i, value in enumerate(column.values.tolist()):
-            try:
-                numbers[i] = np.nan if is_gap(value) else float(value)
-            except OverflowError:
-                raise ValueError(
-                    f"Column {column.name!r} holds a number in row {i} that is too large for a float."
-                ) from None
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
-                ) from None
-    refuse_infinite(column.name, numbers)
-    return numbers
-
-
-def _marked(columns: Sequence[Column], categorical: Any) -> list[Column]:
-    """Columns of which the user has said which hold levels."""
-    if isinstance(categorical, str | None):
-        _check_choice(categorical)
-        if categorical == "from_dtype":
-            for column in columns:
-                _refuse_few_texts(column)
-            return list(columns)
-        return [column._replace(kind="number", levels=None) for column in columns]
-    marked = list(columns)
-    names = [column.name for column in columns]
-    named = _positions(categorical, names)
-    for j, column in enumerate(columns):
-        if j not in named:
-            _refuse_few_texts(column)
-        elif column.kind == "number":
-            marked[j] = column._replace(kind="levels")
-    return marked
-
-
-def _refuse_few_texts(column: Column) -> None:
-    """Refuse a column of numbers and a few texts, which would make levels of them all."""
-    if column.kind != "levels" or column.levels is not None:
-        return
-    values = column.values.tolist()
-    texts = [i for i, value in enumerate(values) if isinstance(value, str)]
-    n_known = sum(not is_gap(value) for value in values)
-    if (
-        texts
-        and len(texts) * _ONE_IN <= n_known
-        and not any(isinstance(value, bool | np.bool_) for value in values)
-    ):
-        raise ValueError(
-            f"Column {column.name!r} holds numbers, but {values[texts[0]]!r} in row {texts[0]}: mend it, or "
-            "name the column in categorical_features, which makes levels of all its values."
-        )
-
-
-def _check_choice(categorical: Any) -> None:
-    if categorical not in ("from_dtype", None):
-        raise ValueError(f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}.")
-
-
-def _positions(categorical: Any, names: list[str]) -> list[int]:
-    """Positions of columns that are named, numbered or marked by a mask."""
-    given = np.asarray(categorical)
-    if given.dtype.kind == "b":
-        if given.shape != (len(names),):
-            raise ValueError(
-                f"categorical_features must be a mask of {len(names)} columns, got {categorical!r}."
-            )
-        return np.flatnonzero(given).tolist()
-    positions = []
-    for item in given.ravel().tolist():
-        if isinstance(item, str) and item in names:
-            positions.append(names.index(item))
-        elif isinstance(item, int) and 0 <= item < len(names):
-            positions.append(item)
-        else:
-            raise ValueError(f"categorical_features names {item!r}, which is not one of the columns.")
-    return positions
 
 
 def unknown_sentence(unknown: dict[str, int]) -> str:
@@ -563,32 +244,3 @@ def unknown_sentence(unknown: dict[str, int]) -> str:
     listed = ", ".join(f"{n} of {name!r}" for name, n in list(unknown.items())[:_SHOWN])
     more = f" and of {len(unknown) - _SHOWN} more columns" if len(unknown) > _SHOWN else ""
     return f"Values that no training row has count as missing: {listed}{more}."
-
-
-def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
-    """Number groups (n_rows,) of rows, which are left out together."""
-    if groups is None:
-        return None
-    given = np.asarray(groups)
-    if given.shape != (n,):
-        raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
-    missing = np.array([is_gap(value) for value in given.tolist()], dtype=bool)
-    if missing.any():
-        raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
-    _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
-    return np.asarray(numbers, dtype=np.int64).reshape(-1)
-
-
-def refuse_groups_of_whole_classes(groups: Integers | None, y: NDArray[Any], weights: Floats | None) -> None:
-    """Refuse groups (n_rows,) without which no class would have rows: certainty could not be calibrated."""
-    if groups is None:
-        return
-    counts = slice(None) if weights is None else weights > 0.0
-    if np.unique(groups[counts]).size < 2:
-        raise ValueError("groups must name at least two groups, got one: nothing could be left out.")
-    pairs = set(zip(y[counts].tolist(), groups[counts].tolist(), strict=True))
-    if len(pairs) == len({label for label, _ in pairs}):
-        raise ValueError(
-            "groups must spread some class over at least two groups, but each class lies in a single one: "
-            "without it, nothing would be known of the class."
-        )

@@ -1,4 +1,4 @@
-"""What an estimator accepts: parameters, rows, weights and priors, each refused in one sentence.
+"""What an estimator accepts: parameters, rows, weights, groups and priors, each refused in one sentence.
 
 What is refused leaves the estimator as it was.
 """
@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.settings import RodeoSettings
+from corral._core.settings import Floats, Integers, RodeoSettings
+from corral._estimators.encoding import is_gap
 
 # A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
 _LOOKED_PAST = ("corral", "joblib", "sklearn")
@@ -193,3 +194,32 @@ def check_priors(priors: Any, counts: NDArray[np.float64]) -> NDArray[np.float64
         raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
     shares: NDArray[np.float64] = given / given.sum()
     return shares
+
+
+def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
+    """Number groups (n_rows,) of rows, which are left out together."""
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (n,):
+        raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
+    missing = np.array([is_gap(value) for value in given.tolist()], dtype=bool)
+    if missing.any():
+        raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
+    _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def refuse_groups_of_whole_classes(groups: Integers | None, y: NDArray[Any], weights: Floats | None) -> None:
+    """Refuse groups (n_rows,) without which no class would have rows: certainty could not be calibrated."""
+    if groups is None:
+        return
+    counts = slice(None) if weights is None else weights > 0.0
+    if np.unique(groups[counts]).size < 2:
+        raise ValueError("groups must name at least two groups, got one: nothing could be left out.")
+    pairs = set(zip(y[counts].tolist(), groups[counts].tolist(), strict=True))
+    if len(pairs) == len({label for label, _ in pairs}):
+        raise ValueError(
+            "groups must spread some class over at least two groups, but each class lies in a single one: "
+            "without it, nothing would be known of the class."
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from corral._estimators.tables import Encoding
+from corral._estimators.encoding import Encoding
 from corral._persist.values import State
 
 # Parameters that earlier versions had; they mattered to fitting alone.

@@ -46,8 +46,9 @@ from sklearn.utils.validation import column_or_1d
 
 from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.encoding import names_of, refuse_infinite
 from corral._estimators.html import html_lines, html_table
-from corral._estimators.tables import names_of, refuse_gaps, refuse_infinite
+from corral._estimators.tables import refuse_gaps
 from corral._estimators.validation import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:

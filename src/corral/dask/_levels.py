@@ -12,7 +12,7 @@ from dask.delayed import delayed
 from sklearn.utils import check_array
 
 from corral._core.settings import Floats
-from corral._estimators.tables import Encoding, columns_of_levels, names_of
+from corral._estimators.encoding import Encoding, columns_of_levels, names_of
 from corral.dask._reductions import compute
 
 # A column with more levels is an id, and would have to be held in one place.

@@ -19,7 +19,7 @@ from corral._core.scale import Scale, blurred_range
 from corral._core.search import learn_pool
 from corral._core.settings import Computation, Floats, Integers
 from corral._core.thinning import Cells, CellSummary
-from corral._estimators.tables import check_groups, refuse_groups_of_whole_classes
+from corral._estimators.validation import check_groups, refuse_groups_of_whole_classes
 from corral.dask._reductions import compute, shared, tree
 from corral.dask._rows import Overview, Part, Source, class_blocks, together
 from corral.dask._sample import draw_rows

@@ -25,7 +25,8 @@ from corral._core.rows import ClassRows, Measure
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.collections import is_collection
-from corral._estimators.tables import Encoding, names_of, refuse_gaps
+from corral._estimators.encoding import Encoding, names_of
+from corral._estimators.tables import refuse_gaps
 from corral._estimators.validation import check_two_classes, check_weights
 from corral.dask._levels import encode_part
 

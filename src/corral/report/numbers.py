@@ -16,8 +16,9 @@ from corral._core.rows import ClassRows
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
+from corral._estimators.encoding import is_gap
 from corral._estimators.explanation import Explanation, named_value
-from corral._estimators.tables import UnknownLevelsWarning, is_gap
+from corral._estimators.tables import UnknownLevelsWarning
 from corral._evaluation import HeldOut
 from corral._planning import SampleSizes
 from corral.report.packing import pack, pack_column
