@@ -9,9 +9,10 @@ from sklearn.datasets import load_iris, load_wine
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
 from corral._core.left_out import member_without_rows
+from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
-from corral._core.trust import Columns, ColumnValues, Shares, _filled, spread_rows
+from corral._core.trust import Shares, _filled, spread_rows
 from corral.datasets import make_shifted_groups
 
 KINDS = {

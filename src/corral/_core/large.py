@@ -34,13 +34,14 @@ from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
 from corral._core.parallel import progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, Thinning
+from corral._core.remoteness import Columns
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.thinning import Cells, CellSummary, Representatives, thin
 from corral._core.trial import make_target
-from corral._core.trust import Calibration, Columns, weigh_points
+from corral._core.trust import Calibration, weigh_points
 from corral._core.weighing import fit_weights, heaviest_first, shares_of
 
 # About so many rows are a sample, and of each class at least as many as it may have representatives.

@@ -21,9 +21,10 @@ import numpy as np
 
 from corral._core.evidence import Explainer, densities_of_sets, explainer_of, in_steps
 from corral._core.model import LocalModel
+from corral._core.remoteness import lower_median
 from corral._core.settings import Computation, Floats, Integers
 from corral._core.shapley import Coalitions
-from corral._core.trust import Judgement, lower_median
+from corral._core.trust import Judgement
 
 
 def unlikeness(

@@ -1,0 +1,223 @@
+r"""How far values of single columns lie from those of a class and of all rows, and what scores lose by that.
+
+The score of `trust` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
+:math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`.
+
+:math:`e_{yj}` is how far :math:`x_j` lies from the nearest value of the column in the class, and :math:`z_j`
+how far from the median of the column, both in standard deviations of the column, which the farthest values
+may widen tenfold at most. They see what densities may not: ranks end with the training range, and a density
+may make little use of a column; and a single row far out in a column is no reason to find others like it
+usual. For :math:`z_j` only columns are looked at in which such values are rare, so that not all novel rows of
+a table with long tails are such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from corral._core.rows import LabelledRows
+from corral._core.scale import Scale, learn_scale
+from corral._core.settings import Bools, Floats, Integers
+
+# Values that lie nearer than this to others of a class, in deviations of the column, are nothing special.
+_NEAR = 3.0
+
+# What a squared distance beyond that takes from a score.
+_STRENGTH = 4.0
+
+# What a value far from the median takes from a score: nothing up to the first of two distances, all from the
+# second on. Columns are watched in which that is rare: at most such a share of rows has it in any of them.
+_EXTREME = 64.0
+_EXTREME_FROM, _EXTREME_TO = 7.0, 9.0
+_RARE = 0.01
+
+# A share of the values of a column, those farthest out, may widen its deviation by a factor, if there are
+# enough to tell.
+_FARTHEST = 0.005
+_WIDENED = 10.0
+_ENOUGH_VALUES = 20
+
+# A column that varies by less than this share of its values is constant but for rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnValues:
+    """Values that a column of measurements takes in a class, in deviations of the column.
+
+    Attributes
+    ----------
+    values : (n_values,) in order; none for levels and empty columns.
+    units : (n_values,) of their rows, in order where values are equal.
+    """
+
+    values: Floats
+    units: Integers
+
+    @classmethod
+    def of(cls, x: Floats, units: Integers) -> ColumnValues:
+        """Sort values; gaps are left out."""
+        known = np.flatnonzero(~np.isnan(x))
+        order = known[np.lexsort((units[known], x[known]))]
+        return cls(x[order], units[order])
+
+    @cached_property
+    def _has_no_holes(self) -> bool:
+        """Whether all that lies between values is near one of them."""
+        return bool((np.diff(self.values) <= 2.0 * _NEAR).all())
+
+    @cached_property
+    def _runs(self) -> tuple[Integers, Integers]:
+        """Where the run of values of one unit that each value belongs to begins and ends."""
+        begins = np.flatnonzero(np.concatenate([[True], self.units[1:] != self.units[:-1]]))
+        run = np.searchsorted(begins, np.arange(self.units.size), side="right") - 1
+        return begins[run], np.append(begins[1:], self.units.size)[run]
+
+    def distances(self, x: Floats) -> Floats:
+        """How far numbers (n_samples,) lie from the nearest value; perhaps 0 for those that are near it."""
+        if self._has_no_holes:
+            outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
+            return outside
+        right = np.searchsorted(self.values, x)
+        above = self.values[np.minimum(right, self.values.size - 1)]
+        below = self.values[np.maximum(right - 1, 0)]
+        apart: Floats = np.minimum(np.abs(x - above), np.abs(x - below))
+        return apart
+
+    def distances_to_others(self, x: Floats, units: Integers) -> Floats:
+        """How far numbers of some units lie from the nearest value of another unit; 0 if there is none."""
+        begins, ends = self._runs
+        right = np.searchsorted(self.values, x)
+        left = right - 1
+        inside = np.minimum(right, self.values.size - 1)
+        right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
+        inside = np.maximum(left, 0)
+        left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
+        padded = np.concatenate([[-np.inf], self.values, [np.inf]])
+        apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
+        return np.where(np.isinf(apart), 0.0, apart)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Values that columns take in each class, and how far others lie from them.
+
+    Attributes
+    ----------
+    scale : standard units, from the medians of the columns.
+    values : by class and column; those of all classes where a class has none.
+    watched : (n_features,) columns in which extreme values are rare.
+    """
+
+    scale: Scale
+    values: Sequence[Sequence[ColumnValues]]
+    watched: Bools
+
+    @classmethod
+    def learn(cls, data: LabelledRows) -> Columns:
+        """Learn units and values."""
+        scale = _robust_units(data)
+        scaled = np.where(data.level_counts > 0, np.nan, scale.transform(data.X))
+        by_class = [[ColumnValues.of(x, data.units[at]) for x in scaled[at].T] for at in data.members()]
+        for j, x in enumerate(scaled.T):
+            lacking = [columns for columns in by_class if not columns[j].values.size]
+            if lacking:
+                of_all = ColumnValues.of(x, data.units)
+                for columns in lacking:
+                    columns[j] = of_all
+        return cls(scale, by_class, _rarely_extreme(scaled))
+
+    def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
+        """What values far from those of a class take from scores (n_samples, n_classes).
+
+        `units` (n_samples,) are those of training rows, which are compared with rows of others.
+        """
+        scaled = np.ascontiguousarray(self.scale.transform(X).T)
+        extreme = _extreme_term(self._from_medians(scaled).max(axis=0, initial=0.0))
+        found = np.tile(extreme[:, np.newaxis], len(self.values))
+        for y, columns in enumerate(self.values):
+            for x, column in zip(scaled, columns, strict=True):
+                if column.values.size:
+                    at, term = _far_values(column, x, units)
+                    found[at, y] += term
+        return found
+
+    def terms(self, X: Floats, codes: Integers) -> Floats:
+        """The same by variable (n_samples, n_features), for a class of each sample."""
+        found = np.zeros(X.shape)
+        scaled = self.scale.transform(X)
+        for y in np.unique(codes).tolist():
+            of_class = np.flatnonzero(codes == y)
+            for j, column in enumerate(self.values[y]):
+                if column.values.size:
+                    at, term = _far_values(column, scaled[of_class, j], None)
+                    found[of_class[at], j] = term
+        apart = self._from_medians(scaled.T)
+        rows = np.arange(len(X))
+        most = apart.argmax(axis=0)
+        found[rows, most] += _extreme_term(apart[most, rows])
+        return found
+
+    def _from_medians(self, scaled: Floats) -> Floats:
+        """How far scaled values (n_features, n_samples) lie from medians; 0 for gaps, and if not watched."""
+        return np.where(self.watched[:, np.newaxis] & ~np.isnan(scaled), np.abs(scaled), 0.0)
+
+
+def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tuple[Integers, Floats]:
+    """Which numbers are far from the values of a column, and what that takes from their scores."""
+    apart = column.distances(x) if units is None else column.distances_to_others(x, units)
+    at = np.flatnonzero(apart > _NEAR)
+    return at, _STRENGTH * (apart[at] - _NEAR) ** 2
+
+
+def _rarely_extreme(scaled: Floats) -> Bools:
+    """Columns of measurements (n_features,) to watch for extreme values: first those with the fewest."""
+    known = ~np.isnan(scaled)
+    is_extreme = known & (np.abs(scaled) > _EXTREME_FROM)
+    watched, seen = np.zeros(scaled.shape[1], dtype=bool), np.zeros(len(scaled), dtype=bool)
+    for j in np.argsort(is_extreme.sum(axis=0), kind="stable").tolist():
+        seen |= is_extreme[:, j]
+        if seen.mean() > _RARE:
+            break
+        watched[j] = known[:, j].any()
+    return watched
+
+
+def _extreme_term(apart: Floats) -> Floats:
+    """What distances (n_samples,) from the median of a column take from scores."""
+    share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
+    return _EXTREME * np.clip(share, 0.0, 1.0)
+
+
+def _robust_units(data: LabelledRows) -> Scale:
+    """Deviations of columns from their medians, which few values far out do not widen without bounds."""
+    X, levels = data.X, data.levels
+    units = learn_scale(X, data.weights, "standard", levels=levels)
+    others, medians = X.copy(), np.zeros(X.shape[1])
+    for j, x in enumerate(others.T):
+        known = np.flatnonzero(~np.isnan(x))
+        medians[j] = lower_median(x[known], np.ones(known.size))
+        if known.size >= _ENOUGH_VALUES:
+            apart = np.abs(0.5 * x[known] - 0.5 * medians[j])
+            n_farthest = int(np.ceil(_FARTHEST * known.size))
+            x[known[np.argsort(-apart, kind="stable")[:n_farthest]]] = np.nan
+    bound = _WIDENED * learn_scale(others, data.weights, "standard", levels=levels).half_width
+    varies = (np.where(np.isnan(others), -np.inf, others).max(axis=0, initial=-np.inf)) > (
+        np.where(np.isnan(others), np.inf, others).min(axis=0, initial=np.inf)
+    )
+    half_width = np.where(varies, np.minimum(units.half_width, bound), units.half_width)
+    largest = np.where(np.isnan(X), 0.0, np.abs(X)).max(axis=0, initial=0.0)
+    return Scale(medians, np.maximum(half_width, _ROUNDING * largest))
+
+
+def lower_median(x: Floats, weights: Floats) -> float:
+    """The weighted median, the lower one of two; 0 of nothing."""
+    if not x.size:
+        return 0.0
+    order = np.argsort(x, kind="stable")
+    below = np.cumsum(weights[order])
+    return float(x[order[np.searchsorted(below, 0.5 * below[-1])]])
