@@ -1,4 +1,7 @@
-"""Compiled loops of the Rodeo, and nothing else: no checks, no randomness, no policy.
+"""Compiled loops, and nothing else: no checks, no randomness, no policy.
+
+They are one file, in sections, because numba compiles a kernel anew when the file of the kernel has changed,
+and does not look at those of the functions that it calls.
 
 Layout. A class is an array ``X`` (n_tiles, n_features, tile) in scaled units: rows are cut into tiles,
 and within a tile each variable is contiguous. Rows beyond the last are padding: copies of a real row,
@@ -26,6 +29,7 @@ from corral._core.compiling import compiled
 LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
 TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
 EXCLUDED = 1e300  # exponent of a row without weight
+LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 _BATCH = 4  # queries that share one reading of a class too large for the cache
 _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
 _SHARING = 8  # rows of a product that share one reading of the other matrix
@@ -57,6 +61,9 @@ _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # k * high is exact
 _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, left in the lowest bits
 _STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of range; exp_rough needs x <= 600
+
+
+# --------------------------------------------------------------------------------------- exponentials
 
 
 @intrinsic
@@ -104,6 +111,9 @@ def _exp_rough(x):
     r = x - (z - _ROUND) * _LN2
     p = (_R0 + _R1 * r) + ((_R2 + _R3 * r) + (_R4 + _R5 * r) * (r * r)) * (r * r)
     return _double(_bits(p) + (_bits(z) << 52))
+
+
+# ------------------------------------------------------------------------------------------ the Rodeo
 
 
 class Work(NamedTuple):
@@ -373,6 +383,9 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
             k += 1
 
 
+# ------------------------------------------------------------------------------------------- products
+
+
 @compiled(**_OUTER, fastmath=_FAST)
 def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
@@ -446,6 +459,9 @@ def _multiply_rows(A, B, out):
             for i in range(first, last):
                 for k in range(B.shape[1]):
                     out[i, k] += A[i, j] * B[j, k]
+
+
+# --------------------------------------------------------------------- sums over the tiles of a class
 
 
 @compiled(**_INNER, fastmath={"nnan", "nsz"})
@@ -655,6 +671,9 @@ def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1,
                     s2[q, j] += z2
 
 
+# ---------------------------------------------------------------------------------- members of a pool
+
+
 @compiled(**_OUTER, fastmath=_FAST)
 def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pull, precision, a, log_mean):
     """Means of kernels for many queries and one class, from products of coordinates, for several bandwidths.
@@ -817,6 +836,8 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
             ratio[s, j] = whole - (math.log(without) - low)
 
 
+# ---------------------------------------------------------------------- gaps and levels, in the Rodeo
+
 # The general case: values may be missing (NaN) or numbers of levels, and rows are left out by units.
 # Variables are contiguous: X is (n_features, n_rows). No "nnan", so that a gap is seen.
 
@@ -922,6 +943,9 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
                 nearest[q] = values[i]
             sums += weights[i] * _exp((low - a[0, i]) * half_c[q])
         log_sum[q] = math.log(sums) - low * half_c[q]
+
+
+# ----------------------------------------------------------------------- levels, in members of a pool
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1094,6 +1118,9 @@ def level_shares(x, c, has_gaps, shares, of_point, apart, both):
 # precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
 
 
+# ---------------------------------------------------------------------------- gaps along a covariance
+
+
 @compiled(**_INNER, fastmath=_FAST)
 def _factorise(precision, gaps, i, missing, L):
     """List the values J that row i misses, and write Cholesky's factor of P_JJ; return how many they are."""
@@ -1198,11 +1225,12 @@ def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volu
                 out[q, i] -= v[a, i] * v[a, i]
 
 
+# ---------------------------------------------------------------------------------- sets of variables
+
 # Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
 # depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
 
 _LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
-LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1404,6 +1432,9 @@ def residual_directions(G, depth, variable, unknown, Q, U, r, level, norms, dire
             level[k + 1] = before + 1
             norms[k + 1] = norms[k] - math.log(norm) - LOG_ROOT
         log_norm[s] = norms[k + 1]
+
+
+# ----------------------------------------------------------------------------------------------- odds
 
 
 @compiled(**_INNER)
