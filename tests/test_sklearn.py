@@ -1,12 +1,17 @@
 """Tests that the estimators behave as scikit-learn's own do, alone and in its tools."""
 
+import inspect
 import pickle
+import re
+from email.message import Message
+from importlib import metadata
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -15,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
+import corral.dask
+from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
@@ -248,3 +254,62 @@ def test_threads_inside_processes(data):
     one = cross_val_score(RodeoClassifier(), X, y, cv=2, n_jobs=1, error_score="raise")
     two = cross_val_score(RodeoClassifier(n_jobs=2), X, y, cv=2, n_jobs=2, error_score="raise")
     assert_array_equal(one, two)
+
+
+# Links to the reference
+
+
+PUBLIC = [
+    each
+    for module in (corral, corral.dask)
+    for each in (getattr(module, name) for name in module.__all__)
+    if inspect.isclass(each) and issubclass(each, BaseEstimator)
+]
+
+
+def install_with(monkeypatch, *addresses):
+    """Have the metadata of the package these addresses, as in [project.urls]."""
+    message = Message()
+    for address in addresses:
+        message["Project-URL"] = address
+    monkeypatch.setattr(metadata, "metadata", {"corral": message}.__getitem__)
+
+
+def links(estimator):
+    return set(re.findall(r'href="([^"#]+)', estimator._repr_html_()))
+
+
+@pytest.mark.parametrize("estimator_class", PUBLIC, ids=lambda each: each.__name__)
+def test_estimators_link_to_their_page(estimator_class, monkeypatch):
+    install_with(monkeypatch, "Paper, https://a.org/p", "Documentation, https://a.org/corral/")
+    [address] = links(estimator_class())
+    [module, name] = re.fullmatch(r"https://a.org/corral/generated/(.+)\.(\w+)\.html", address).groups()
+    reference = (Path(__file__).parents[1] / "docs" / "api.rst").read_text()
+    [part] = re.findall(
+        rf"currentmodule:: {re.escape(module)}\n(.*?)(?:\.\. currentmodule|\Z)", reference, re.DOTALL
+    )
+    assert re.search(rf"^    {name}$", part, re.MULTILINE)
+
+
+@pytest.mark.parametrize("addresses", [[], ["Homepage, https://a.org/corral"]])
+def test_without_an_address_of_the_site_there_is_no_link(addresses, monkeypatch):
+    install_with(monkeypatch, *addresses)
+    assert links(RodeoSelector()) == set()
+
+
+def test_a_package_that_is_not_installed_links_to_nothing(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "metadata", missing)
+    assert links(RodeoDensity()) == set()
+
+
+def test_what_is_not_in_the_reference_has_no_link(monkeypatch):
+    class Mine(RodeoClassifier):
+        """Derived by a user."""
+
+    install_with(monkeypatch, "Documentation, https://a.org/corral/")
+    X, y = make_shifted_groups(15, groups=(1, 2), random_state=0)
+    member = RodeoClassifierCV(random_state=0).fit(X, y).best_estimator_
+    assert links(Mine()) == links(member) == set()

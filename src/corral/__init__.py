@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 # The public names stand in __init__.pyi, for type checkers as well. A module is loaded when one of its names
 # is first asked for, or `corral --help` would wait for scikit-learn and numba.

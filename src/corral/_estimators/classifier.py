@@ -20,6 +20,7 @@ from corral._estimators.base import (
     warn_of_copies,
     warn_of_empty_selections,
 )
+from corral._estimators.reference import InReference
 from corral._estimators.validation import (
     check_choice,
     check_n_jobs,
@@ -33,7 +34,7 @@ from corral._estimators.validation import (
 RULES = ("zscore", "shadow", "contrast")
 
 
-class RodeoClassifier(BandwidthsOfClasses, DensityClassifier):
+class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
 
     For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths

@@ -19,6 +19,7 @@ from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
 from corral._estimators.base import warn_of_copies
 from corral._estimators.encoding import Encoding
+from corral._estimators.reference import InReference
 from corral._estimators.tables import TableEstimator, read_table
 from corral._estimators.validation import (
     check_choice,
@@ -31,7 +32,7 @@ from corral._estimators.validation import (
 )
 
 
-class RodeoDensity(DensityMixin, TableEstimator):
+class RodeoDensity(InReference, DensityMixin, TableEstimator):
     r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
 
     At a point :math:`x` the estimate is

@@ -23,6 +23,7 @@ from corral._core.kernels import product_by_rows
 from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
 from corral._core.settings import Floats, Integers
+from corral._estimators.reference import InReference
 from corral._estimators.tables import read_numbers
 from corral._estimators.validation import (
     check_choice,
@@ -40,7 +41,7 @@ _ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
 _ROUNDING = 1e-10
 
 
-class LSPClassifier(ClassifierMixin, BaseEstimator):
+class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
     r"""Least-squares probabilistic classifier, with which the paper compares.
 
     The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the

@@ -16,6 +16,7 @@ from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier, warn_of_copies
 from corral._estimators.classifier import RodeoClassifier
+from corral._estimators.reference import InReference
 from corral._estimators.validation import (
     check_integer,
     check_n_jobs,
@@ -55,7 +56,7 @@ class PoolMember(DensityClassifier):
         raise TypeError("a member of a pool cannot be fitted by itself: fit a RodeoClassifierCV.")
 
 
-class RodeoClassifierCV(DensityClassifier):
+class RodeoClassifierCV(InReference, DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
     No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log

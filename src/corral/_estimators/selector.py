@@ -17,6 +17,7 @@ from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
 from corral._estimators.encoding import Encoding
+from corral._estimators.reference import InReference
 from corral._estimators.tables import Table, TableEstimator, read_table
 from corral._estimators.validation import (
     check_choice,
@@ -28,7 +29,7 @@ from corral._estimators.validation import (
 )
 
 
-class RodeoSelector(SelectorMixin, TableEstimator):
+class RodeoSelector(InReference, SelectorMixin, TableEstimator):
     """Select the variables that describe at least one class.
 
     By default a variable describes a class if its values differ there from those of the background, the

@@ -9,8 +9,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
+from corral._estimators.reference import InReference
 
-class OnCluster(BaseEstimator):
+
+class OnCluster(InReference, BaseEstimator):
     """An estimator that is fitted on the cluster of a client."""
 
     client: Any
