@@ -14,6 +14,7 @@ from benchmarks import (
     dask,
     detection,
     evidence,
+    explanations,
     growth,
     large,
     leave_one_out,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "detection": detection,
     "contrast": contrast,
     "evidence": evidence,
+    "explanations": explanations,
     "sample_size": sample_size,
     "lspc": lspc,
     "predict": predict,
@@ -74,7 +76,8 @@ def main() -> None:
         "--trials",
         type=Path,
         metavar="FILE",
-        help="keep each trial of 'accuracy' or 'tables' in a file as JSON; those it has are not repeated",
+        help="keep each trial of 'accuracy', 'explanations' or 'tables' in a file as JSON; "
+        "those it has are not repeated",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
     arguments = parser.parse_args()
@@ -83,7 +86,7 @@ def main() -> None:
             parser.error(f"--{number} must be at least 1, got {getattr(arguments, number)}")
     if arguments.names == ["list"]:
         for name, benchmark in BENCHMARKS.items():
-            print(f"{name:11} {_title(benchmark)}")
+            print(f"{name:12} {_title(benchmark)}")
         return
     for name in arguments.names:
         if name not in BENCHMARKS:

@@ -11,7 +11,7 @@ average over the known sets. With four variables (iris) there is little to choos
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -94,20 +94,49 @@ def _faithful(data: Data, seed: int) -> tuple[list[float], float]:
         warnings.simplefilter("ignore", CopiedRowsWarning)
         model = RodeoClassifierCV(random_state=seed, n_jobs=2).fit(X, y)
     random = np.random.default_rng(seed)
-    queries = X_test[random.permutation(len(X_test))[:_MOST_ROWS]]
+    queries = some_queries(X_test, random)
     found = model.explain(queries)
-    typical = {label: np.median(X[y == label], axis=0) for label in model.classes_.tolist()}
-    of_rival = np.array([typical[label] for label in found.rival.tolist()])
+    rates = turned_shares(
+        model.predict, queries, found.label, typical_rows(X, y, found.rival), found.evidence, random
+    )
+    log_proba, at = model.predict_log_proba(queries), np.arange(len(queries))
+    label, rival = (np.searchsorted(model.classes_, of) for of in (found.label, found.rival))
+    off = np.abs(found.log_odds - (log_proba[at, label] - log_proba[at, rival])).max()
+    return rates, float(off)
+
+
+def some_queries(X: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Rows to explain: all of them, or 300 drawn."""
+    return X[random.permutation(len(X))[:_MOST_ROWS]]
+
+
+def typical_rows(X: np.ndarray, y: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """For each label the medians of its training rows."""
+    medians = {label: np.median(X[y == label], axis=0) for label in np.unique(y).tolist()}
+    return np.array([medians[label] for label in labels.tolist()])
+
+
+def strongest_three(contributions: np.ndarray) -> np.ndarray:
+    """Numbers of the three variables that speak most for the label of each row."""
+    return np.argsort(-contributions, axis=1, kind="stable")[:, :_CHANGED]
+
+
+def turned_shares(
+    predict: Callable[[np.ndarray], np.ndarray],
+    queries: np.ndarray,
+    labels: np.ndarray,
+    typical_of_rival: np.ndarray,
+    contributions: np.ndarray,
+    random: np.random.Generator,
+) -> list[float]:
+    """Shares of labels that turn when the strongest three variables, or three at random, are the rival's."""
 
     def turned(variables: np.ndarray) -> float:
         changed = queries.copy()
-        np.put_along_axis(changed, variables, np.take_along_axis(of_rival, variables, axis=1), axis=1)
-        return float(np.mean(model.predict(changed) != found.label))
+        np.put_along_axis(changed, variables, np.take_along_axis(typical_of_rival, variables, axis=1), axis=1)
+        return float(np.mean(predict(changed) != labels))
 
-    n, d = queries.shape
-    strongest = np.argsort(-found.evidence, axis=1, kind="stable")[:, :_CHANGED]
-    at_random = [turned(np.argsort(random.uniform(size=(n, d)), axis=1)[:, :_CHANGED]) for _ in range(_DRAWS)]
-    log_proba, at = model.predict_log_proba(queries), np.arange(n)
-    label, rival = (np.searchsorted(model.classes_, of) for of in (found.label, found.rival))
-    off = np.abs(found.log_odds - (log_proba[at, label] - log_proba[at, rival])).max()
-    return [turned(strongest), float(np.mean(at_random))], float(off)
+    at_random = [
+        turned(np.argsort(random.uniform(size=queries.shape), axis=1)[:, :_CHANGED]) for _ in range(_DRAWS)
+    ]
+    return [turned(strongest_three(contributions)), float(np.mean(at_random))]

@@ -346,7 +346,7 @@ def test_kernel_naive_bayes_is_a_product_of_densities():
 
 def test_experiments_and_benchmarks_have_the_same_rivals():
     here = METHODS["kde_nb"].make(0)
-    assert type(here) is type(accuracy._models(0)["KDE NB"])
+    assert type(here) is type(accuracy.models_by_name(0)["KDE NB"])
 
 
 # Results
