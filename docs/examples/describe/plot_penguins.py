@@ -46,7 +46,8 @@ plt.show()
 
 # %%
 # Why did a penguin get its label? Each variable speaks for the label or for its rival. The row asked about
-# is the one whose label is least certain.
+# is the one whose label is least certain: a bird that nobody has measured. Gaps say nothing, and its island
+# speaks alone.
 
 row = int(classifier.predict_proba(new).max(axis=1).argmin())
 print(classifier.explain(new.iloc[[row]]))

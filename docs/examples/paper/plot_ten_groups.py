@@ -57,9 +57,9 @@ for name, score in scores.items():
     print(f"{name:30} {score:.3f}")
 
 # %%
-# The paper's rule loses to naive Bayes, whose assumption holds here exactly. In a class's tail the local
-# bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector per
-# class mends that, and :class:`~corral.RodeoClassifierCV` weighs such densities by how well they predict
+# The paper's rule loses to naive Bayes: the variables are independent, as that assumes. In a class's tail
+# the local bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector
+# per class mends that, and :class:`~corral.RodeoClassifierCV` weighs such densities by how well they predict
 # rows left out.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")

@@ -48,8 +48,9 @@ axis.legend()
 plt.show()
 
 # %%
-# The unknown species lies to the left: less typical than nearly all rows of the known ones. How many are
-# called novel depends on the level, the share of known rows that may be called so by mistake.
+# The unknown species lies to the left: most of its flowers are less typical than nearly all known ones, and
+# the others pass for versicolor, which is like them. How many are called novel depends on the level, the
+# share of known rows that may be called so by mistake.
 
 for level in (0.01, 0.05, 0.1):
     called = two.is_novel(X[~even], level=level)
