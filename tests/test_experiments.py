@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from benchmarks import accuracy
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
 from corral import RodeoClassifier
 from corral.datasets import make_shifted_groups, make_waveform
+from experiments import __main__ as command_line
 from experiments import _run as running
 from experiments import anuran, rates, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
@@ -563,6 +565,19 @@ def test_the_command_line_lists_the_experiments(monkeypatch, capsys):
     main()
     said = capsys.readouterr().out
     assert all(f"\n{name} " in f"\n{said}" for name in EXPERIMENTS)
+
+
+def test_the_commands_of_the_guide_are_understood(monkeypatch):
+    page = (Path(__file__).parents[1] / "docs/guide/reproducing.md").read_text()
+    commands = re.findall(r"^python -m experiments (.*?)(?:  #.*)?$", page, re.MULTILINE)
+    asked = []
+    monkeypatch.setattr(command_line, "_run", lambda arguments, methods: asked.append(arguments.name))
+    monkeypatch.setattr(command_line, "write_report", lambda *given: asked.append("report"))
+    for command in commands:
+        monkeypatch.setattr(sys, "argv", ["experiments", *command.split()])
+        command_line.main()
+    assert len(commands) == 3
+    assert asked == ["digits", "report"]
 
 
 def test_a_report_of_nothing_says_so(tmp_path):

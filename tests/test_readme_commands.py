@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,15 @@ def test_commands_run_as_they_are_written(page, written, tmp_path, monkeypatch):
         if program == "corral" and arguments[0] != "demo":
             run(*arguments)
     assert {path.name for path in tmp_path.iterdir()} == TABLES | written
+
+
+def test_the_table_of_costs_is_taken_as_it_is_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_penguins(Path("penguins.csv"), Path("new_penguins.csv"))
+    text = (ROOT / "docs/guide/command_line.md").read_text()
+    [costs] = re.findall(r"^  ```text\n(.*?)^  ```", text, re.MULTILINE | re.DOTALL)
+    Path("costs.csv").write_text(textwrap.dedent(costs))
+    run("fit", "penguins.csv", "--target", "species", "--model", "penguins.corral")
+    options = ["--set", "0.95", "--costs", "costs.csv", "--reject-cost", "2"]  # as the page names them
+    run("predict", "penguins.corral", "new_penguins.csv", "--out", "labels.csv", *options)
+    assert {"decision", "in_set_Adelie"} < set(Path("labels.csv").read_text().splitlines()[0].split(","))
