@@ -117,6 +117,13 @@ def test_every_public_name_has_a_page_in_the_reference(module):
     assert {name for name in module.__all__ if not name.startswith("__")} - set(listed) == set()
 
 
+@pytest.mark.parametrize("page", ["which_tool.md", "guide/trust.md"])
+def test_novelty_is_told_as_it_was_measured(page):
+    measured = re.search(r"which `is_novel` ranks: (0\.\d+)", (DOCS / "measurements.md").read_text())
+    told = re.search(r"in (\d+) of 100\s+pairs", (DOCS / page).read_text())
+    assert int(told[1]) == round(100 * float(measured[1]))
+
+
 def test_every_example_asks_a_question_and_has_a_place():
     files = sorted(DOCS.glob("examples/*/*.py"))
     order = runpy.run_path(str(DOCS / "_ext" / "example_order.py"))["ORDER"]
