@@ -123,7 +123,7 @@ def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
             x = mixtures[0].scale.transform(queries[i : i + 1])
             rows = [(member.classes_[c] == data[1]).sum() for c in codes]
             own, other = (
-                mixture_conditionals(mixtures[0].classes[c], x, np.ones(n), np.array([-1]))[0][0]
+                mixture_conditionals(mixtures[0].classes[c], x, np.ones(n))[0][0]
                 for c, n in zip(codes, rows, strict=True)
             )
             parts[i] += weight * (own - other)
@@ -139,7 +139,7 @@ def test_conditional_densities_agree_with_the_plain_loops(fitted, data):
         x = inner.scale.transform(X[:1] + 0.03)
         for c, label in enumerate(member.classes_):
             mixture = inner.classes[c]
-            found, shares = mixture_conditionals(mixture, x, np.ones((y == label).sum()), np.array([-1]))
+            found, shares = mixture_conditionals(mixture, x, np.ones((y == label).sum()))
             whole = naive.mixture_log_density(
                 x[0, mixture.variables], mixture.centres, mixture.factor, mixture.log_volume
             )

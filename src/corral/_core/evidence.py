@@ -61,14 +61,6 @@ class UntiledClass(NamedTuple):
         log_total = math.log(rows.measure.total) if rows.n_rows else -math.inf
         return cls(rows.all(), np.log(rows.weight(np.arange(rows.n_rows))), log_total, density.plan)
 
-    def without(self, row: int) -> UntiledClass:
-        """Leave a row out; -1 stands for none."""
-        if row < 0:
-            return self
-        X, log_weights = np.delete(self.X, row, axis=0), np.delete(self.log_weights, row)
-        log_total = float(logsumexp(log_weights)) if len(X) else -math.inf
-        return UntiledClass(X, log_weights, log_total, self.plan)
-
 
 def strongest_rivals(log_proba: Floats, label: Integers) -> Integers:
     """Number the most probable class other than the label of each sample."""
@@ -106,16 +98,13 @@ class Explainer(ABC):
         """Prepare the densities of sets of variables in one class."""
 
     @abstractmethod
-    def conditional(
-        self, samples: Integers, a: int, left_out: Integers | None = None
-    ) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class.
 
         Parameters
         ----------
         samples : (n_some,) their positions.
         a : number of the class.
-        left_out : (n_some,) for each of them a row of the class to leave out, or -1.
 
         Returns
         -------
@@ -160,9 +149,7 @@ class RodeoExplainer(Explainer):
             _, h[:, of_class] = density.completed(left, density.grid[steps], X.shape[1])
         self.bandwidths = h
 
-    def conditional(
-        self, samples: Integers, a: int, left_out: Integers | None = None
-    ) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
         assert self.bandwidths is not None
         rows = self._rows(a)
@@ -170,17 +157,12 @@ class RodeoExplainer(Explainer):
         shares = np.zeros((samples.size, len(rows.X)))
         of_class = self._densities[a].rows
         for k, i in enumerate(samples.tolist()):
-            out = -1 if left_out is None else int(left_out[k])
-            if isinstance(of_class, GeneralRows) or np.isnan(self._scaled[i]).any():
+            x, h = self._scaled[i], self.bandwidths[i, a]
+            if isinstance(of_class, GeneralRows) or np.isnan(x).any():
                 general = of_class if isinstance(of_class, GeneralRows) else GeneralRows.of(of_class)
-                conditional[k], shares[k] = general_conditionals(
-                    self._scaled[i], self.bandwidths[i, a], general, rows, self._units[0], out
-                )
-                continue
-            found = conditional_log_densities(
-                self._scaled[i], self.bandwidths[i, a], rows.without(out), *self._units
-            )
-            conditional[k], shares[k, np.arange(len(rows.X)) != out] = found
+                conditional[k], shares[k] = general_conditionals(x, h, general, rows, self._units[0])
+            else:
+                conditional[k], shares[k] = conditional_log_densities(x, h, rows, *self._units)
         return conditional, shares
 
     def _rows(self, a: int) -> UntiledClass:
@@ -239,18 +221,15 @@ class PoolExplainer(Explainer):
         self._pool = model.pool
         self._data = model.data
 
-    def conditional(
-        self, samples: Integers, a: int, left_out: Integers | None = None
-    ) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
         at = self._data.members()[a]
         given = self._data.weights_of(at)
         weights = np.ones(at.size) if given is None else given
-        out = np.full(samples.size, -1) if left_out is None else left_out
         conditional = np.zeros((samples.size, self._scaled[0].shape[1]))
         shares = np.zeros((samples.size, at.size))
         for member, weight, scaled in zip(self._pool.members, self._pool.weights, self._scaled, strict=True):
-            found, share = _conditionals(member.classes[a], scaled[samples], weights, out)
+            found, share = _conditionals(member.classes[a], scaled[samples], weights)
             conditional += weight * found
             shares += weight * share
         return conditional, shares / self._pool.weights.sum()
@@ -298,67 +277,53 @@ class PoolExplainer(Explainer):
         return LevelCounts(self._data) if self._data.level_counts.any() else None
 
 
-def _conditionals(
-    mixture: Mixture | MixedMixture, x: Floats, weights: Floats, left_out: Integers
-) -> tuple[Floats, Floats]:
+def _conditionals(mixture: Mixture | MixedMixture, x: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Log density of each variable given all others, 0 for gaps, and each row's share of the density."""
     if isinstance(mixture, MixedMixture):
-        return _mixed_conditionals(mixture, x, left_out)
-    gaps = np.isnan(x)
-    if not gaps.any():
-        return mixture_conditionals(mixture, x, weights, left_out)
+        return _mixed_conditionals(mixture, x)
     conditional, shares = np.zeros(x.shape), np.empty((len(x), weights.size))
-    complete = np.flatnonzero(~gaps.any(axis=1))
-    for at, missing in [(complete, np.empty(0, dtype=np.int64)), *patterns(gaps)]:
+    for at, missing in patterns(np.isnan(x)):
         kept = np.delete(np.arange(x.shape[1]), missing)
-        known = np.where(gaps[at], 0.0, x[at])  # the marginal does not look at what is missing
-        conditional[at], shares[at] = mixture_conditionals(
-            mixture.marginal(kept), known, weights, left_out[at]
-        )
+        known = np.nan_to_num(x[at])  # the marginal does not look at what is missing
+        conditional[at], shares[at] = mixture_conditionals(mixture.marginal(kept), known, weights)
     return conditional, shares
 
 
-def _mixed_conditionals(mixture: MixedMixture, x: Floats, left_out: Integers) -> tuple[Floats, Floats]:
+def _mixed_conditionals(mixture: MixedMixture, x: Floats) -> tuple[Floats, Floats]:
     """The same by leaving each variable out in turn, which is exact whatever is missing."""
-    whole = mixture.log_density(x, left_out)
+    whole = mixture.log_density(x)
     conditional = np.zeros(x.shape)
-    has_rows = whole > -np.inf  # a class may leave as a whole
+    has_rows = whole > -np.inf  # a class may have none
     for j in np.flatnonzero(~np.isnan(x).all(axis=0)).tolist():
         without = x.copy()
         without[:, j] = np.nan
         known = ~np.isnan(x[:, j]) & has_rows
-        conditional[known, j] = whole[known] - mixture.log_density(without[known], left_out[known])
-    return conditional, mixture.shares(x, left_out)
+        conditional[known, j] = whole[known] - mixture.log_density(without[known])
+    return conditional, mixture.shares(x)
 
 
 def general_conditionals(
-    x: Floats, h: Floats, general: GeneralRows, rows: UntiledClass, widths: Floats, left_out: int
+    x: Floats, h: Floats, general: GeneralRows, rows: UntiledClass, widths: Floats
 ) -> tuple[Floats, Floats]:
     """As `conditional_log_densities`, where values are missing or levels; 0 for the gaps of the sample."""
     conditional = np.where(np.isnan(x), 0.0, -np.log(widths))
-    used, kept = rows.plan.variables, np.ones(general.n_rows, dtype=bool)
-    shares = np.zeros(general.n_rows)
-    if left_out >= 0:
-        kept = general.units != general.units[left_out]
-    if not kept.any():
-        return conditional, shares
-    factors = log_factors(general, x[np.newaxis, used], h[np.newaxis, used], np.array([left_out]))[0].T[kept]
-    log_w = rows.log_weights[kept]
+    used, log_w = rows.plan.variables, rows.log_weights
+    if not general.n_rows:  # nothing is known of the class
+        return conditional, np.zeros(0)
+    factors = log_factors(general, x[np.newaxis, used], h[np.newaxis, used], np.array([-1]))[0].T
     if rows.plan.separate:
         exponents = log_w[:, np.newaxis] + factors
         conditional[used] = logsumexp(exponents, axis=0) - logsumexp(log_w)
-        shares[kept] = softmax(exponents, axis=0).mean(axis=1)
+        shares = softmax(exponents, axis=0).mean(axis=1)
     else:
         whole = log_w + factors.sum(axis=1)
         conditional[used] = logsumexp(whole) - logsumexp(whole[:, np.newaxis] - factors, axis=0)
-        shares[kept] = softmax(whole)
+        shares = softmax(whole)
     conditional[np.isnan(x)] = 0.0
     return conditional, shares
 
 
-def mixture_conditionals(
-    mixture: Mixture, x: Floats, weights: Floats, left_out: Integers
-) -> tuple[Floats, Floats]:
+def mixture_conditionals(mixture: Mixture, x: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Log density of each variable given all others, and each row's share of the density.
 
     Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d, with P = B B^T. A density
@@ -369,7 +334,6 @@ def mixture_conditionals(
     mixture : the density of a class.
     x : (n_samples, n_features) scaled samples.
     weights : (n_rows,) of the rows of the class.
-    left_out : (n_samples,) a row to leave out, or -1.
 
     Returns
     -------
@@ -378,13 +342,12 @@ def mixture_conditionals(
     """
     conditional = np.zeros(x.shape)
     shares = np.tile(weights, (len(x), 1))
-    shares[np.flatnonzero(left_out >= 0), left_out[left_out >= 0]] = 0.0
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
     n = len(mixture.centres)
     single = n < weights.size
     precision = np.vecdot(mixture.factor, mixture.factor)
     used = precision > 0.0
-    if not n or not used.any() or (weights.size == 1 and (left_out >= 0).any()):
+    if not n or not used.any():
         return conditional, shares
     origin = mixture.centres.mean(axis=0)
     # By rows, so that a sample's bits do not depend on the others.
@@ -402,7 +365,6 @@ def mixture_conditionals(
         pull_z,
         np.ascontiguousarray(pull_c.T),
         0.5 / precision[used],
-        np.full(len(x), -1) if single else left_out,
         relative,
         np.empty((2, n)),
         nearest,

@@ -10,14 +10,17 @@ from corral._core.settings import Bools, Floats, Integers
 
 
 def patterns(gaps: Bools) -> Iterator[tuple[Integers, Integers]]:
-    """Rows that miss the same columns, and these columns; not those that miss none."""
-    some = np.flatnonzero(gaps.any(axis=1))
+    """Rows that miss the same columns, and these columns; first those that miss none, if there are any."""
+    is_complete = ~gaps.any(axis=1)
+    if is_complete.any():
+        yield np.flatnonzero(is_complete), np.empty(0, dtype=np.int64)
+    some = np.flatnonzero(~is_complete)
     if not some.size:
         return
-    patterns, which = np.unique(gaps[some], axis=0, return_inverse=True)
+    different, which = np.unique(gaps[some], axis=0, return_inverse=True)
     which = which.reshape(-1)
     order = np.argsort(which, kind="stable")
-    for at, pattern in zip(np.split(some[order], np.cumsum(np.bincount(which))[:-1]), patterns, strict=True):
+    for at, pattern in zip(np.split(some[order], np.cumsum(np.bincount(which))[:-1]), different, strict=True):
         yield at, np.flatnonzero(pattern)
 
 

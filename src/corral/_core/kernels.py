@@ -774,7 +774,7 @@ def scale_weights(shares, starts, factor, of_row):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relative, a, nearest, ratio):
+def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nearest, ratio):
     """Kernel sums with all variables over those without each of them, for many samples and one class.
 
     The exponent of centre i is e_i = |z - c_i|^2 / 2; without variable j it is less by
@@ -787,8 +787,7 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
     log_w : (n_centres,) logarithms of their weights.
     pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_centres).
     half_inverse : (n_variables,)
-    left_out : (n_samples,) a centre to leave out, or -1; another one must be left.
-    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r, EXCLUDED for the one that is left out.
+    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r.
     a : (2, n_centres) work space.
     nearest : (n_samples,) written: r.
     ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
@@ -796,14 +795,11 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
     n_axes, n = c.shape
     first, second = np.int64(0), np.int64(1)  # numba would compile the callee once more for literals
     for s in range(z.shape[0]):
-        out = left_out[s]
         for i in range(n):
             a[0, i] = 0.0
         for k in range(n_axes):
             for i in range(n):
                 a[0, i] += (z[s, k] - c[k, i]) * (z[s, k] - c[k, i])
-        if out >= 0:
-            a[0, out] = EXCLUDED
         r = 0
         for i in range(n):
             if a[0, i] < a[0, r]:
@@ -815,8 +811,6 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
             u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
             for i in range(n):
                 a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
-        if out >= 0:
-            a[0, out] = EXCLUDED
         low = _least(a, first)
         whole = 0.0
         for i in range(n):
@@ -827,8 +821,6 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, left_out, relati
             u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
             for i in range(n):
                 a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
-            if out >= 0:
-                a[1, out] = EXCLUDED
             low = _least(a, second)
             without = 0.0
             for i in range(n):
@@ -983,18 +975,13 @@ def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def log_means(exponents, weights, left_out, log_mean):
-    """Logarithms (n_queries,) of weighted means of exp(-exponents), overwritten where a row is left out.
-
-    `left_out` (n_queries,) are rows, or -1; the mean of no rows is -inf.
-    """
+def log_means(exponents, weights, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents); the mean of no rows is -inf."""
+    left = 0.0
+    for i in range(weights.shape[0]):
+        left += weights[i]
     for q in range(exponents.shape[0]):
         a = exponents[q]
-        out = left_out[q]
-        left = 0.0
-        for i in range(a.shape[0]):
-            a[i] = EXCLUDED if i == out else a[i]
-            left += 0.0 if i == out else weights[i]
         log_mean[q] = -np.inf
         if left == 0.0:
             continue

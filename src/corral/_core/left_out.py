@@ -87,10 +87,8 @@ def member_without_rows(member: Member, data: LabelledRows, points: Integers, X:
     `X` (n_points, n_features) stands in the place of the rows. Means, covariances and bandwidths keep them.
     """
     scaled, x = member.scale.transform(data.X), member.scale.transform(X)
-    gaps = np.isnan(x)
-    complete = np.flatnonzero(~gaps.any(axis=1))
     log_density = np.empty((points.size, len(member.classes)))
-    for at, missing in [(complete, np.empty(0, dtype=np.int64)), *patterns(gaps)]:
+    for at, missing in patterns(np.isnan(x)):
         kept = np.delete(np.arange(x.shape[1]), missing)
         frames = [_frame_of(mixture, kept) for mixture in member.classes]
         first = member.classes[0]

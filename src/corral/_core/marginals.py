@@ -134,22 +134,23 @@ class NormalKernels:
 
     @cached_property
     def _complete(self) -> NormalWalk:
-        return NormalWalk.prepare(self.walk, self.G, self.rows, self.term >= 0)
+        """For samples without gaps, which nearly all are."""
+        return self._without(np.empty(0, dtype=np.int64))
+
+    def _without(self, missing: Integers) -> NormalWalk:
+        """For samples that miss some of the variables."""
+        unknown = self.term >= 0
+        unknown[missing] = True
+        return NormalWalk.prepare(self.walk, self.G, self.rows, unknown)
 
     def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
         """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for gaps.
 
         `T` (n_samples, n_terms, n_rows) are the terms of the further variables.
         """
-        gaps = np.isnan(x)
         of_steps = np.empty((len(x), self.walk.depth.size))
-        complete = np.flatnonzero(~gaps.any(axis=1))
-        if complete.size:
-            of_steps[complete] = self._visit(self._complete, x[complete], start[complete], T[complete])
-        for at, missing in patterns(gaps):
-            unknown = self.term >= 0
-            unknown[missing] = True
-            prepared = NormalWalk.prepare(self.walk, self.G, self.rows, unknown)
+        for at, missing in patterns(np.isnan(x)):
+            prepared = self._without(missing) if missing.size else self._complete
             of_steps[at] = self._visit(prepared, x[at], start[at], T[at])
         return known_only(self.walk.spread(of_steps), start)
 

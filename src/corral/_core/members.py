@@ -188,8 +188,6 @@ class Mixture:
     def _integrated(self, scaled: Floats, gaps: Bools) -> Floats:
         """Log densities of samples that miss some of the variables."""
         log_density = np.empty(len(scaled))
-        complete = ~gaps.any(axis=1)
-        log_density[complete] = self.log_density(scaled[complete])
         for at, missing in patterns(gaps):
             log_density[at] = self.marginal(np.delete(self.variables, missing)).log_density(scaled[at])
         return log_density

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from corral._core import kernels
-from corral._core.general import NO_UNIT
 from corral._core.levels import LevelsOfRows
 from corral._core.mixed_frames import MixedFrame
 from corral._core.settings import Floats, Integers
@@ -116,22 +115,16 @@ class MixedMixture:
         """Columns that take part."""
         return np.concatenate([self.frame.variables, self.frame.levels.columns])
 
-    def log_density(self, scaled: Floats, left_out: Integers | None = None) -> Floats:
-        """Log densities (n_samples,) of scaled samples, integrated over what they do not know.
-
-        `left_out` (n_samples,) are rows whose kernels are left out, or -1.
-        """
-        out = np.full(len(scaled), NO_UNIT) if left_out is None else left_out
-        rows, weights, by_row = self.kernel_rows()
-        if not by_row:
-            out = np.full(len(scaled), NO_UNIT)
+    def log_density(self, scaled: Floats) -> Floats:
+        """Log densities (n_samples,) of scaled samples, integrated over what they do not know."""
+        rows, weights, _ = self.kernel_rows()
         log_density = np.empty(len(scaled))
         step = max(1, _BLOCK // max(len(rows), 1))
         for first in range(0, len(scaled), step):
             block = slice(first, first + step)
             exponents, log_norm = self._exponents(rows, scaled[block])
             log_mean = np.empty(len(exponents))
-            kernels.log_means(exponents, weights, out[block], log_mean)
+            kernels.log_means(exponents, weights, log_mean)
             log_density[block] = log_mean - log_norm
         return log_density
 
@@ -156,11 +149,10 @@ class MixedMixture:
         row[0, self.frame.variables] = self.frame.mean
         return KernelRows(row, np.ones(1), False)
 
-    def shares(self, scaled: Floats, left_out: Integers) -> Floats:
-        """Shares (n_samples, n_rows) of the rows in the density; `left_out` are rows to leave out, or -1."""
+    def shares(self, scaled: Floats) -> Floats:
+        """Shares (n_samples, n_rows) of the rows in the density."""
         exponents, _ = self._exponents(self.rows, scaled)
-        exponents[left_out[:, np.newaxis] == np.arange(len(self.rows))] = kernels.EXCLUDED
         least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
-        shares: Floats = np.where(exponents < kernels.EXCLUDED, self.weights * np.exp(least - exponents), 0.0)
+        shares: Floats = self.weights * np.exp(least - exponents)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
         return shares

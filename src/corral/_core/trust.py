@@ -38,7 +38,7 @@ is filled with the value of the nearest row of the class, so that all are compar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -254,7 +254,7 @@ class Trust:
         scores, typicality = np.empty(likeness.shape), np.empty(likeness.shape)
         novelty, n, spread = np.empty(len(X)), np.empty(len(X)), np.empty(len(X))
         far = self.columns.remoteness(X)
-        for at, missing in _by_pattern(X):
+        for at, missing in patterns(np.isnan(X)):
             reference = self.reference(missing, computation)
             scores[at] = reference.scores(likeness[at], far[at])
             for y, shares in enumerate(reference.typical):
@@ -267,7 +267,7 @@ class Trust:
         """P-values (n_samples, n_classes) of the log posterior of each class among its own rows."""
         log_posteriors = log_posterior(self._densities.joint(log_density))
         pvalues = np.empty(log_density.shape)
-        for at, missing in _by_pattern(X):
+        for at, missing in patterns(np.isnan(X)):
             for y, shares in enumerate(self.reference(missing, computation).posterior):
                 pvalues[at, y] = shares.pvalues(log_posteriors[at, y])
         return pvalues
@@ -360,15 +360,6 @@ def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1)
         at = np.linspace(0, members.size - 1, min(members.size, limit)).round().astype(np.int64)
         chosen.append(members[np.unique(at)])
     return np.sort(np.concatenate(chosen))
-
-
-def _by_pattern(X: Floats) -> Iterator[tuple[Integers, Integers]]:
-    """Rows that miss the same columns, and these columns, none first."""
-    gaps = np.isnan(X)
-    complete = np.flatnonzero(~gaps.any(axis=1))
-    if complete.size:
-        yield complete, np.empty(0, dtype=np.int64)
-    yield from patterns(gaps)
 
 
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:
