@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks.accuracy import Data, known_sets
 from corral import CopiedRowsWarning, RodeoClassifierCV
-from corral._core.evidence import explainer_of, odds_evidence
+from corral._core.evidence import odds_evidence
+from corral._core.explainers import explainer_of
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups

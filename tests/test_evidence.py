@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model
 from corral._core import evidence, kernels, shapley
-from corral._core.evidence import explainer_of, odds_evidence, strongest_rivals, usual_coalitions
+from corral._core.evidence import odds_evidence, strongest_rivals, usual_coalitions
+from corral._core.explainers import explainer_of
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups

@@ -21,7 +21,7 @@ from sklearn.model_selection import cross_val_score
 import naive
 from corral import RodeoClassifierCV
 from corral._core import search as search_module
-from corral._core.evidence import mixture_conditionals
+from corral._core.conditionals import mixture_conditionals
 from corral._core.kinds import KINDS
 from corral.datasets import make_shifted_groups
 

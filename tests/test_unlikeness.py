@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV
-from corral._core.evidence import explainer_of
+from corral._core.explainers import explainer_of
 from corral._core.levels import LevelCounts, learn_levels
 from corral._core.mixed import MixedMixture
 from corral._core.rows import LabelledRows, TrainingRows

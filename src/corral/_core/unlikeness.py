@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corral._core.evidence import Explainer, densities_of_sets, explainer_of, in_steps
+from corral._core.evidence import densities_of_sets, in_steps
+from corral._core.explainers import Explainer, explainer_of
 from corral._core.model import LocalModel
 from corral._core.remoteness import lower_median
 from corral._core.settings import Computation, Floats, Integers

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.evidence import explain_samples, explainer_of, odds_evidence, usual_coalitions
+from corral._core.evidence import explain_samples, odds_evidence, usual_coalitions
+from corral._core.explainers import explainer_of
 from corral._core.model import LocalModel
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.unlikeness import unlikeness
