@@ -790,8 +790,8 @@ def _rows_and_weights(X: ArrayLike, weights: ArrayLike | None) -> tuple[list[lis
 
 
 # --------------------------------------------------------------------------------------------- contrast
-# Variables that describe a class, as contrast.py and two_samples.py in src/corral/_core say it in words. Counts,
-# mid-ranks and polynomials are fractions, so that only roots, logarithms and tails are rounded.
+# Variables that describe a class, as contrast.py and two_samples.py in src/corral/_core say it in words.
+# Counts, mid-ranks and polynomials are fractions, so that only roots, logarithms and tails are rounded.
 
 
 def contrast(

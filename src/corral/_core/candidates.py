@@ -161,7 +161,7 @@ def _refine_mixed(
         scaled[chosen],
         some.units[points],
         some.units,
-        np.ones(chosen.size) if some.weights is None else some.weights,
+        some.all_weights,
         np.searchsorted(some.codes, np.arange(prior.size + 1)),
         make_target(some, points, prior),
         frames,
@@ -196,7 +196,7 @@ def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed
     """Put rows and points for refined bandwidths together."""
     chosen, points = choose_for_refinement(rows, seed)
     some = rows.take(chosen).data
-    weights = np.ones(chosen.size) if some.weights is None else some.weights
+    weights = some.all_weights
     centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
     return RefinedRows(
         centred[points],

@@ -58,7 +58,7 @@ def conditional_log_densities(
     used, X, log_w = rows.plan.variables, rows.X, rows.log_weights
     if not len(X):  # nothing is known of the class
         return conditional, np.zeros(0)
-    log_norm = np.log(h[used]) + 0.5 * math.log(2.0 * math.pi)
+    log_norm = np.log(h[used]) + kernels.LOG_ROOT
     if rows.plan.separate:
         exponents = log_w[:, np.newaxis] - 0.5 * ((x[used] - X) / h[used]) ** 2
         conditional[used] = logsumexp(exponents, axis=0) - rows.log_total - log_norm

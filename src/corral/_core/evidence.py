@@ -9,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from corral._core import kernels
+from corral._core.calibration import log_of_prior
 from corral._core.explainers import Explainer, explainer_of
 from corral._core.model import LocalModel
 from corral._core.rows import TINY
@@ -182,8 +183,7 @@ def _log_odds_of_sets(
                 explainer, y, samples[asked], out[asked], coalitions, computation
             )
     v = np.empty(log_density.shape[1:])
-    with np.errstate(divide="ignore"):
-        log_prior = np.log(model.prior)
+    log_prior = log_of_prior(model.prior)
     kernels.log_odds(log_density, log_prior, 1.0 / model.temperature, model.lapse, label, rival, v)
     if left_out is not None:
         return v

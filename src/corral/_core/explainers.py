@@ -181,8 +181,7 @@ class PoolExplainer(Explainer):
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
         at = self._data.members()[a]
-        given = self._data.weights_of(at)
-        weights = np.ones(at.size) if given is None else given
+        weights = self._data.all_weights[at]
         conditional = np.zeros((samples.size, self._scaled[0].shape[1]))
         shares = np.zeros((samples.size, at.size))
         for member, weight, scaled in zip(self._pool.members, self._pool.weights, self._scaled, strict=True):
@@ -208,8 +207,7 @@ class PoolExplainer(Explainer):
     def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
         """Prepare the densities of sets of variables in one class."""
         at = self._data.members()[a]
-        given = self._data.weights_of(at)
-        weights = np.ones(at.size) if given is None else given
+        weights = self._data.all_weights[at]
         units = self._data.units
         of_members = [
             member_marginals(member.classes[a], weights, units[at], coalitions)

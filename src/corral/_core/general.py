@@ -46,7 +46,7 @@ NO_UNIT = -1
 
 def log_norms(h: Floats, levels: Integers) -> Floats:
     """Logarithms of what kernels with bandwidths h (..., n_features) are divided by; 0 if h is infinite."""
-    measured = np.log(h) + 0.5 * math.log(2.0 * math.pi)
+    measured = np.log(h) + kernels.LOG_ROOT
     of_levels = np.log1p((levels - 1.0) * np.exp(-0.5 / h**2)) if levels.any() else measured
     log_norm: Floats = np.where(np.isinf(h), 0.0, np.where(levels > 0, of_levels, measured))
     return log_norm
@@ -150,7 +150,7 @@ def _value_log_densities(
         total,
         log_sum,
     )
-    log_norm = np.log(h) + 0.5 * math.log(2.0 * math.pi)
+    log_norm = np.log(h) + kernels.LOG_ROOT
     found = np.where(total > 0.0, log_sum - np.log(np.maximum(total, TINY)) - log_norm, 0.0)
     return nearest, found
 

@@ -39,7 +39,7 @@ def left_out_log_densities(
     and point both lie far from the mean and near each other; training rows in standard units do not lie
     further than the root of their number.
     """
-    weights = np.ones(len(scaled)) if data.weights is None else data.weights
+    weights = data.all_weights
     scaled_points = scaled[points] if x is None else x
     log_density = np.empty((bandwidths.size, points.size, len(frames)))
     for y, (frame, of_class) in enumerate(zip(frames, data.members(), strict=True)):
@@ -76,7 +76,7 @@ def left_out_log_densities(
             )
             log_mean[:, block] = part
         n_axes = frame.factor.shape[1]
-        log_norm = n_axes * (np.log(bandwidths) + 0.5 * np.log(2.0 * np.pi)) - frame.log_volume
+        log_norm = n_axes * (np.log(bandwidths) + kernels.LOG_ROOT) - frame.log_volume
         log_density[:, :, y] = log_mean - log_norm[:, np.newaxis]
     return log_density
 

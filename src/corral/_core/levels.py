@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral._core.frames import EXTRA_ROWS
-from corral._core.rows import LabelledRows
+from corral._core.rows import LabelledRows, weights_or_ones
 from corral._core.settings import Bools, Floats, Integers
 
 
@@ -103,7 +103,7 @@ def learn_levels(
     pulled: bool,
 ) -> list[LevelKernels]:
     """Frequencies of levels in each class, drawn towards those of all classes."""
-    weights = np.ones(len(codes)) if weights is None else weights
+    weights = weights_or_ones(weights, len(codes))
     columns = np.flatnonzero(levels)
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
     for j in columns.tolist():
@@ -126,7 +126,7 @@ class LevelCounts:
 
     def __init__(self, data: LabelledRows) -> None:
         self._data = data
-        self._weights = np.ones(len(data.X)) if data.weights is None else data.weights
+        self._weights = data.all_weights
         self._columns = np.flatnonzero(data.level_counts)
         self._by_unit = np.argsort(data.units, kind="stable")
         self._units = data.units[self._by_unit]

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, stdtrit
 
+from corral._core.calibration import log_of_prior
 from corral._core.contrast import Contrast, contrast, mixed_contrast
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
@@ -299,8 +300,7 @@ class LocalModel(ClassModel):
     @staticmethod
     def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
         """Look at some of the rows."""
-        weights = rows.weights_of(at)
-        return Examples(rows.X[at], np.ones(at.size) if weights is None else weights, own, left_out)
+        return Examples(rows.X[at], rows.all_weights[at], own, left_out)
 
     @property
     def knows_typicality(self) -> bool:
@@ -465,8 +465,7 @@ def _learn_bandwidths(
 
 def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
     """Logarithm of prior times density^(1 / temperature)."""
-    with np.errstate(divide="ignore"):
-        log_prior = np.log(prior)
+    log_prior = log_of_prior(prior)
     joint: Floats = log_density / temperature + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
     return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
@@ -480,6 +479,5 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
     """
     log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        with np.errstate(divide="ignore"):
-            log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + np.log(prior))
+        log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
     return log_proba

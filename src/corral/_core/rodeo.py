@@ -24,7 +24,6 @@ factor of the weights changes nothing. A row that is left out takes all its weig
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -89,6 +88,6 @@ def answered(rows: ClassRows, own: Integers) -> Integers:
 
 def normalised(log_sum: Floats, h: Floats, total: Floats) -> Floats:
     """Log densities from the logarithms of kernel sums, bandwidths (n_queries, n_features) and weights."""
-    log_norm = np.log(h).sum(axis=1) + 0.5 * h.shape[1] * math.log(2.0 * math.pi)
+    log_norm = np.log(h).sum(axis=1) + h.shape[1] * kernels.LOG_ROOT
     log_density: Floats = log_sum - log_norm - np.log(np.maximum(total, TINY))
     return log_density

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from corral._core import kernels
 from corral._core.copies import effective_number, merge_copies, number_copies, shares_of_largest
-from corral._core.settings import SMALLEST_COUNT, Floats, Integers
+from corral._core.settings import SMALLEST_COUNT, Bools, Floats, Integers
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -41,9 +41,7 @@ class TrainingRows(NamedTuple):
         """Put further rows behind these."""
         weights = groups = None
         if self.weights is not None or more.weights is not None:
-            weights = np.concatenate(
-                [np.ones(len(rows.X)) if rows.weights is None else rows.weights for rows in (self, more)]
-            )
+            weights = np.concatenate([weights_or_ones(rows.weights, len(rows.X)) for rows in (self, more)])
         if self.groups is not None and more.groups is not None:
             groups = np.concatenate([self.groups, more.groups + self.groups.max(initial=-1) + 1])
         X, y = np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y])
@@ -145,9 +143,7 @@ class LabelledRows:
         """Put further rows of the same classes behind these; the counts stay."""
         weights = None
         if self.weights is not None or more.weights is not None:
-            weights = np.concatenate(
-                [np.ones(len(rows.X)) if rows.weights is None else rows.weights for rows in (self, more)]
-            )
+            weights = np.concatenate([self.all_weights, more.all_weights])
         return replace(
             self,
             X=np.concatenate([self.X, more.X]),
@@ -185,6 +181,18 @@ class LabelledRows:
         return None if self.weights is None else self.weights[positions]
 
     @property
+    def all_weights(self) -> Floats:
+        """(n_rows,) how much each row matters, 1 if all matter alike."""
+        return weights_or_ones(self.weights, len(self.X))
+
+    @property
+    def is_alone(self) -> Bools:
+        """(n_rows,) whether the class of a row has no row of another unit."""
+        _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
+        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
+        return is_alone
+
+    @property
     def mixed(self) -> bool:
         """Whether values are missing or levels."""
         return bool(self.level_counts.any()) or bool(np.isnan(self.X).any())
@@ -207,6 +215,11 @@ class LabelledRows:
             GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
             for at in self.members()
         ]
+
+
+def weights_or_ones(weights: Floats | None, n: int) -> Floats:
+    """Weights of n rows, 1 if all matter alike (None)."""
+    return np.ones(n) if weights is None else weights
 
 
 def joined_units(units: Integers, groups: Integers) -> Integers:

@@ -48,7 +48,7 @@ class Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = _folds_of_groups(data, random) if data.grouped else _folds_of_rows(data, random)
         codes = data.codes[points]
-        weights = np.ones(points.size) if data.weights is None else data.weights[points]
+        weights = data.all_weights[points]
         shares = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
         weights = weights / shares[codes] * prior[codes]
         weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
@@ -95,10 +95,8 @@ def _folds_of_groups(data: LabelledRows, random: np.random.RandomState) -> Integ
 def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
     """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
     codes = data.codes[points]
-    weights = np.ones(len(data.X)) if data.weights is None else data.weights
-    _, unit = np.unique(data.units * np.int64(prior.size) + data.codes, return_inverse=True)
-    is_alone = np.bincount(unit)[unit] == np.bincount(data.codes)[data.codes]
-    sums = np.bincount(codes, weights[points], minlength=prior.size)
-    shares = weights[points] / np.maximum(sums, 1e-300)[codes] * prior[codes]
-    target = Target(codes, shares, log_of_prior(prior), effective_number(weights[points]))
-    return target.without(is_alone[points])
+    weights = data.all_weights[points]
+    sums = np.bincount(codes, weights, minlength=prior.size)
+    shares = weights / np.maximum(sums, 1e-300)[codes] * prior[codes]
+    target = Target(codes, shares, log_of_prior(prior), effective_number(weights))
+    return target.without(data.is_alone[points])

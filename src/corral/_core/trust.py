@@ -365,16 +365,14 @@ def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1)
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:
     """Weights of points, those of each class together as its rows; 0 if the class has no row but its unit."""
     n_classes = data.labels.size
-    given = np.ones(len(data.X)) if data.weights is None else data.weights
+    given = data.all_weights
     codes = data.codes[points]
     of_class = np.bincount(data.codes, given, minlength=n_classes)
     of_points = np.bincount(codes, given[points], minlength=n_classes)
     factor = of_class / np.maximum(of_points, 1e-300)
     if points.size == len(data.X):
         factor = np.ones(n_classes)
-    _, unit = np.unique(data.units * np.int64(n_classes) + data.codes, return_inverse=True)
-    is_alone = np.bincount(unit)[unit] == np.bincount(data.codes)[data.codes]
-    return np.where(is_alone[points], 0.0, given[points] * factor[codes])
+    return np.where(data.is_alone[points], 0.0, given[points] * factor[codes])
 
 
 def _filled(data: LabelledRows, points: Integers, scale: Scale) -> Floats:

@@ -97,13 +97,12 @@ def cross_fitted(
     """Log probabilities (n_points, n_classes) of each part of the rows by what is chosen for the others."""
     log_proba = np.empty(candidates[0].log_density.shape)
     data = trial.data
-    row_weights = np.ones(parts.size) if data.weights is None else data.weights
     for part in np.unique(parts):
         inside = parts[trial.points] == part
         others = target.without(inside)
         prior = trial.prior
         if empirical and (parts != part).any():
-            left = np.where(parts == part, 0.0, row_weights)
+            left = np.where(parts == part, 0.0, data.all_weights)
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
             # A class that is all in this part has not been ruled out.
             prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
@@ -133,7 +132,7 @@ def score_points(log_proba: Floats, trial: Trial) -> PoolScores:
     codes, weights = trial.codes, trial.weights
     is_hit = log_proba.argmax(axis=1) == codes
     right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
-    of_rows = np.ones(codes.size) if trial.data.weights is None else trial.data.weights[trial.points]
+    of_rows = trial.data.all_weights[trial.points]
     totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
     hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
     recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
