@@ -49,29 +49,39 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
     (algorithm 2); `rule` says how much it must shrink.
 
+    The defaults are the paper's rule, in units and in an order of updates that it leaves open. Class
+    bandwidths, densities of selected variables and the other rules go beyond it. What is marked "for
+    comparison" makes simpler or calibrated densities to compare it with; the search of version 0.1.0 chose
+    among these, and its models have them. `RodeoClassifierCV` does not need them.
+
     Parameters
     ----------
     bandwidth : {"local", "class", "initial"}, default="local"
         "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
         mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
-        kernel sum, much faster, and more accurate where most variables are noise for a class. "initial"
-        keeps the bandwidth that the Rodeo starts from: a plain kernel density estimate.
+        kernel sum, much faster, and more accurate where most variables are noise for a class.
+
+        For comparison, "initial" keeps the bandwidth that the Rodeo starts from: a plain kernel density
+        estimate.
     features : {"all", "selected", "separate"}, default="all"
         "selected" estimates the density of each class over its relevant variables alone and takes the
         others as uniform over their range in the training rows, so that classes with different
-        variables compare fairly. A class without relevant variables keeps them all. "separate" takes
-        all variables as independent within a class, so that its density is a product of
-        one-dimensional ones, as in naive Bayes; not with ``bandwidth="local"``.
+        variables compare fairly. A class without relevant variables keeps them all.
+
+        For comparison, "separate" takes all variables as independent within a class, so that its density
+        is a product of one-dimensional ones, as in naive Bayes; not with ``bandwidth="local"``.
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
     scale : {"range", "standard", "rank", "whiten"} or None, default="range"
         Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
         column's range, its standard deviation, its rank (the share of training rows below, counting
-        ties half), or its own units. "whiten" mixes the standardised variables so that they are
-        uncorrelated within classes, on average over these, for densities of all variables
-        (``features="all"``). Relevance is still that of the original variables, in range units, and so
-        is the evidence of `explain`; only the bandwidths of `local_bandwidths` are of the mixed ones.
+        ties half), or its own units.
+
+        For comparison, "whiten" mixes the standardised variables so that they are uncorrelated within
+        classes, on average over these, for densities of all variables (``features="all"``). Relevance is
+        still that of the original variables, in range units, and so is the evidence of `explain`; only
+        the bandwidths of `local_bandwidths` are of the mixed ones.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -94,13 +104,6 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
-    temperature : float, default=1.0
-        Densities are raised to the power of its inverse before they are compared. Values above 1 flatten
-        the probabilities. Correlated variables usually need this, because the product kernel counts the
-        same evidence several times.
-    lapse : float, default=0.0
-        Share of every probability that is given to the priors instead, for what the training rows
-        cannot rule out.
     min_bandwidth : "auto" or float, default="auto"
         Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
         point mass (a constant, discrete or tied variable) the derivative never fades, and without a
@@ -111,6 +114,13 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         Which columns hold levels rather than measurements: those of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
+    temperature : float, default=1.0
+        For comparison: densities are raised to the power of its inverse before they are compared. Values
+        above 1 flatten the probabilities. Correlated variables usually need this, because the product
+        kernel counts the same evidence several times.
+    lapse : float, default=0.0
+        For comparison: the share of every probability that is given to the priors instead, for what the
+        training rows cannot rule out.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -251,10 +261,10 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         cutpoint: float = -1.0,
         min_effect: float = MIN_EFFECT,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
-        temperature: float = 1.0,
-        lapse: float = 0.0,
         min_bandwidth: float | Literal["auto"] = "auto",
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        temperature: float = 1.0,
+        lapse: float = 0.0,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -269,10 +279,10 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         self.cutpoint = cutpoint
         self.min_effect = min_effect
         self.priors = priors
-        self.temperature = temperature
-        self.lapse = lapse
         self.min_bandwidth = min_bandwidth
         self.categorical_features = categorical_features
+        self.temperature = temperature
+        self.lapse = lapse
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
