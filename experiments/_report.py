@@ -149,8 +149,8 @@ def _provenance(results: Path, seed: int) -> Iterator[str]:
         "given in standard errors (SE) of both means and in standard deviations (SD) of the paper; "
         f"with fewer than {ENOUGH_TRIALS} trials of ours the latter stands in for our deviation. Precision "
         "and specificity are those of each class against all others, averaged over classes. Log loss is in "
-        "nats, with probabilities of zero raised to 2e-16; the SVC gives none. Times are wall times on one "
-        "thread, without the first call in a process, while other work may go on beside."
+        "nats, with probabilities of zero raised to 2e-16; the SVC gives none. Times are processor times of "
+        "one thread, without the first call in a process."
     )
     yield ""
 
@@ -163,7 +163,8 @@ def _targets(
     yield from [
         "## Targets",
         "",
-        "Tables: the paper's rule, in the data's own units. Rates: see their page.",
+        "Tables: the paper's rule, in the data's own units. Rates: [their page](tables/rates.md) has every",
+        "slope by itself and, where one is missed, the step of the proof that does not apply.",
         "",
         "| what | figure | target |  |",
         "|---|---|---|---|",
@@ -270,7 +271,7 @@ def _beside_the_paper(experiment: Experiment, frame: pd.DataFrame) -> Iterator[s
                         _signed(difference / error),
                     ]
                 )
-        yield from [f"### {_title(name)}, beside the paper", ""]
+        yield from [f"## {_title(name)}, beside the paper", ""]
         yield from _table(
             [
                 *("cell", "paper's method", "metric", "paper (SD)", "ours", "ours (SD)"),
@@ -297,7 +298,7 @@ def _all_methods(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
     cells = [cell for cell in experiment.cells if cell in ours.index.get_level_values("cell")]
     if len(experiment.cells) <= FEW_CELLS:
         for cell in cells:
-            yield from [f"### All methods: {cell} (mean ± SE)", ""]
+            yield from [f"## All methods: {cell} (mean ± SE)", ""]
             yield from _table(
                 ["method", *METRICS.values()],
                 [
@@ -307,7 +308,7 @@ def _all_methods(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
             )
     else:
         for metric in ("accuracy", "log_loss", "fit_seconds", "predict_seconds"):
-            yield from [f"### All methods: {METRICS[metric]}", ""]
+            yield from [f"## All methods: {METRICS[metric]}", ""]
             rows = [
                 [cell, *(entry(cell, method, metric).split(" ±")[0] for method in methods)] for cell in cells
             ]
@@ -324,7 +325,7 @@ def _zscores(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
                 signs = f"{z['negative']} of {z['relevant']}", f"{z['positive']} of {z['others']}"
                 label = experiment.methods[method].label
                 rows.append([label, f"{what}{cells}", *signs, f"{z['difference']:.3f}"])
-    yield from [f"### {_title(experiment.zscore_table)}: z-scores of mean bandwidths", ""]
+    yield from [f"## {_title(experiment.zscore_table)}: z-scores of mean bandwidths", ""]
     yield from _table(
         ["method", "averaged over", "relevant < 0", "others > 0", "mean difference"],
         rows,

@@ -301,6 +301,29 @@ def test_slopes_of_a_power_law():
     ]
 
 
+def test_a_slope_that_is_missed_names_the_step_of_the_proof():
+    def lines(quantity, power, r=1):
+        rows = [
+            {"cell": f"r = {r}, d = 10, n = {n}", "method": "selected", "trial": 0, quantity: 0.5 * n**power}
+            for n in rates.SIZES
+        ]
+        frame = pd.DataFrame(rows).reindex(columns=["cell", "method", "trial", *QUANTITIES])
+        return [line for line in slope_tables(frame) if line.startswith("| selected variables |")]
+
+    [near] = lines("relevant", -0.11)
+    assert near == "| selected variables | bandwidths | 1 | 10 | -0.11 ± 0.00 | -0.20 | 0.09 | holds |"
+    [far] = lines("relevant", -0.09)
+    assert far.endswith("| 0.11 | step 1 fails: bandwidths of the other variables do not stay at h0 |")
+    # An error may not fall faster than the theory says, an excess risk may: its bound is no more than that.
+    [steep] = lines("l1", -0.8)
+    assert "holds" not in steep
+    [steep] = lines("excess", -0.8)
+    assert steep.endswith("| -0.40 | 0.40 | holds |")
+    [flat] = lines("excess", -0.39)
+    assert flat.endswith("| missed, we do not know why |")
+    assert lines("relevant", -0.1, r=4) == []  # which has no target
+
+
 # Scores
 
 
