@@ -21,7 +21,7 @@ import corral.cli.tables
 from corral import RodeoClassifier, RodeoDensity, load_model, save_model
 from corral._persist.files import replacing
 from corral.cli import app
-from corral.datasets import make_shifted_groups
+from corral.datasets import load_penguins, make_shifted_groups, make_ten_groups
 
 resource = pytest.importorskip("resource", reason="needs links, locks, modes and limits of Unix")
 
@@ -550,8 +550,11 @@ def test_files_of_version_0_1_0_are_known(folder):
 
 
 def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
-    # The search takes its time.
+    # The search takes its time, and so do reports of many rows.
     monkeypatch.setattr("corral.cli.fit._estimator", lambda *options: RodeoClassifier(bandwidth="class"))
+    groups, penguins = make_ten_groups(5, random_state=0), load_penguins(return_X_y=True)
+    monkeypatch.setattr("corral.datasets.make_ten_groups", lambda *sizes, **seed: groups)
+    monkeypatch.setattr("corral.datasets.load_penguins", lambda **_: [each[::3] for each in penguins])
     monkeypatch.chdir(tmp_path)
     run("demo")
     files = sorted(path.name for path in Path("corral-demo").iterdir())
