@@ -404,8 +404,10 @@ def search_on_cluster(cluster, client, chunks=PARTITIONS[1]):
 def cluster():
     """Workers are processes, watched over by a nanny; it starts with one of them."""
     patience = dict.fromkeys(("connect", "tcp"), f"{PATIENCE}s")
+    # A killed worker whose successor needs longer than this would be given up for ever.
+    lost = {"distributed.deploy.lost-worker-timeout": f"{PATIENCE}s"}
     with (
-        dask.config.set({"distributed.comm.timeouts": patience}),
+        dask.config.set({"distributed.comm.timeouts": patience, **lost}),
         LocalCluster(
             n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
