@@ -1256,19 +1256,23 @@ def extremes(X: ArrayLike, x: ArrayLike, weights: ArrayLike) -> list[float]:
     """
     columns = [_floats(column) for column in np.asarray(X, dtype=float).T]
 
-    def apart(j: int, x_j: float) -> float:
-        known = [v for v in columns[j] if not math.isnan(v)]
-        if not known or math.isnan(x_j):
-            return 0.0
-        return abs(x_j - lower_median(known)) / robust_deviation(columns[j], weights)
+    def apart(column: list[float], x_j: float, deviation: float) -> float:
+        known = [v for v in column if not math.isnan(v)]
+        return 0.0 if not known or math.isnan(x_j) else abs(x_j - lower_median(known)) / deviation
 
-    beyond = [{i for i, v in enumerate(column) if apart(j, v) > 7.0} for j, column in enumerate(columns)]
+    beyond = []
+    for column in columns:
+        deviation = robust_deviation(column, weights)
+        beyond.append({i for i, v in enumerate(column) if apart(column, v, deviation) > 7.0})
     watched: set[int] = set()
     for j in sorted(range(len(columns)), key=lambda j: (len(beyond[j]), j)):
         if len(set().union(*(beyond[k] for k in watched), beyond[j])) > 0.01 * len(columns[0]):
             break
         watched.add(j)
-    return [apart(j, x_j) if j in watched else 0.0 for j, x_j in enumerate(_floats(x))]
+    return [
+        apart(columns[j], x_j, deviation_with(columns[j], weights, x_j)) if j in watched else 0.0
+        for j, x_j in enumerate(_floats(x))
+    ]
 
 
 def extreme_term(apart: float) -> float:
@@ -1277,7 +1281,10 @@ def extreme_term(apart: float) -> float:
 
 
 def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
-    """Weighted deviation of a column, at most ten times that without the half per cent farthest out."""
+    """Weighted deviation of a column, at most ten times that without the half per cent farthest out.
+
+    It is 1 of a column that is constant, and at least what rounding makes of numbers so large.
+    """
     known = [(v, w) for v, w in zip(_floats(column), _floats(weights), strict=True) if not math.isnan(v)]
 
     def deviation(values: list[tuple[float, float]]) -> float:
@@ -1287,14 +1294,29 @@ def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
 
     if not known:
         return 1.0
-    whole = deviation(known)
+    whole, rest = deviation(known) if len({v for v, _ in known}) > 1 else 1.0, known
     if len(known) >= 20:
         median = lower_median([v for v, _ in known])
         nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
         rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
         if len({v for v, _ in rest}) > 1:
             whole = min(whole, 10.0 * deviation(rest))
-    return whole or 1.0
+    return max(whole, 2e-12 * max(abs(v) for v, _ in rest))
+
+
+def deviation_with(column: ArrayLike, weights: ArrayLike, x: float) -> float:
+    """Deviation of a column; of a constant one what it has with x as one more row, if that is less.
+
+    It is infinite if x is the constant, but for rounding.
+    """
+    known = [v for v in _floats(column) if not math.isnan(v)]
+    if len(set(known)) != 1 or math.isnan(x):
+        return robust_deviation(column, weights)
+    if abs(x - known[0]) <= (1e-6 * abs(known[0]) or 2e-12):
+        return math.inf
+    mean = (sum(known) + x) / (len(known) + 1)
+    whole = math.sqrt(sum((v - mean) ** 2 for v in [*known, x]) / (len(known) + 1))
+    return min(robust_deviation(column, weights), whole)
 
 
 def remoteness(
@@ -1308,7 +1330,7 @@ def remoteness(
     for j, x_j in enumerate(_floats(x)):
         rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
         rows = rows if rows.any() else np.ones(len(X), dtype=bool)
-        deviation = robust_deviation(X[:, j], weights)
+        deviation = deviation_with(X[:, j], weights, x_j)
         apart = nearest_distance(X[rows, j], units[rows], x_j, unit, deviation)
         total += 4.0 * max(0.0, apart - 3.0) ** 2
     return total

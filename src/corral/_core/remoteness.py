@@ -9,6 +9,10 @@ may widen tenfold at most. They see what densities may not: ranks end with the t
 may make little use of a column; and a single row far out in a column is no reason to find others like it
 usual. For :math:`z_j` only columns are looked at in which such values are rare, so that not all novel rows of
 a table with long tails are such.
+
+A column with the same value in all n rows has no deviation. Another value there lies as far out as if it were
+one more row, :math:`(n + 1) / \sqrt{n}` deviations of the n + 1 values: exactly as far as a training row that
+is the only one to differ, so that tables in which that is frequent keep their level.
 """
 
 from __future__ import annotations
@@ -43,6 +47,10 @@ _ENOUGH_VALUES = 20
 
 # A column that varies by less than this share of its values is constant but for rounding.
 _ROUNDING = 1e-12
+
+# Values that differ from a constant by less than this share of it may be the same number, written in fewer
+# digits or kept in single precision; and what differs from 0 by less than rounding may be 0.
+_DIGITS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +119,13 @@ class Columns:
     scale : standard units, from the medians of the columns.
     values : by class and column; those of all classes where a class has none.
     watched : (n_features,) columns in which extreme values are rare.
+    n_equal : (n_features,) how many rows have the only value of a column; 0 where there are several or none.
     """
 
     scale: Scale
     values: Sequence[Sequence[ColumnValues]]
     watched: Bools
+    n_equal: Integers
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
@@ -129,14 +139,14 @@ class Columns:
                 of_all = ColumnValues.of(x, data.units)
                 for columns in lacking:
                     columns[j] = of_all
-        return cls(scale, by_class, _rarely_extreme(scaled))
+        return cls(scale, by_class, _rarely_extreme(scaled), _rows_of_constants(scaled, scale))
 
     def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
         """What values far from those of a class take from scores (n_samples, n_classes).
 
         `units` (n_samples,) are those of training rows, which are compared with rows of others.
         """
-        scaled = np.ascontiguousarray(self.scale.transform(X).T)
+        scaled = np.ascontiguousarray(self._deviations(X).T)
         extreme = _extreme_term(self._from_medians(scaled).max(axis=0, initial=0.0))
         found = np.tile(extreme[:, np.newaxis], len(self.values))
         for y, columns in enumerate(self.values):
@@ -149,7 +159,7 @@ class Columns:
     def terms(self, X: Floats, codes: Integers) -> Floats:
         """The same by variable (n_samples, n_features), for a class of each sample."""
         found = np.zeros(X.shape)
-        scaled = self.scale.transform(X)
+        scaled = self._deviations(X)
         for y in np.unique(codes).tolist():
             of_class = np.flatnonzero(codes == y)
             for j, column in enumerate(self.values[y]):
@@ -161,6 +171,18 @@ class Columns:
         most = apart.argmax(axis=0)
         found[rows, most] += _extreme_term(apart[most, rows])
         return found
+
+    def _deviations(self, X: Floats) -> Floats:
+        """Samples in standard units; what differs from a constant, at least as a row that did so would be."""
+        scaled = self.scale.transform(X)
+        constant = np.flatnonzero(self.n_equal)
+        x, n = scaled[:, constant], self.n_equal[constant]
+        center = 0.5 * np.abs(self.scale.center[constant])
+        same = np.where(center > 0.0, _DIGITS * center, _ROUNDING)
+        differs = np.abs(x) > same / self.scale.half_width[constant]
+        apart = np.maximum(np.abs(x), (n + 1) / np.sqrt(n))
+        scaled[:, constant] = np.where(differs, np.copysign(apart, x), 0.0 * x)  # gaps stay
+        return scaled
 
     def _from_medians(self, scaled: Floats) -> Floats:
         """How far scaled values (n_features, n_samples) lie from medians; 0 for gaps, and if not watched."""
@@ -187,6 +209,14 @@ def _rarely_extreme(scaled: Floats) -> Bools:
     return watched
 
 
+def _rows_of_constants(scaled: Floats, scale: Scale) -> Integers:
+    """How many rows (n_features,) have the only value of a column; 0 where there are several or none."""
+    n_known = (~np.isnan(scaled)).sum(axis=0)
+    widest = np.where(np.isnan(scaled), 0.0, np.abs(scaled)).max(axis=0, initial=0.0)
+    rounding = _ROUNDING * np.abs(0.5 * scale.center) / scale.half_width
+    return np.where(widest <= rounding, n_known, 0)
+
+
 def _extreme_term(apart: Floats) -> Floats:
     """What distances (n_samples,) from the median of a column take from scores."""
     share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
@@ -210,7 +240,7 @@ def _robust_units(data: LabelledRows) -> Scale:
         np.where(np.isnan(others), np.inf, others).min(axis=0, initial=np.inf)
     )
     half_width = np.where(varies, np.minimum(units.half_width, bound), units.half_width)
-    largest = np.where(np.isnan(X), 0.0, np.abs(X)).max(axis=0, initial=0.0)
+    largest = np.where(np.isnan(others), 0.0, np.abs(others)).max(axis=0, initial=0.0)
     return Scale(medians, np.maximum(half_width, _ROUNDING * largest))
 
 
