@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
 
 import naive
@@ -253,7 +254,54 @@ def test_unused_and_constant_columns_count():
     assert not model.is_novel(new).all()
     assert model.is_novel(new + 10.0 * shift).all()
     assert model.is_novel(new + 10.0 * other).all()
+    assert model.is_novel(new + 0.01 * other).all()  # a constant has no unit
     assert_array_equal(model.is_novel(new + 1e-9 * other), model.is_novel(new))
+
+
+@pytest.mark.parametrize("constant", [7.0, 0.0, 1e-9, -1e15])
+def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=90), np.full(90, constant)])
+    X[:5, 1] = np.nan
+    data = LabelledRows.sort(TrainingRows(X, np.repeat([0, 1], 45), None))
+    columns = Columns.learn(data)
+    assert_array_equal(columns.n_equal, [0, 85])
+    unit = abs(constant) or 1.0
+    other = constant + unit * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
+    samples = np.column_stack([np.zeros(8), other])
+    expected = [
+        [
+            naive.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
+            + naive.extreme_term(max(naive.extremes(data.X, x, np.ones(90))))
+            for y in (0, 1)
+        ]
+        for x in samples
+    ]
+    assert_allclose(columns.remoteness(samples), expected, rtol=1e-9)
+    assert np.sum(np.array(expected) > 0.0) == 2 * (5 if constant == 0.0 else 4)
+    assert_allclose(columns.terms(samples, np.zeros(8, int)).sum(axis=1), np.array(expected)[:, 0], rtol=1e-9)
+
+
+def test_the_first_to_differ_in_a_column_is_as_far_out_as_the_only_row_that_does():
+    X = np.zeros((101, 2))
+    X[0, 1] = 3.0
+    data = LabelledRows.sort(TrainingRows(X[1:], np.repeat([0, 1], 50), None))
+    new = Columns.learn(data).remoteness(X[:1])
+    data = LabelledRows.sort(TrainingRows(X, np.append(0, np.repeat([0, 1], 50)), None))
+    own = Columns.learn(data).remoteness(X[:1], data.units[:1])
+    assert_allclose(own, new, rtol=1e-9)
+    assert new.min() > 100.0
+
+
+def test_a_value_that_is_an_error_does_not_hide_others():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    X = rng.normal(size=(60, 3)) + y[:, np.newaxis]
+    X[0, 0] = 1e300
+    model = RodeoClassifier(bandwidth="class", scale="rank").fit(X, y)
+    novel = model.assess(np.array([[1e6, 0.0, 0.0], [0.0, 0.0, 0.0]])).novelty
+    assert novel[0] <= 2 / 61  # only that row is stranger
+    assert novel[1] > 0.1
 
 
 def test_a_few_values_far_out_do_not_hide_values_between():
@@ -553,7 +601,15 @@ def test_no_decision_where_it_costs_less(iris):
     [
         (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
         ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),
-        ("cheap", "costs must have the shape|costs must be numbers"),
+        ("cheap", "costs must be numbers, got 'cheap'."),
+        (None, r"costs must have the shape \(3, 3\), one for each class, got \(\)"),
+        (
+            np.eye(3) + 1j,
+            r"costs must be numbers, got array\(\[\[1.+1.j, 0.+1.j, 0.+1.j\], \[0.+1.j, .* \.\.\.\.$",
+        ),
+        (csr_array(np.eye(3)), "costs must be numbers, got <Compressed Sparse Row"),
+        ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
+        (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
         ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
         ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
         ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
@@ -566,8 +622,22 @@ def test_bad_costs_get_one_sentence(costs, said, iris):
     model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
     with pytest.raises(ValueError, match=said):
         model.decide(iris[2], costs)
-    with pytest.raises(ValueError, match="reject_cost must be a number"):
-        model.decide(iris[2], np.zeros((3, 3)), reject_cost=np.nan)
+
+
+@pytest.mark.parametrize("cost", [np.nan, np.inf, -np.inf, "2", True, [1.0], 1j])
+def test_bad_costs_of_no_decision_get_one_sentence(cost, iris):
+    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    with pytest.raises(ValueError, match=r"^reject_cost must be a finite number, got .*\.$"):
+        model.decide(iris[2], np.zeros((3, 3)), reject_cost=cost)
+
+
+def test_decisions_with_gains_and_with_the_largest_costs(iris):
+    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    gains = -np.eye(3)  # a right label is worth 1
+    assert_array_equal(model.decide(iris[2], gains), model.predict(iris[2]))
+    assert_array_equal(model.decide(iris[2], 1.79e308 * gains), model.predict(iris[2]))
+    assert all(label is None for label in model.decide(iris[2], gains, reject_cost=-1.5))
+    assert_array_equal(model.decide(iris[2], gains, reject_cost=1e308), model.predict(iris[2]))
 
 
 # ------------------------------------------------------------------------------------------ collections

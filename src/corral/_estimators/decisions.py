@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from corral._core.settings import Bools, Floats
 from corral._estimators.collections import by_rows
-from corral._estimators.validation import check_number
-
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def is_torn(proba: Floats) -> Bools:
@@ -81,7 +81,8 @@ class Decisions:
 
 def check_reject_cost(name: str, cost: float) -> None:
     """Refuse what is no finite number."""
-    check_number(name, cost, -_LARGEST, _LARGEST, inclusive=True)
+    if not isinstance(cost, Real) or isinstance(cost, bool | np.bool_) or not math.isfinite(cost):
+        raise ValueError(f"{name} must be a finite number, got {cost!r}.")
 
 
 def least_costly(
@@ -111,9 +112,11 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
     else:
         given = costs
     try:
+        if np.iscomplexobj(given):
+            raise TypeError
         matrix: Floats = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"costs must be numbers, got {costs!r}.") from None
+        raise ValueError(f"costs must be numbers, got {_in_a_line(costs)}.") from None
     n = len(labels)
     if matrix.shape != (n, n):
         raise ValueError(f"costs must have the shape ({n}, {n}), one for each class, got {matrix.shape}.")
@@ -124,6 +127,11 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
             f"{matrix[a, b]}."
         )
     return matrix
+
+
+def _in_a_line(value: Any) -> str:
+    """A value as Python shows it, shortened."""
+    return textwrap.shorten(repr(value), 80, placeholder=" ...")
 
 
 def _check_names(where: str, names: list[Any], labels: list[Any]) -> None:
