@@ -107,6 +107,11 @@ class Contrast:
             value=_four_digits(self.value),
         )
 
+    def shares_of_ones(self) -> Floats:
+        """(2, n_classes, n_features) shares of 1 in the class and in its background, where values are flags."""
+        shares = np.stack([self.share, self.background_share])
+        return np.where(self.value == 1.0, shares, 1.0 - shares)
+
 
 def _four_digits(x: Floats) -> Floats:
     """Numbers with four significant digits."""
@@ -210,6 +215,7 @@ def mixed_contrast(
         some = np.isfinite(signed).any(axis=1) & (signed.max(axis=1) > 0.0)
         best = np.where(some, signed.argmax(axis=1), np.abs(flagged.statistic[:, at]).argmax(axis=1))
         part = _pick(flagged, at[best][:, np.newaxis])
+        own_share, background_share = part.shares_of_ones()
         typical, background = _modes(X[:, j], codes, n_classes, n_levels, weights)
         parts.append(
             replace(
@@ -217,8 +223,8 @@ def mixed_contrast(
                 value=values[at[best]][:, np.newaxis],
                 typical=typical[:, np.newaxis],
                 background_typical=background[:, np.newaxis],
-                share=_shares_of_ones(part.share, part.value),
-                background_share=_shares_of_ones(part.background_share, part.value),
+                share=own_share,
+                background_share=background_share,
                 relevant=np.logical_or.reduce(flagged.relevant[:, at], axis=1, keepdims=True),
                 n_values=np.array([n_levels]),
             )
@@ -240,11 +246,6 @@ def _pick(found: Contrast, at: Integers) -> Contrast:
         array = getattr(found, field.name)
         picked[field.name] = array[at[0]] if field.name == "n_values" else array[..., rows, at]
     return Contrast(**picked)
-
-
-def _shares_of_ones(share: Floats, value: Floats) -> Floats:
-    """Shares of a flag's 1, from those of the value that is named."""
-    return np.where(value == 1.0, share, 1.0 - share)
 
 
 def _modes(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corral._core.contrast import Contrast
 from corral._core.settings import Bools, Floats, Integers
+from corral._estimators.encoding import with_names_of_levels
 from corral._estimators.html import html_table
 
 if TYPE_CHECKING:
@@ -122,11 +123,7 @@ class Description:
     ) -> Description:
         """Put together how classes differ, also in what is missing, and what their labels rest on."""
         levels = [None] * len(feature_names) if levels is None else levels
-        missing_shares = np.zeros((2, *relevant.shape))
-        if missing is not None:
-            # The value that is named is 1 for a gap, or 0.
-            for of_rows, share in zip(missing_shares, (missing.share, missing.background_share), strict=True):
-                of_rows[:] = np.where(missing.value == 1.0, share, 1.0 - share)
+        missing_shares = np.zeros((2, *relevant.shape)) if missing is None else missing.shares_of_ones()
         return cls(
             classes=classes,
             feature_names=feature_names,
@@ -268,7 +265,7 @@ class Description:
         columns = ("relevant", "direction", "effect", "pvalue", "typical", "background", "evidence")
         named = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
         for name in ("typical", "background"):
-            named[name] = self._with_names(named[name])
+            named[name] = with_names_of_levels(named[name], self.levels)
         if self.missing_shares.any():
             named["missing"], named["background_missing"] = self.missing_shares
             named["often_missing"] = self.often_missing
@@ -279,16 +276,6 @@ class Description:
                 **{name: np.take_along_axis(of, self.order, axis=1).ravel() for name, of in named.items()},
             }
         )
-
-    def _with_names(self, values: Floats) -> NDArray[Any]:
-        """Values with the names of levels in place of their numbers, where there are levels."""
-        if all(levels is None for levels in self.levels):
-            return values
-        named: NDArray[Any] = values.astype(object)
-        for j, levels in enumerate(self.levels):
-            if levels is not None:
-                named[:, j] = [None if np.isnan(k) else levels[int(k)] for k in values[:, j]]
-        return named
 
     def __repr__(self) -> str:
         return "\n".join(f"{label}: {self._line(a)}" for a, label in enumerate(self.classes.tolist()))

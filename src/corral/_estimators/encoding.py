@@ -68,13 +68,7 @@ class Encoding:
 
     def decode(self, X: Floats) -> NDArray[Any]:
         """Numbers as values of the table again: the same if no column has levels, else objects."""
-        if all(levels is None for levels in self.levels):
-            return X
-        values: NDArray[Any] = X.astype(object)
-        for j, levels in enumerate(self.levels):
-            if levels is not None:
-                values[:, j] = [None if np.isnan(k) else levels[int(k)] for k in X[:, j]]
-        return values
+        return with_names_of_levels(X, self.levels)
 
     @classmethod
     def of_numbers(cls, d: int) -> Encoding:
@@ -123,6 +117,17 @@ class Encoding:
                 unknown[column.name] = int(is_unknown.sum())
                 X[is_unknown, j] = np.nan
         return X, unknown
+
+
+def with_names_of_levels(X: Floats, levels: Sequence[list[Any] | None]) -> NDArray[Any]:
+    """Numbers with the names of levels in place of their positions; None stands for columns of numbers."""
+    if all(of_column is None for of_column in levels):
+        return X
+    named: NDArray[Any] = X.astype(object)
+    for j, of_column in enumerate(levels):
+        if of_column is not None:
+            named[:, j] = [None if np.isnan(k) else of_column[int(k)] for k in X[:, j]]
+    return named
 
 
 def columns_of_levels(names: list[str], dtypes: Sequence[Any], categorical: Any) -> list[int]:
