@@ -108,7 +108,7 @@ class Contrast:
         )
 
     def shares_of_ones(self) -> Floats:
-        """(2, n_classes, n_features) shares of 1 in the class and in its background, where values are flags."""
+        """(2, n_classes, n_features) shares of 1 in class and background, where values are flags."""
         shares = np.stack([self.share, self.background_share])
         return np.where(self.value == 1.0, shares, 1.0 - shares)
 

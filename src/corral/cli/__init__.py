@@ -8,7 +8,7 @@ try:
 except ModuleNotFoundError:
     raise SystemExit('error: the command line needs more packages: pip install "corral[cli]"') from None
 
-from corral.cli import check, demo, explain, fit, predict, report  # noqa: F401 (each adds its commands)
+from corral.cli import check, demo, explain, fit, predict, report, sample_size  # noqa: F401 (they add commands)
 from corral.cli.app import program as app
 
 __all__ = ["app", "main"]

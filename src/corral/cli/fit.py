@@ -139,13 +139,7 @@ def fit(
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     chosen = _estimator(estimator, priors, rule, scale, seed, out)
-    if group is not None and estimator is EstimatorName.lspc:
-        raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
-    if goal is not None and (report is None or estimator is not EstimatorName.cv):
-        raise ValueError(
-            f"--goal {goal:g} is for the report of --estimator cv: say --report as well, or see 'corral "
-            "sample-size'."
-        )
+    _refuse_contradictions(estimator, group, goal, report)
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
         numeric_only=numeric_only,
@@ -188,6 +182,19 @@ def fit(
         facts["group"] = group
     with threads(jobs):
         _answer(out, fitted, held_out, facts, {"model": model, "report": report}, priors)
+
+
+def _refuse_contradictions(
+    estimator: EstimatorName, group: str | None, goal: float | None, report: Path | None
+) -> None:
+    """Refuse options that do not go with the estimator, or that nothing would be done with."""
+    if group is not None and estimator is EstimatorName.lspc:
+        raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
+    if goal is not None and (report is None or estimator is not EstimatorName.cv):
+        raise ValueError(
+            f"--goal {goal:g} is for the report of --estimator cv: say --report as well, or see 'corral "
+            "sample-size'."
+        )
 
 
 def _answer(

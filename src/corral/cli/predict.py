@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -132,13 +132,8 @@ def predict(
         rows = pd.concat([chunk[kept], rows], axis=1)
         return without_formulas(rows, to) if quote_formulas else rows
 
-    options = {
-        "kept": kept,
-        "answers": answers.options(),
-        "missing": missing,
-        "na_values": na_values,
-        "quote_formulas": quote_formulas,
-    }
+    of_cells = {"missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    options = {"kept": kept, "answers": answers.options(), **of_cells}
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
@@ -158,21 +153,24 @@ def predict(
         return
     written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
     columns = list((without_formulas(written, to) if quote_formulas else written).columns)
-    n_novel = _n_novel(answers, n_rows, to, columns)
-    said = [] if n_novel is None else [f"{n_novel} of them {'is' if n_novel == 1 else 'are'} novel"]
-    out.answer(
-        {
-            "rows": n_rows,
-            "left_out": n_left_out,
-            "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
-            "novel": n_novel,
-            "seconds": seconds,
-            "columns": columns,
-            "out": to,
-        },
-        [],
-        ["; ".join([f"{n_rows} rows in {seconds:.1f} s", *said, f"labels and probabilities are in {to}"])],
-    )
+    facts = {
+        "rows": n_rows,
+        "left_out": n_left_out,
+        "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
+        "novel": _n_novel(answers, n_rows, to, columns),
+        "seconds": seconds,
+        "columns": columns,
+        "out": to,
+    }
+    out.answer(facts, [], [_sentence(facts)])
+
+
+def _sentence(facts: Mapping[str, Any]) -> str:
+    """Say how many rows are done, how many of them are novel, and where they are."""
+    said = [f"{facts['rows']} rows in {facts['seconds']:.1f} s"]
+    if facts["novel"] is not None:
+        said.append(f"{facts['novel']} of them {'is' if facts['novel'] == 1 else 'are'} novel")
+    return "; ".join([*said, f"labels and probabilities are in {facts['out']}"])
 
 
 def _chunks(

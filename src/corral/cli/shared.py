@@ -54,6 +54,12 @@ def threads(jobs: int) -> AbstractContextManager[Any]:
     return config
 
 
+def refuse_two_questions(tolerance: float | None, goal: float | None) -> None:
+    """Refuse to ask for the bound of algorithm 4 and for a learning curve at once."""
+    if tolerance is not None and goal is not None:
+        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
+
+
 def sample_sizes(
     X: pd.DataFrame,
     y: NDArray[Any],
