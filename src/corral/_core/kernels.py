@@ -977,11 +977,11 @@ def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
 @compiled(**_OUTER, fastmath=_FAST)
 def log_means(exponents, weights, log_mean):
     """Logarithms (n_queries,) of weighted means of exp(-exponents); the mean of no rows is -inf."""
-    left = 0.0
-    for i in range(weights.shape[0]):
-        left += weights[i]
     for q in range(exponents.shape[0]):
         a = exponents[q]
+        left = 0.0
+        for i in range(a.shape[0]):
+            left += weights[i]
         log_mean[q] = -np.inf
         if left == 0.0:
             continue
