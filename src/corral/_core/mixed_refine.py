@@ -11,10 +11,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from corral._core import kernels
-from corral._core.calibration import Target, fit_log_weights, known, log_posterior
+from corral._core.calibration import Target, fit_log_weights, known
 from corral._core.levels import LevelsOfRows
 from corral._core.mixed_frames import MixedFrame
-from corral._core.refine import OPTIONS, STARTS
+from corral._core.refine import OPTIONS, STARTS, LossOfLabels
 from corral._core.settings import Bools, Floats, Integers
 
 # The logarithm of the inverse bandwidth towards which those of levels are drawn: a distance of 1 means the
@@ -162,23 +162,12 @@ class _RefinedState:
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
         """Penalised leave-one-out log loss and its gradient; see `refine.refined_loss`."""
         theta, log_power = parameters[:-1], parameters[-1]
-        target, power = self.sample.target, np.exp(log_power)
         shares, log_mean, total = self.weigh(theta)
-        log_density = known(log_mean)
-        log_proba = log_posterior(target.log_prior + power * log_density)
-        excess = np.exp(log_proba)
-        excess[np.arange(len(excess)), target.codes] -= 1.0
-        excess *= target.weights[:, np.newaxis]
-        factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
-        of_row = np.empty(shares.shape[1])
+        labels = LossOfLabels.of(log_mean, log_power, self.sample.target)
+        factor, of_row = labels.factors(total), np.empty(shares.shape[1])
         kernels.scale_weights(shares, self.sample.starts, factor, of_row)
         gradient = self._gradient(shares, (factor * total).sum(axis=1), of_row, theta)
-        deviations = self._deviations(theta)
-        loss = -float(target.weights @ target.right(log_proba))
-        loss += 0.5 * (float(deviations @ deviations) / deviation**2 + log_power**2) / target.count
-        gradient += deviations / (deviation**2 * target.count)
-        by_power = power * float((excess * log_density).sum()) + log_power / target.count
-        return loss, np.append(gradient, by_power)
+        return labels.penalised(gradient, self._deviations(theta), deviation)
 
     def _deviations(self, theta: Floats) -> Floats:
         """How far logarithms are from the mean of those of measurements, or from the usual one of levels."""

@@ -73,26 +73,64 @@ def refine(sample: RefinedRows, deviation: float) -> Floats:
 def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> tuple[float, Floats]:
     """Penalised leave-one-out log loss and its gradient, by theta and the log inverse temperature."""
     theta, log_power = parameters[:-1], parameters[-1]
-    target, power = sample.target, np.exp(log_power)
     x, c = sample.points * np.exp(theta), sample.rows * np.exp(theta)
     shares = x @ c.T
     total, log_mean = _weigh_kernels(shares, 0.5 * np.vecdot(x, x), 0.5 * np.vecdot(c, c), sample)
-    log_density = known(log_mean)
-    log_proba = log_posterior(target.log_prior + power * log_density)
-    excess = np.exp(log_proba)
-    excess[np.arange(len(x)), target.codes] -= 1.0
-    excess *= target.weights[:, np.newaxis]
-    of_row = np.empty(len(c))
-    factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
+    labels = LossOfLabels.of(log_mean, log_power, sample.target)
+    factor, of_row = labels.factors(total), np.empty(len(c))
     kernels.scale_weights(shares, sample.starts, factor, of_row)
     of_point = (factor * total).sum(axis=1)
     gradient = of_point @ x**2 + of_row @ c**2 - 2.0 * np.vecdot(x.T, (shares @ c).T)
-    deviations = theta - theta.mean()
-    loss = -float(target.weights @ target.right(log_proba))
-    loss += 0.5 * (float(deviations @ deviations) / deviation**2 + log_power**2) / target.count
-    gradient += deviations / (deviation**2 * target.count)
-    by_power = power * float((excess * log_density).sum()) + log_power / target.count
-    return loss, np.append(gradient, by_power)
+    return labels.penalised(gradient, theta - theta.mean(), deviation)
+
+
+class LossOfLabels(NamedTuple):
+    """The log loss of points by log densities that are multiplied by an inverse temperature.
+
+    Attributes
+    ----------
+    loss : the weighted mean.
+    by_score : (n_points, n_classes) its derivatives by the multiplied log densities.
+    by_log_power : by the logarithm of the inverse temperature.
+    log_power : this logarithm.
+    n_points : how many points of equal weight there are.
+    """
+
+    loss: float
+    by_score: Floats
+    by_log_power: float
+    log_power: float
+    n_points: float
+
+    @classmethod
+    def of(cls, log_mean: Floats, log_power: float, target: Target) -> LossOfLabels:
+        """Predict the points by log densities (n_points, n_classes), -inf where no row is left."""
+        power, log_density = np.exp(log_power), known(log_mean)
+        log_proba = log_posterior(target.log_prior + power * log_density)
+        excess = np.exp(log_proba)
+        excess[np.arange(len(excess)), target.codes] -= 1.0
+        excess *= target.weights[:, np.newaxis]
+        by_log_power = power * float((excess * log_density).sum())
+        loss = -float(target.weights @ target.right(log_proba))
+        return cls(loss, power * excess, by_log_power, log_power, target.count)
+
+    def factors(self, total: Floats) -> Floats:
+        """What makes derivatives by exponents of the weights of rows, whose sums by class are given."""
+        return np.divide(-self.by_score, total, out=np.zeros_like(total), where=total > 0.0)
+
+    def penalised(self, gradient: Floats, deviations: Floats, deviation: float) -> tuple[float, Floats]:
+        """Loss and gradient with the priors of theta and of the temperature.
+
+        Parameters
+        ----------
+        gradient : (n_parameters,) by theta, without the prior.
+        deviations : (n_parameters,) of theta from the centre of its prior.
+        deviation : standard deviation of that.
+        """
+        squares = float(deviations @ deviations) / deviation**2 + self.log_power**2
+        loss = self.loss + 0.5 * squares / self.n_points
+        by_theta = gradient + deviations / (deviation**2 * self.n_points)
+        return loss, np.append(by_theta, self.by_log_power + self.log_power / self.n_points)
 
 
 def _weigh_kernels(

@@ -14,8 +14,9 @@ from corral._core.settings import Computation, Floats, Integers, RodeoSettings
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
 MAX_POINTS = 1000
 
-# How often shadows are drawn.
+# How often shadows are drawn, and how many rows of a larger class bandwidths are averaged over each time.
 SHADOW_ROUNDS = 5
+_SHADOW_POINTS = 200
 
 
 def leave_one_out_bandwidths(
@@ -87,9 +88,6 @@ def shadow_scores(
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
-    *,
-    rounds: int = SHADOW_ROUNDS,
-    n_points: int = 200,
 ) -> Floats:
     """How many standard errors each mean bandwidth lies above that of its shadow.
 
@@ -105,19 +103,17 @@ def shadow_scores(
     settings : how bandwidths are found.
     random : source of the shadows and, in large classes, of the points to average over.
     computation : threads and progress.
-    rounds : how often shadows are drawn.
-    n_points : how many rows of a class bandwidths are averaged over, if it has more.
 
     Returns
     -------
     scores : (n_classes, n_features)
     """
     d = classes[0].n_features
-    means = np.empty((rounds, len(classes), 2 * d))
+    means = np.empty((SHADOW_ROUNDS, len(classes), 2 * d))
     pools = [(rows.all(), rows.weights) for rows in classes if rows.n_rows]
-    for k in range(rounds):
+    for k in range(SHADOW_ROUNDS):
         beside = [rows.beside(_shadow(rows.n_rows, pools, random)) for rows in classes]
-        means[k] = mean_bandwidths(beside, settings, random, computation, n_points)
+        means[k] = mean_bandwidths(beside, settings, random, computation, _SHADOW_POINTS)
     variable, shadow = means[:, :, :d], means[:, :, d:]
     variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True)
     # Where no shadow moves, nothing less than one step at one row can be told apart.
@@ -126,7 +122,7 @@ def shadow_scores(
         [[(h[0] - h[1:2].sum()) / max(rows.n_rows, 1)] for h, rows in zip(grids, classes, strict=True)]
     )
     difference = variable.mean(axis=0) - shadow.mean(axis=0)
-    scores: Floats = difference / np.sqrt(np.maximum(variance * (1.0 + 1.0 / rounds), step**2))
+    scores: Floats = difference / np.sqrt(np.maximum(variance * (1.0 + 1.0 / SHADOW_ROUNDS), step**2))
     return scores
 
 
