@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,10 +145,12 @@ def check_table(
     return findings
 
 
-def listed(names: Sequence[Any]) -> str:
-    """The first of some names."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(map(repr, names[:_MOST_NAMED])) + more
+def listed(
+    names: Sequence[Any], show: Callable[[Any], str] = repr, most: int = _MOST_NAMED, rest: str = ""
+) -> str:
+    """The first of some names, and how many more there are; `rest` says what of them."""
+    more = f" and {len(names) - most} more{rest}" if len(names) > most else ""
+    return ", ".join(map(show, names[:most])) + more
 
 
 def numbers_in(column: pd.Series[Any]) -> Floats:
@@ -211,15 +213,14 @@ def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
     small = {label: n for label, n in counts.items() if n < FEW_ROWS}
     if not small:
         return
-    shown = ", ".join(f"{label!r} ({n})" for label, n in list(small.items())[:_MOST_NAMED])
-    more = f" and {len(small) - _MOST_NAMED} more" if len(small) > _MOST_NAMED else ""
+    shown = listed([f"{label!r} ({n})" for label, n in small.items()], str)
     fewest = min(small.values())
     margin = 0.98 / math.sqrt(max(fewest, 1))  # the half width of a 95 % interval around one half
     yield Finding(
         "few rows",
         (),
         (),
-        f"fewer than {FEW_ROWS} rows have the class{'es' * (len(small) > 1)} {shown}{more}, so that the "
+        f"fewer than {FEW_ROWS} rows have the class{'es' * (len(small) > 1)} {shown}, so that the "
         f"accuracy of a class of {fewest} is known to within {min(margin, 0.5):.2f} at best",
         "collect more rows, or leave such classes out",
     )
@@ -382,31 +383,25 @@ def _constants(
                 nearly.append((name, values[counts.argmax()], int(rare.sum())))
     if constant:
         one = len(constant) == 1
-        shown = ", ".join(f"column {name!r} holds {_value(value)}" for name, value in constant[:_MOST_NAMED])
-        more = (
-            f" and {len(constant) - _MOST_NAMED} more columns are constant"
-            if len(constant) > _MOST_NAMED
-            else ""
-        )
+        said = [f"column {name!r} holds {_value(value)}" for name, value in constant]
         yield Finding(
             "constant",
             tuple(name for name, _ in constant),
             (),
-            f"{shown}{more} in every row, which tells nothing",
+            f"{listed(said, str, rest=' columns are constant')} in every row, which tells nothing",
             "leave it out" if one else "leave them out",
         )
     if nearly:
         one = len(nearly) == 1
-        shown = ", ".join(
+        said = [
             f"column {name!r} holds {_value(value)} in all but {_counted(n, 'row')}"
-            for name, value, n in nearly[:_MOST_NAMED]
-        )
-        more = f" and {len(nearly) - _MOST_NAMED} more columns do alike" if len(nearly) > _MOST_NAMED else ""
+            for name, value, n in nearly
+        ]
         yield Finding(
             "nearly constant",
             tuple(name for name, _, _ in nearly),
             (),
-            f"{shown}{more}",
+            listed(said, str, rest=" columns do alike"),
             f"leave {'it' if one else 'them'} out, unless these rows matter",
         )
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from corral._core.copies import effective_number, number_copies
 from corral._core.novelty import agreeing_rows
 from corral._core.rows import joined_units
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.encoding import encoded
 from corral._estimators.tables import UnknownLevelsWarning, read_table
 
@@ -317,7 +317,7 @@ class HeldOut:
         """Share of the rows that are of the most frequent class: the accuracy of always naming it."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
-    def share_right(self, chosen: NDArray[np.bool_]) -> tuple[float, tuple[float, float] | None]:
+    def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
         """Share of some rows that get the right label, and its 95 % interval.
 
         The interval is by Wilson, for rows drawn at random, or groups of rows if they have some; it is None
@@ -454,13 +454,13 @@ def take_rows(X: Any, rows: Integers) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def wilson_interval(hits: NDArray[np.bool_]) -> tuple[float, float]:
+def wilson_interval(hits: Bools) -> tuple[float, float]:
     """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
     interval = binomtest(int(hits.sum()), hits.size).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
 
 
-def grouped_interval(hits: NDArray[np.bool_], groups: NDArray[Any]) -> tuple[float, float] | None:
+def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
     """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
 
     The rows are worth fewer that are drawn one by one: their number over the design effect, which is how many

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 
 Words = NDArray[np.uint64]
 
@@ -204,7 +204,7 @@ def _variables(X: Floats) -> list[Integers]:
     return [few[group == a] for a in range(n_groups)] + single
 
 
-def _dependent(X: Floats) -> NDArray[np.bool_]:
+def _dependent(X: Floats) -> Bools:
     """Which columns (of length 1) are linear combinations of columns before them, and of which."""
     d = X.shape[1]
     directions, independent = np.empty((d, len(X))), np.zeros(d, dtype=np.bool_)

@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 
 _SINGLE = 2.0**-23  # relative distance of numbers in single precision
 _MOST_DIGITS = 15  # of a decimal number that survives double precision
 _MOST_PAIRS = 1_000_000  # that are compared at once
 
 
-def agreeing_rows(
-    X: Floats, training: Floats, is_level: NDArray[np.bool_] | None = None
-) -> NDArray[np.bool_]:
+def agreeing_rows(X: Floats, training: Floats, is_level: Bools | None = None) -> Bools:
     """Which rows of `X` agree with some training row in all columns; `is_level` says which hold levels."""
     exact = np.zeros(X.shape[1], dtype=np.bool_) if is_level is None else is_level
     gaps, training_gaps = np.isnan(X), np.isnan(training)
@@ -62,12 +59,12 @@ def _near_pairs(
             yield np.repeat(rows, n), members[np.repeat(start[rows], n) + within]
 
 
-def _agree(x: Floats, x_units: Floats, y: Floats, y_units: Floats) -> NDArray[np.bool_]:
+def _agree(x: Floats, x_units: Floats, y: Floats, y_units: Floats) -> Bools:
     """Whether numbers may be one and the same, with different digits."""
     gap = np.abs(x - y)
     same = gap <= _SINGLE * np.maximum(np.abs(x), np.abs(y))
     rounded = (x_units != y_units) & (gap <= np.maximum(x_units, y_units))
-    agree: NDArray[np.bool_] = same | rounded
+    agree: Bools = same | rounded
     return agree
 
 

@@ -7,15 +7,15 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from corral._core.settings import Bools, Floats
 from corral._display._drawing import (
     BLUE,
     RELEVANT,
     SMALL,
     STARTED,
     UNITS,
-    Floats,
     check_axes,
     count,
     name_room,
@@ -79,7 +79,7 @@ class BandwidthDisplay:
         titles: Sequence[str],
         feature_names: Sequence[str],
         initial_bandwidths: Sequence[float] | None = None,
-        relevant: NDArray[np.bool_] | None = None,
+        relevant: Bools | None = None,
         units: str = "scaled units",
     ) -> None:
         self.bandwidths = bandwidths

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._core.settings import Floats
 from corral._estimators.pipelines import last_step
 from corral._estimators.validation import check_position
-
-Floats = NDArray[np.float64]
 
 # Colours of Okabe and Ito, which readers with any kind of colour vision tell apart.
 BLUE, VERMILION = "#0072B2", "#D55E00"

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corral._core.settings import Floats, Integers
 from corral._display._drawing import (
     BLUE,
     GREY,
     SMALL,
     VERMILION,
-    Floats,
     check_axes,
     one_row,
     pyplot,
@@ -85,7 +85,7 @@ class ExplanationDisplay:
         feature_names: Sequence[str],
         values: NDArray[Any],
         evidence: Floats,
-        rows: NDArray[np.int64],
+        rows: Integers,
         shares: Floats,
         base: float = 0.0,
     ) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from corral._core.path import RodeoPath
+from corral._core.settings import Integers
 from corral._display._drawing import (
     COLOURS,
     GREY,
@@ -185,7 +186,7 @@ class RodeoPathDisplay:
         for axis in self.axes_:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
-    def _strongest(self) -> NDArray[np.int64]:
+    def _strongest(self) -> Integers:
         """Variables that shrink, smallest bandwidth first; those that only the floor stopped come last."""
         h = self.path.bandwidths[-1]
         order = np.lexsort((h, self.path.at_floor))
@@ -209,7 +210,7 @@ class RodeoPathDisplay:
         if stop:
             of_ratios.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
 
-    def _add_legends(self, named: NDArray[np.int64], n_others: int) -> None:
+    def _add_legends(self, named: Integers, n_others: int) -> None:
         """Names beside the bandwidths, what lines and markers mean beside the ratios."""
         from matplotlib.lines import Line2D
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corral._display._drawing import SMALL, Floats, name_room, name_variables, pyplot, require, short_name
+from corral._core.settings import Bools, Floats
+from corral._display._drawing import SMALL, name_room, name_variables, pyplot, require, short_name
 from corral._estimators.validation import check_choice, feature_names
 
 # Colours where they do not tell how a class differs. Red stands for small bandwidths, which mark a variable.
@@ -88,7 +89,7 @@ class RelevanceDisplay:
         self,
         *,
         values: Floats,
-        relevant: NDArray[np.bool_],
+        relevant: Bools,
         classes: NDArray[Any],
         feature_names: Sequence[str],
         direction: NDArray[Any] | None = None,

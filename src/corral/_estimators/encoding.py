@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 
 # Texts that are at most one in so many of a column's values are typing errors rather than levels.
 _ONE_IN = 5
@@ -47,7 +47,7 @@ class Encoding:
     """
 
     levels: Sequence[list[Any] | None]
-    ordered: NDArray[np.bool_]
+    ordered: Bools
 
     @property
     def counts(self) -> Integers | None:

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from corral._core.kernels import product_by_rows
 from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.reference import InReference
 from corral._estimators.tables import read_numbers
 from corral._estimators.validation import (
@@ -296,7 +296,7 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
 class _Split(NamedTuple):
     """Rows to train with, as a mask, and the positions of the rows held out."""
 
-    train: NDArray[np.bool_]
+    train: Bools
     test: Integers
 
 

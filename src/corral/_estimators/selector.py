@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.model import learn_contrast, learn_gap_contrast
 from corral._core.rows import TrainingRows
-from corral._core.settings import MIN_EFFECT, ModelSettings
+from corral._core.settings import MIN_EFFECT, Bools, ModelSettings
 from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
@@ -247,9 +247,9 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
         read_table(self, X, reset=False)  # so that a column of another kind is named
         return super().transform(X)
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
-        mask: NDArray[np.bool_] = np.logical_or.reduce(self.relevant_)
+        mask: Bools = np.logical_or.reduce(self.relevant_)
         return mask
 
     def __sklearn_tags__(self) -> Any:

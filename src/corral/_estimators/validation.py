@@ -78,15 +78,15 @@ def check_position(name: str, value: Any, n: int) -> int:
     return int(value)
 
 
-def check_one_row(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def check_one_row(X: Floats) -> Floats:
     """Refuse a table of more than one row; return that row."""
     if len(X) != 1:
         raise ValueError(f"X must hold one row, got {len(X)}.")
-    row: NDArray[np.float64] = X[0]
+    row: Floats = X[0]
     return row
 
 
-def check_numbers(name: str, values: Any, low: float, high: float) -> NDArray[np.float64]:
+def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
     """Refuse what is not a list of numbers between two bounds (inclusive); return them as an array."""
     if np.ndim(values) != 1 or len(values) == 0:
         raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
@@ -148,7 +148,7 @@ def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
     return np.array([str(name) for name in X.index], dtype=object), called
 
 
-def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
     """Return one weight per row, or None where all rows count once."""
     if sample_weight is None:
         return None
@@ -158,9 +158,9 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     return None if np.all(weights == 1.0) else weights
 
 
-def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float64]:
+def check_weights(sample_weight: ArrayLike, n_samples: int) -> Floats:
     """Return one weight per row of a part of the rows, which may be empty."""
-    weights: NDArray[np.float64] = check_array(
+    weights: Floats = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", ensure_min_samples=0
     )
     if weights.shape != (n_samples,):
@@ -179,20 +179,20 @@ def check_two_classes(classes: NDArray[Any]) -> None:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
 
 
-def check_priors(priors: Any, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def check_priors(priors: Any, counts: Floats) -> Floats:
     """Return the probability of each class, whose rows are counted."""
     if isinstance(priors, str):
         check_choice("priors", priors, ("uniform", "empirical"))
         return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
     try:
-        given: NDArray[np.float64] = np.asarray(priors, dtype=np.float64)
+        given: Floats = np.asarray(priors, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
     if given.shape != counts.shape:
         raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
     if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
         raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    shares: NDArray[np.float64] = given / given.sum()
+    shares: Floats = given / given.sum()
     return shares
 
 

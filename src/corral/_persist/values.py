@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 def encode(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """A value as JSON knows it; arrays of numbers go to `arrays`, and what a file cannot hold is refused.
+
+    `where` is the path that leads to the value. What JSON does not know has a name that begins with "!".
+    """
     match value:
         case np.ndarray():
             return _encode_array(value, where, arrays)
@@ -50,6 +54,7 @@ def _encode_array(array: NDArray[Any], where: str, arrays: dict[str, NDArray[Any
 
 
 def decode(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """What `encode` has written, from JSON and arrays; nothing in it is believed yet."""
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -77,6 +82,7 @@ def _decode_tagged(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def positive(value: Any) -> int:
+    """Refuse what is no positive whole number."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{value!r} is not a positive whole number")
     return value
@@ -157,7 +163,7 @@ class State:
     def integers(self, name: str, shape: tuple[int | None, ...], low: int, high: int) -> Integers:
         return self._array(name, np.dtype(np.int64), shape, low, high)
 
-    def bools(self, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    def bools(self, name: str, shape: tuple[int, ...]) -> Bools:
         return self._array(name, np.dtype(np.bool_), shape, False, True)
 
     def _array(

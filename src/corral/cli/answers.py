@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corral._core.settings import Floats
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
@@ -30,7 +32,7 @@ class Answers:
     fitted: Any
     judges: bool
     coverage: float | None
-    costs: NDArray[np.float64] | None
+    costs: Floats | None
     reject_cost: float | None
     n_rows: int = 0
     n_novel: int = 0
@@ -99,7 +101,7 @@ class Answers:
         return found
 
 
-def read_costs(path: Path, classes: NDArray[Any]) -> NDArray[np.float64]:
+def read_costs(path: Path, classes: NDArray[Any]) -> Floats:
     """Costs from a table with the true classes in its first column and those to decide for in its header."""
     from corral._estimators.decisions import check_costs
     from corral.cli.tables import read_table, table_columns

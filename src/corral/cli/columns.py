@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._checking import alike, names_rows, texts_name_rows
+from corral._checking import listed as first_names
+from corral._core.settings import Bools
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
 from corral.cli.tables import (
@@ -284,9 +286,8 @@ def class_called(text: str | None, classes: NDArray[Any]) -> Any:
 
 
 def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
-    """The first of some names."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(show, names[:MOST_NAMED])) + more
+    """The first of some names, more than findings list."""
+    return first_names(names, show, MOST_NAMED)
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
@@ -351,7 +352,7 @@ def _labelled(table: pd.DataFrame, target: str) -> pd.DataFrame:
     return table
 
 
-def _large_classes(y: NDArray[Any], least_rows: int) -> NDArray[np.bool_]:
+def _large_classes(y: NDArray[Any], least_rows: int) -> Bools:
     """Which rows are of classes of enough rows; the others are told of."""
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     small = counts < least_rows
@@ -367,7 +368,7 @@ def _large_classes(y: NDArray[Any], least_rows: int) -> NDArray[np.bool_]:
             f"{least_rows} rows: {listed(shown, str)}; training rows are counted without them.",
             stacklevel=3,
         )
-    kept: NDArray[np.bool_] = ~small[codes]
+    kept: Bools = ~small[codes]
     return kept
 
 

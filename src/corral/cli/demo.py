@@ -10,9 +10,7 @@ import typer
 from corral.cli.app import program
 from corral.cli.explain import explain
 from corral.cli.fit import fit
-from corral.cli.options import (
-    Jobs,
-)
+from corral.cli.options import Jobs
 from corral.cli.predict import predict
 from corral.cli.text import visible
 

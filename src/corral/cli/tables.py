@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._checking import numbers_in
+from corral._core.settings import Bools
 from corral.cli.formats import (
     Kind,
     TableFile,
@@ -132,9 +133,9 @@ def text_columns(rows: pd.DataFrame) -> list[str]:
     return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
 
 
-def missing_rows(table: pd.DataFrame) -> NDArray[np.bool_]:
+def missing_rows(table: pd.DataFrame) -> Bools:
     """Which rows lack a value in some column."""
-    lacking: NDArray[np.bool_] = table.isna().to_numpy().any(axis=1)
+    lacking: Bools = table.isna().to_numpy().any(axis=1)
     return lacking
 
 

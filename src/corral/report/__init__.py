@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from corral._core.settings import Integers
+from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.lspc import LSPClassifier
 from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
@@ -251,9 +251,9 @@ class _Known(NamedTuple):
     """Rows that the page may show, by position, and their probabilities as far as these are known yet."""
 
     positions: Integers
-    proba: NDArray[np.float64] | None = None
+    proba: Floats | None = None
 
-    def of(self, order: Integers) -> NDArray[np.float64]:
+    def of(self, order: Integers) -> Floats:
         """Probabilities of some of the rows."""
         assert self.proba is not None
         by_position = np.argsort(self.positions)

@@ -52,6 +52,7 @@ class Judged:
 
     Attributes
     ----------
+    predictions : what was said of rows, and their labels.
     unseen : whether these rows are new to the estimator, as they claim.
     on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
     """

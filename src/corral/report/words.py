@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from corral._checking import small_classes
+from corral._checking import listed, small_classes
 from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
 from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
@@ -365,9 +365,7 @@ def _needless_variables(description: Description) -> str:
 
 def _listed(description: Description, variables: Sequence[int]) -> str:
     """Names of variables, the first of them if they are many."""
-    names = [description.feature_names[j] for j in variables]
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return listed([description.feature_names[j] for j in variables], str, _MOST_LISTED)
 
 
 def _rows_that_belong_together(estimator: Any) -> list[str]:
