@@ -298,12 +298,18 @@ def test_constant_columns_do_not_count_in_the_adjustment() -> None:
     assert_allclose(contrast(padded, y, 4).pvalue[:, : X.shape[1]], contrast(X, y, 4).pvalue)
 
 
-def test_bad_options_are_refused_by_name_and_value() -> None:
+@pytest.mark.parametrize("min_effect", [-0.1, 1.1])
+def test_a_bad_min_effect_is_refused_by_name_and_value(min_effect) -> None:
     X, y = np.zeros((4, 1)), _classes(2, 2)
-    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.0"):
-        contrast(X, y, 2, level=1.0)
-    with pytest.raises(ValueError, match=r"min_effect must be at least 0 and below 1, got -0\.1"):
-        contrast(X, y, 2, min_effect=-0.1)
+    with pytest.raises(ValueError, match=rf"min_effect must be .* 0 and 1 \(inclusive\), got {min_effect}"):
+        RodeoSelector(min_effect=min_effect).fit(X, y)
+
+
+def test_the_largest_min_effect_asks_for_classes_that_do_not_overlap() -> None:
+    X, y = np.arange(60.0)[:, np.newaxis], _classes(30, 30)
+    assert RodeoSelector(min_effect=1.0).fit(X, y).relevant_.all()
+    with pytest.warns(UserWarning, match="no variable"):
+        assert not RodeoSelector(min_effect=1.0).fit(X, np.roll(y, 1)).relevant_.any()
 
 
 # --------------------------------------------------------------------------- background and direction
