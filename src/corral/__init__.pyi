@@ -8,7 +8,6 @@ from ._display import (
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
-from ._estimators.base import CopiedRowsWarning, EmptySelectionWarning
 from ._estimators.classifier import RodeoClassifier
 from ._estimators.density import RodeoDensity
 from ._estimators.description import Description
@@ -19,6 +18,7 @@ from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._estimators.trust import Assessment
+from ._estimators.warned import CopiedRowsWarning, EmptySelectionWarning
 from ._evaluation import HeldOut
 from ._persist.model_file import load_model, save_model
 from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes

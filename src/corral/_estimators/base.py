@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -33,80 +32,8 @@ from corral._estimators.validation import (
     refuse_groups_of_whole_classes,
     row_names,
     unchanged_by_errors,
-    warn_user,
 )
-
-
-class EmptySelectionWarning(UserWarning):
-    """No variable was found to describe a class.
-
-    See Also
-    --------
-    corral.RodeoSelector : Its rules, and what they ask.
-    """
-
-
-class CopiedRowsWarning(UserWarning):
-    """More than one training row in a hundred is a copy of another.
-
-    Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
-
-    See Also
-    --------
-    corral.RodeoClassifierCV : Gives it in `fit`.
-    """
-
-
-def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
-    """Warn of values in columns that had none in training."""
-    filled = [j for j in model.empty_columns.tolist() if not np.isnan(X[:, j]).all()]
-    if filled:
-        listed = ", ".join(repr(names[j]) for j in filled)
-        warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
-
-
-def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
-    """Warn of classes without relevant variables where such were asked for."""
-    settings = model.settings
-    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
-    if not without or (settings.features != "selected" and settings.rule == "zscore"):
-        return
-    if settings.rule == "contrast":
-        warn_of_undescribed(without)
-        return
-    warn_user(
-        f"no variable was found to describe the classes {without} by rule={settings.rule!r} in "
-        f"scale={settings.scale!r}{advice}.",
-        EmptySelectionWarning,
-    )
-
-
-def warn_of_undescribed(labels: list[Any]) -> None:
-    """Warn of classes that no single variable tells from the others."""
-    warn_user(
-        f"no variable was found to describe the classes {labels} by rule='contrast': they may have too few "
-        f"rows, or differ from others in several variables together only.",
-        EmptySelectionWarning,
-    )
-
-
-def advice_on_units(model: RodeoModel, units: Sequence[str]) -> str:
-    """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
-    used = "range" if model.settings.scale == "whiten" else model.settings.scale
-    others = " or ".join(repr(kind) for kind in units if kind != used)
-    return f"; where bandwidths hardly shrink, try scale={others}" if others else ""
-
-
-def warn_of_copies(n_copies: int, n_rows: int) -> None:
-    """Warn where copies are too many to be an accident."""
-    if n_copies > 0.01 * n_rows:
-        warn_user(copies_sentence(n_copies, n_rows), CopiedRowsWarning)
-
-
-def copies_sentence(n_copies: int, n_rows: int) -> str:
-    """Say how many rows are copies, and what follows."""
-    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
-    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+from corral._estimators.warned import warn_of_unknown_columns
 
 
 class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):

@@ -13,13 +13,7 @@ from corral._core.model import FittedModel, learn_model
 from corral._core.path import RodeoPath, density_path
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools, ModelSettings
-from corral._estimators.base import (
-    BandwidthsOfClasses,
-    DensityClassifier,
-    advice_on_units,
-    warn_of_copies,
-    warn_of_empty_selections,
-)
+from corral._estimators.base import BandwidthsOfClasses, DensityClassifier
 from corral._estimators.reference import InReference
 from corral._estimators.validation import (
     check_choice,
@@ -30,6 +24,7 @@ from corral._estimators.validation import (
     check_rodeo,
     sort_rows,
 )
+from corral._estimators.warned import advice_on_units, warn_of_copies, warn_of_empty_selections
 
 RULES = ("zscore", "shadow", "contrast")
 

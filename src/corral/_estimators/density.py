@@ -17,7 +17,6 @@ from corral._core.relevance import leave_one_out_bandwidths
 from corral._core.rows import GeneralRows, LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, Floats
-from corral._estimators.base import warn_of_copies
 from corral._estimators.encoding import Encoding
 from corral._estimators.reference import InReference
 from corral._estimators.tables import TableEstimator, read_table
@@ -30,6 +29,7 @@ from corral._estimators.validation import (
     check_sample_weight,
     unchanged_by_errors,
 )
+from corral._estimators.warned import warn_of_copies
 
 
 class RodeoDensity(InReference, DensityMixin, TableEstimator):

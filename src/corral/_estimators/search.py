@@ -14,7 +14,7 @@ from corral._core.pool import PoolModel
 from corral._core.rows import TrainingRows
 from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
-from corral._estimators.base import DensityClassifier, warn_of_copies
+from corral._estimators.base import DensityClassifier
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.reference import InReference
 from corral._estimators.validation import (
@@ -24,6 +24,7 @@ from corral._estimators.validation import (
     check_priors,
     sort_rows,
 )
+from corral._estimators.warned import warn_of_copies
 
 # A class with more rows is thinned, by default.
 MAX_ROWS = 3000

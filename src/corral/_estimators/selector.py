@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from corral._core.model import learn_contrast, learn_gap_contrast
 from corral._core.rows import TrainingRows
 from corral._core.settings import MIN_EFFECT, Bools, ModelSettings
-from corral._estimators.base import warn_of_copies, warn_of_undescribed
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.description import Description
 from corral._estimators.encoding import Encoding
@@ -27,6 +26,7 @@ from corral._estimators.validation import (
     sort_rows,
     unchanged_by_errors,
 )
+from corral._estimators.warned import warn_of_copies, warn_of_undescribed
 
 
 class RodeoSelector(InReference, SelectorMixin, TableEstimator):

@@ -127,7 +127,7 @@ def fit(
     of text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
     numbers without gaps only.
     """
-    from corral._estimators.base import copies_sentence
+    from corral._estimators.warned import copies_sentence
     from corral._evaluation import Units, fit_by_groups, held_out_predictions, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral._core.relevance import MAX_POINTS
 from corral._core.settings import ModelSettings
-from corral._estimators.base import BandwidthsOfClasses, advice_on_units, warn_of_empty_selections
+from corral._estimators.base import BandwidthsOfClasses
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.encoding import Encoding
 from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
+from corral._estimators.warned import advice_on_units, warn_of_empty_selections
 from corral.dask._cluster import OnCluster
 from corral.dask._model import ClusterModel
 from corral.dask._reductions import compute, current_client

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from corral._checking import listed, small_classes
-from corral._estimators.base import copies_sentence
 from corral._estimators.description import Description
+from corral._estimators.warned import copies_sentence
 from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
 from corral._planning.bound import in_rows
