@@ -6,7 +6,8 @@ VENV   ?= .venv
 ARGS   ?=
 
 PY := $(VENV)/bin/python
-PARALLEL := -n logical --maxprocesses 4 --dist loadfile
+# Files that take long have few tests: a worker that has finished takes over half of what the busiest has left.
+PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 
 # The real data sets are read from the folder CORRAL_DATA names.
 ifeq ($(origin CORRAL_DATA),undefined)
