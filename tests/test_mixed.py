@@ -35,6 +35,7 @@ from corral._core.mixed_refine import MixedSample, _RefinedState, refined_frames
 from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
 from corral._core.settings import RodeoSettings
 from corral._core.trial import Trial, make_target
+from exploring import seeds
 
 LEVELS = [0, 3, 0, 2]
 
@@ -739,7 +740,8 @@ def hostile(seed):
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning")
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("seed", seeds(25))
 def test_hostile_tables_get_a_fit_or_one_sentence(seed):
     frame, y = hostile(seed)
     kinds = [RodeoClassifierCV(random_state=0), ESTIMATORS[seed % 4]]

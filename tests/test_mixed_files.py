@@ -25,6 +25,7 @@ from corral._evaluation import (
     wilson_interval,
 )
 from corral.cli import app
+from exploring import seeds
 from test_cli import refused, run
 
 N = 60
@@ -430,7 +431,8 @@ def hostile_columns(rng, y):
     ]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("seed", seeds(12))
 def test_hostile_tables(seed, tmp_path):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 40))
