@@ -29,23 +29,17 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
 )
 
+# Each value of a parameter that decides what is done with rows is in one of them.
 RODEOS = [
     RodeoClassifier(),
-    RodeoClassifier(scale=None),
-    RodeoClassifier(scale="standard"),
-    RodeoClassifier(scale="rank"),
-    RodeoClassifier(update="sequential"),
-    RodeoClassifier(priors="empirical"),
-    RodeoClassifier(n_jobs=2),
-    RodeoClassifier(scale="whiten"),
-    RodeoClassifier(bandwidth="initial"),
-    RodeoClassifier(bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
+    RodeoClassifier(scale=None, bandwidth="initial"),
+    RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
+    RodeoClassifier(scale="whiten", priors="empirical"),
+    RodeoClassifier(scale="standard", bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
     RodeoClassifierCV(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
-    RodeoDensity(scale="standard"),
-    RodeoDensity(update="sequential"),
-    RodeoDensity(n_jobs=2),
+    RodeoDensity(scale="standard", update="sequential", n_jobs=2),
 ]
 ESTIMATORS = [
     *RODEOS,
