@@ -1,6 +1,9 @@
 """Tests of `corral predict` stopped half way: the same command goes on and writes the same bytes."""
 
+import itertools
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,29 +27,27 @@ PREDICT = RodeoClassifier.assess
 OPTIONS = ("--id", "id", "--missing", "drop-rows")
 NOTE = "going on from row 30, where a run was stopped."
 
-# A run in a process of its own, with chunks of ten rows. It stands still before the given call of a function.
+# A run in a process of its own, with chunks of ten rows. It stands still before the third is predicted.
 RUN = """
-import os, signal, sys
+import signal, sys
 import corral.cli.tables
 from corral import RodeoClassifier
 from corral.cli import app
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
-name, call, *arguments = sys.argv[1:]
-owner = os if name == "fsync" else RodeoClassifier
-function, calls = getattr(owner, name), 0
+assess, calls = RodeoClassifier.assess, 0
 
 def counted(*args, **options):
     global calls
     calls += 1
-    if calls == int(call):
+    if calls == 3:
         print("here", flush=True)
         sys.stdin.read()
-    return function(*args, **options)
+    return assess(*args, **options)
 
-setattr(owner, name, counted)
+RodeoClassifier.assess = counted
 corral.cli.tables.CHUNK = 10
-app(arguments)
+app(sys.argv[1:])
 """
 
 
@@ -104,10 +105,10 @@ def watch(monkeypatch):
     return watch
 
 
-def started(out, name, call):
-    """A run that has come to the given call of a function, and stands still there."""
+def started(out):
+    """A run that has come to the third chunk, and stands still there."""
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, name, str(call), *command(out)],
+        [sys.executable, "-c", RUN, *command(out)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -157,7 +158,7 @@ def assert_same(out, *options):
     [("o.csv", signal.SIGKILL, -signal.SIGKILL), ("o.parquet", signal.SIGINT, 130)],
 )
 def test_goes_on_where_it_was_stopped(out, how, code, watch):
-    process = started(out, "assess", 3)
+    process = started(out)
     said = run(out, *OPTIONS, "--quiet", code=2).stderr
     assert said == f"error: another run is writing {out}: wait for its end, or write to another file.\n"
     assert stop(process, how) == code
@@ -177,8 +178,21 @@ def test_goes_on_where_it_was_stopped(out, how, code, watch):
     [(3, [30, 40, 50, 60, 70, 80]), (9, [])],
     ids=["while a chunk is written", "while the whole is written"],
 )
-def test_may_be_killed_at_any_moment(call, again, watch):
-    assert stop(started("o.csv", "fsync", call)) == -signal.SIGKILL
+def test_may_be_killed_at_any_moment(call, again, watch, tmp_path, tmp_path_factory, monkeypatch):
+    """What the disk holds at that moment is all that a killed process leaves."""
+    left, fsync, calls = tmp_path_factory.mktemp("left") / "copy", os.fsync, itertools.count(1)
+
+    def copied(file):
+        if next(calls) == call:
+            shutil.copytree(tmp_path, left)
+        fsync(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", copied)
+        run("o.csv")
+    shutil.copy(left / "o.csv", "o.csv")
+    shutil.copytree(left / ".o.csv.parts", ".o.csv.parts")
+    watch.rows.clear()
     assert is_old("o.csv")
     assert (NOTE in run("o.csv").stderr) == bool(again)
     assert watch.rows == again
