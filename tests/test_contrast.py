@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -53,8 +53,13 @@ def _table(seed: int, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack(columns), y
 
 
-@pytest.mark.parametrize("sizes", [(12, 15), (17, 9, 12), (8, 7, 8, 7), (12, 2, 1, 15, 14)])
-@pytest.mark.parametrize("extra", ["", "weights", "missing"])
+@pytest.mark.parametrize(
+    ("sizes", "extra"),
+    [
+        *product([(12, 15), (17, 9, 12), (8, 7, 8, 7)], [""]),
+        *product([(12, 15), (12, 2, 1, 15, 14)], ["weights", "missing"]),
+    ],
+)
 def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
     X, y = _table(len(sizes), sizes)
     rng = np.random.default_rng(0)

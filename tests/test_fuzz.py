@@ -45,7 +45,7 @@ from forgery import put_together, take_apart
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 N_FILES = int(os.environ.get("CORRAL_FUZZ", "200"))
-N_TABLES = int(os.environ.get("CORRAL_FUZZ", "100"))
+N_TABLES = int(os.environ.get("CORRAL_FUZZ", "40"))
 SECONDS = 10
 GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
