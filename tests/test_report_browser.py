@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -49,8 +49,7 @@ WIDTHS = [390, 768, 1280]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def start_browser(profile):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in (
@@ -63,11 +62,19 @@ def browser(tmp_path_factory):
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+        f"--user-data-dir={profile}",
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    return webdriver.Chrome(options=options, service=Service(DRIVER))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    try:
+        driver = start_browser(tmp_path_factory.mktemp("profile"))
+    except WebDriverException:  # its patience with a busy machine ends after a minute: once more
+        driver = start_browser(tmp_path_factory.mktemp("profile"))
     driver.set_script_timeout(PATIENCE)
     driver.set_page_load_timeout(PATIENCE)
     yield driver
