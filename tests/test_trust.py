@@ -670,6 +670,16 @@ def test_wine_of_a_kind_never_seen():
     assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
 
 
+def test_new_rows_of_wide_tables_are_not_novel():
+    # Members of wide tables have fewer variables than the table: as many where rows are left out.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(280, 95)), np.arange(280) % 2
+    X[:, :5] += 0.6 * y[:, np.newaxis]
+    model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+    assert model.is_novel(X[80:], 0.05).mean() < 0.1
+    assert 0.8 < model.predict_set(X[80:])[np.arange(200), y[80:]].mean() < 0.97
+
+
 def test_a_row_without_values_is_as_typical_as_any():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})

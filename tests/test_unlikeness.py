@@ -106,6 +106,16 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
         assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
 
 
+def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
+    found = fitted.explain(iris[0][1:2] + 100.0)
+    alike = replace(found, unlikeness=np.full(found.unlikeness.shape, 0.01))
+    many = replace(alike, unlikeness=np.zeros(found.unlikeness.shape))
+    assert alike.novelty(0).count(" = ") == 3
+    assert many.novelty(0).endswith(
+        f"those of {found.nearest[0]}, from which it differs by all variables a little"
+    )
+
+
 def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
     found = fitted.explain(iris[0][1:2])
     assert found.novelty(0) == ""

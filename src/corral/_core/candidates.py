@@ -22,7 +22,6 @@ from corral._core.mixed import MixedMixture
 from corral._core.mixed_frames import MixedFrame, learn_mixed_frames
 from corral._core.mixed_refine import MixedSample, refine_mixed, refined_frames
 from corral._core.refine import RefinedRows, refine
-from corral._core.rows import LabelledRows
 from corral._core.scale import spreads
 from corral._core.settings import Floats, Integers
 from corral._core.trial import Trial, make_target
@@ -34,9 +33,6 @@ _REFINE_ROWS = 1500
 # Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
 # since its weights do not trust what fits its own fold alone.
 _REFINE_DEVIATION = 0.4
-
-# Of wide tables half as many variables are kept as there are rows, but at least and at most so many.
-_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +122,7 @@ def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: i
 def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
     """Learn what a member of this kind knows of some rows."""
     data, scaled = rows.data, rows.scaled[kind.scale]
-    variables = _choose_variables(data, rows.scaled["rank"])
+    variables = _choose_variables(rows)
     if rows.mixed:
         frames = learn_mixed_frames(
             kind.covariance or "none",
@@ -170,16 +166,16 @@ def _refine_mixed(
     return refined_frames(sample, refine_mixed(sample, _REFINE_DEVIATION))
 
 
-def _choose_variables(data: LabelledRows, ranks: Floats) -> Integers:
+def _choose_variables(rows: RowsInUnits) -> Integers:
     """Columns of measurements that vary; of a wide table those in which the ranks of classes differ most."""
+    data, ranks = rows.data, rows.scaled["rank"]
     variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.level_counts == 0))
-    limit = int(np.clip(0.5 * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
-    if variables.size <= limit:
+    if variables.size <= rows.most_variables:
         return variables
     statistics = rank_statistics(
         without_gaps(ranks[:, variables]), data.codes, data.weights, data.labels.size
     ).max(axis=0)
-    strongest = np.argsort(-statistics, kind="stable")[:limit]
+    strongest = np.argsort(-statistics, kind="stable")[: rows.most_variables]
     return np.sort(variables[strongest])
 
 

@@ -10,7 +10,7 @@ bandwidth for all variables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +89,11 @@ KINDS = (
     Kind("score"),
 )
 
+# Of wide tables so many variables are kept for each row, half as many as there are rows outside a fold, but
+# at least and at most so many.
+_VARIABLES_PER_ROW = 0.4
+_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
+
 # In which units members are, by their names.
 UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
 
@@ -109,6 +114,8 @@ class RowsInUnits:
     scaled : (n_rows, n_features) by kind.
     rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
     mixed : whether values are missing or levels, also if not in these rows.
+    most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
+        densities of rows left out have the level of those of new rows.
     """
 
     data: LabelledRows
@@ -116,6 +123,7 @@ class RowsInUnits:
     scaled: dict[ScaleKind, Floats]
     rank: Integers
     mixed: bool
+    most_variables: int
 
     @classmethod
     def learn(cls, data: LabelledRows, kinds: Sequence[Kind], max_knots: int | None = None) -> RowsInUnits:
@@ -135,12 +143,14 @@ class RowsInUnits:
     def in_units(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
         """Bring rows into units that are known, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
-        return cls(data, scales, scaled, np.argsort(np.lexsort(data.X.T)), data.mixed)
+        most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
+        rank = np.argsort(np.lexsort(data.X.T))
+        return cls(data, scales, scaled, rank, data.mixed, most_variables)
 
     def take(self, positions: Integers) -> RowsInUnits:
         """Keep some of the rows, and the units."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
-        return RowsInUnits(self.data.take(positions), self.scales, scaled, self.rank[positions], self.mixed)
+        return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
 
     def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
         """Positions of at most so many rows of each class, in order."""

@@ -330,9 +330,14 @@ class Explanation:
         for j in self.unlike(sample):
             said, known = named_value(self.feature_names[j], self.values[sample, j]), self.range_in_words(j)
             named.append(f"{said} ({known})" if known else said)
-        by = f" by {', '.join(named)}" if named else ""
+        if not named:
+            return (
+                f"unlike all training rows, and nearest to those of {self.nearest[sample]}, from which it "
+                "differs by all variables a little"
+            )
         return (
-            f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most{by}"
+            f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most "
+            f"by {', '.join(named)}"
         )
 
     def to_frame(self) -> pd.DataFrame:
