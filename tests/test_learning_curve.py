@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 import naive
 from corral import (
@@ -282,6 +282,25 @@ def test_recalls_know_only_sizes_at_which_their_class_has_rows():
         core.fit_share = original
     assert calls == [[1, 0.5, 0.25, 0.125], [1, 0.5]]
     assert Curve(found.times, 66, codes, found.weights, np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
+
+
+def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_is_known():
+    def level(n, proba, n_wrong):
+        """Loss that the law has at n rows, all of which have the same probabilities."""
+        codes = (np.arange(n) < n_wrong).astype(int)
+        whole = np.tile([proba, 1.0 - proba], (1, n, 1))
+        return Curve(np.ones(1), n, codes, np.full(n, 1 / n), whole).accuracy_law().loss(1.0).value
+
+    def expected(n, proba, n_wrong, wrong, right):
+        counted = n / (n + 1000)
+        share = counted * n_wrong / n + (1 - counted) * (1 - proba)
+        # The curve takes rows for half as many.
+        return beta.ppf(0.5, 0.5 * n * share + wrong, 0.5 * n * (1 - share) + right)
+
+    for n in (20, 2000):
+        assert_allclose(level(n, 0.95, n // 10), expected(n, 0.95, n // 10, 0.6, 3.4), atol=2e-3)
+    # Half of the labels are wrong, and probabilities say so: nothing is usual of noise.
+    assert_allclose(level(400, 0.5, 200), expected(400, 0.5, 200, 0.25, 0.25), atol=2e-3)
 
 
 # Results

@@ -53,6 +53,10 @@ _MISFIT = 0.15
 # Predictions of rows by each other are not independent: they are worth this share of independent ones.
 WORTH = 0.5
 
+# Errors and right labels that count as seen before: Jeffreys' prior, worth as little as rows are. No errors
+# in few rows do not promise that there will be none.
+JEFFREYS = (0.5 * WORTH, 0.5 * WORTH)
+
 # How often rows say nothing of the classes, before any is seen.
 _NOTHING = 0.05
 
@@ -205,7 +209,13 @@ def probability_of_nothing(surplus: float, error: float, entropy: float) -> floa
     return float(expit(nothing - something + math.log(_NOTHING / (1.0 - _NOTHING))))
 
 
-def fit_share(losses: Floats, times: Floats, weights: Floats, chance: Chance | None = None) -> PowerLaw:
+def fit_share(
+    losses: Floats,
+    times: Floats,
+    weights: Floats,
+    chance: Chance | None = None,
+    prior: tuple[float, float] = JEFFREYS,
+) -> PowerLaw:
     """Fit a power law to losses between 0 and 1, such as errors.
 
     Parameters
@@ -214,17 +224,16 @@ def fit_share(losses: Floats, times: Floats, weights: Floats, chance: Chance | N
     times : (n_sizes,) these fractions, 1 first.
     weights : (n_points,) that sum to 1.
     chance : whether anything is known of the classes; None stands for yes.
+    prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
     count = WORTH / float(weights @ weights)
-    # Jeffreys' prior, worth as little: no errors in few rows do not promise that there will be none.
-    half = 0.5 * WORTH
-    levels = betaincinv(share * count + half, (1.0 - share) * count + half, _probabilities())
+    levels = betaincinv(share * count + prior[0], (1.0 - share) * count + prior[1], _probabilities())
     return PowerLaw.fit(levels, times[1:], *_rises(losses, weights), chance)
 
 
 def fit_mean(losses: Floats, times: Floats, weights: Floats, chance: Chance | None = None) -> PowerLaw:
-    """Fit a power law to losses without an upper bound; the parameters are those of `fit_share`."""
+    """Fit a power law to losses without an upper bound; parameters as of `fit_share`, but for the prior."""
     mean = max(float(losses[0] @ weights), 1e-12)
     error = float(np.sqrt(weights**2 @ (losses[0] - mean) ** 2 / WORTH))
     shape = (mean / max(error, 1e-3 * mean)) ** 2
