@@ -69,7 +69,7 @@ def write_report(experiments: Iterable[Experiment], results: Path, output: Path,
         for title, path in figures.get(experiment.name, {}).items():
             lines += [f"![{title}](../figures/{path.name})", ""]
         _write(pages / f"{experiment.name}.md", lines)
-    _write(pages / "runs.md", [*_provenance(results, seed)])
+    _write(pages / "runs.md", [*_provenance(found, results, seed)])
     written = [experiment for experiment in experiments if (pages / f"{experiment.name}.md").exists()]
     first_page = output / "RESULTS.md"
     targets = _targets(experiments, found, first_page)
@@ -124,33 +124,43 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
-    columns = ["cell", "trial", "method", *METRICS, *POINTS, "bandwidths", *QUANTITIES]
+    columns = ["cell", "trial", "method", *METRICS, *POINTS, "bandwidths", "processor_seconds", *QUANTITIES]
     frame = pd.DataFrame(rows).reindex(columns=columns)
     frame["seconds"] = frame["fit_seconds"] + frame["predict_seconds"]
     return frame
 
 
-def _provenance(results: Path, seed: int) -> Iterator[str]:
-    entries = read_lines(results / "runs.jsonl")
+def _provenance(found: dict[Experiment, pd.DataFrame], results: Path, seed: int) -> Iterator[str]:
     yield from ["# How it was measured", ""]
-    yield from _table(
-        ["command", "date", "minutes", "of the processor", "machine"],
-        [
-            [
-                *(f"`{e['command']}`", e["date"], f"{e['minutes']:.1f}"),
-                f"{e['processor_minutes']:.1f}" if "processor_minutes" in e else "",
-                e["machine"],
-            ]
-            for e in entries
-        ],
-    )
+    yield from _costs(found)
     yield (
         f"Trials are children of the seed {seed}; their numbers are stated with every table. A difference is "
         "given in standard errors (SE) of both means and in standard deviations (SD) of the paper; "
         f"with fewer than {ENOUGH_TRIALS} trials of ours the latter stands in for our deviation. Precision "
         "and specificity are those of each class against all others, averaged over classes. Log loss is in "
         "nats, with probabilities of zero raised to 2e-16; the SVC gives none. Times are processor times of "
-        "one thread, without the first call in a process."
+        "one thread, without the first call in a process, of the trials that were timed."
+    )
+    yield from ["", "## Commands", ""]
+    entries = read_lines(results / "runs.jsonl")
+    lines = dict.fromkeys((f"`{e['command']}`", e["date"], e["machine"]) for e in entries)
+    yield from _table(["command", "date", "machine"], [list(line) for line in lines])
+
+
+def _costs(found: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
+    """What the trials took, and what those of a quick run would take, by the mean of each method and cell."""
+    rows, whole = [], 0.0
+    for experiment, frame in found.items():
+        seconds = frame["processor_seconds"].dropna()
+        means = frame.groupby(["cell", "method"])["processor_seconds"].mean()
+        quick = sum(means.get((task.cell, task.method), 0.0) for task in experiment.tasks(None, None)) / 60
+        whole += quick
+        counts = [str(len(frame)), str(len(seconds)), f"{seconds.sum() / 60:.1f}", f"{quick:.1f}"]
+        rows.append([experiment.title, *counts])
+    yield from _table(["experiment", "lines of results", "timed", "processor minutes", "a quick run"], rows)
+    yield (
+        "A line is one method on one trial. A quick run is what `make reproduce` does without results to go "
+        f"on from: {whole:.0f} processor minutes for these experiments, by the means of these lines."
     )
     yield ""
 

@@ -151,10 +151,11 @@ def line_by_line(found: pd.DataFrame) -> Iterator[str]:
         for quantity, what in TARGET_QUANTITIES.items():
             lines = part[(part["method"] == method) & (part["quantity"] == quantity)]
             for row in lines.sort_values(["r", "d"]).itertuples(index=False):
+                steeper = quantity == "excess" and row.holds
                 verdict = "holds" if row.holds else WHY.get((method, quantity), "missed, we do not know why")
                 yield (
                     f"| {name} | {what} | {row.r} | {row.d} | {row.slope:.2f} ± {row.half:.2f} | "
-                    f"{row.theory:.2f} | {row.off:.2f} | {verdict} |"
+                    f"{row.theory:.2f} | {'steeper' if steeper else f'{row.off:.2f}'} | {verdict} |"
                 )
     yield ""
 

@@ -318,7 +318,7 @@ def test_a_slope_that_is_missed_names_the_step_of_the_proof():
     [steep] = lines("l1", -0.8)
     assert "holds" not in steep
     [steep] = lines("excess", -0.8)
-    assert steep.endswith("| -0.40 | 0.40 | holds |")
+    assert steep.endswith("| -0.40 | steeper | holds |")
     [flat] = lines("excess", -0.39)
     assert flat.endswith("| missed, we do not know why |")
     assert lines("relevant", -0.1, r=4) == []  # which has no target
