@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from corral._checking import check_table
+from corral._checking.table import check_table
 from corral.cli.fit import note_if_useless
 from corral.cli.options import Priors
 from corral.datasets import (

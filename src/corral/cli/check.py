@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._checking import Finding
+    from corral._checking.findings import Finding
 
 # What corral fit tells of itself, or refuses.
 _TOLD_BY_FIT = ("copies", "identifier", "labels alike", "missing labels", "text among numbers")
@@ -79,7 +79,7 @@ def check(
     rows, text among numbers, and ids that repeat. 'corral fit' notes them as well. The answer also says which
     columns are levels, and where values are missing; neither is a mistake.
     """
-    from corral._checking import check_table
+    from corral._checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import Given, open_table
@@ -124,7 +124,7 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     """How many levels columns have that hold levels, and how many values are missing, by column."""
     import numpy as np
 
-    from corral._checking import nearly_numeric, numbers_in
+    from corral._checking.columns import nearly_numeric, numbers_in
 
     levels = {}
     for name in variables.columns:
@@ -138,7 +138,7 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
 
 def note_findings(X: pd.DataFrame, y: NDArray[Any]) -> None:
     """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does."""
-    from corral._checking import check_table
+    from corral._checking.table import check_table
 
     for finding in check_table(X, y):
         if finding.kind not in _TOLD_BY_FIT:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking import alike, names_rows, texts_name_rows
-from corral._checking import listed as first_names
+from corral._checking.columns import names_rows, texts_name_rows
+from corral._checking.findings import listed as first_names
+from corral._checking.labels import alike
 from corral._core.settings import Bools
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing

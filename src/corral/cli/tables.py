@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking import numbers_in
+from corral._checking.columns import numbers_in
 from corral._core.settings import Bools
 from corral.cli.formats import (
     Kind,

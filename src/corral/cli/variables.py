@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking import nearly_numeric, numbers_in
+from corral._checking.columns import nearly_numeric, numbers_in
 from corral._core.settings import Floats
 from corral.cli.formats import TableFile, looks_like_comma_number
 

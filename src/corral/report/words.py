@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from corral._checking import listed, small_classes
+from corral._checking.findings import listed
+from corral._checking.labels import small_classes
 from corral._estimators.description import Description
 from corral._estimators.warned import copies_sentence
 from corral._evaluation import HeldOut, Scores, rows_to_halve_interval

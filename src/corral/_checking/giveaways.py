@@ -1,0 +1,121 @@
+"""Columns that give the label away, or name what rows belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral._checking.findings import ENOUGH_ROWS, Finding
+from corral._core.copies import number_copies
+from corral._core.settings import Bools, Floats, Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# A column gives the label away if it leaves so small a share of the errors of the most frequent class.
+_ERRORS_LEFT = 0.03
+_ROWS_TRIED = 5000
+
+# Values that stand in so many rows on average, and so many of which each class has, may name patients.
+_ROWS_OF_PATIENT = 2
+_PATIENTS_OF_CLASS = 3
+
+
+def giveaways(
+    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools, skipped: set[str]
+) -> Iterator[Finding]:
+    """Columns that predict the label nearly alone."""
+    considered = [name for name in variables.columns if name not in skipped]
+    rows = _distinct_rows(variables[considered], numeric, y, known)
+    if rows.size > _ROWS_TRIED:
+        rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS_TRIED, replace=False))
+    classes, codes, counts = np.unique(y[rows].astype(str), return_inverse=True, return_counts=True)
+    if classes.size < 2 or rows.size < 2 * ENOUGH_ROWS:
+        return
+    baseline = counts.max() / rows.size
+    for name in considered:
+        x = _as_codes(variables[name], numeric)[rows]
+        accuracy = _accuracy_of_one(x, codes, ordered=name in numeric)
+        if 1.0 - accuracy <= _ERRORS_LEFT * (1.0 - baseline):
+            names_groups = _may_name_groups(x, codes)
+            yield Finding(
+                "names groups" if names_groups else "gives the label away",
+                (name,),
+                (),
+                f"column {name!r} alone gives {accuracy:.1%} of the rows their label, where the most "
+                f"frequent class gives {baseline:.1%}"
+                + (", and each of its values stands in several rows of one class" if names_groups else ""),
+                "if it names patients or the like, name it as the group, otherwise leave it out"
+                if names_groups
+                else "leave it out, unless it will be known before the label is",
+            )
+
+
+def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:
+    """The numbers of a column, or numbers in place of its texts; NaN where there is none."""
+    if column.name in numeric:
+        return numeric[column.name]
+    codes = column.factorize()[0].astype(np.float64)
+    return np.where(codes < 0.0, np.nan, codes)
+
+
+def _distinct_rows(
+    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools
+) -> Integers:
+    """Positions of rows whose class is known, and of copies with the same class the first alone."""
+    rows = np.flatnonzero(known)
+    if not rows.size or not len(variables.columns):
+        return rows
+    X = np.column_stack([_as_codes(variables[name], numeric)[rows] for name in variables.columns])
+    units = number_copies(X)
+    if units is None:
+        return rows
+    labels = np.unique(y[rows].astype(str), return_inverse=True)[1]
+    first = np.unique(np.column_stack([units, labels]), axis=0, return_index=True)[1]
+    return rows[np.sort(first)]
+
+
+def _may_name_groups(x: Floats, codes: Integers) -> bool:
+    """Whether values may name what rows belong to: whole numbers or texts, each in several rows of one class.
+
+    As many values as classes, or hardly more, are rather the classes in other words.
+    """
+    there = np.isfinite(x)
+    if (x[there] != np.round(x[there])).any():
+        return False
+    pairs = np.unique(np.column_stack([x[there], codes[there]]), axis=0)
+    values = np.unique(pairs[:, 0])
+    of_class = np.bincount(pairs[:, 1].astype(np.int64), minlength=int(codes.max()) + 1)
+    return bool(
+        len(pairs) == values.size
+        and there.sum() >= _ROWS_OF_PATIENT * values.size
+        and of_class.min() >= _PATIENTS_OF_CLASS
+    )
+
+
+def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:
+    """Share of rows whose class is that of most others with their value or, without any, of the nearest.
+
+    Only numbers are `ordered`, so that a value has nearest ones. A missing value is a value, but has none.
+    """
+    values, which = np.unique(x, return_inverse=True)
+    votes = np.zeros((values.size, codes.max() + 1))
+    np.add.at(votes, (which, codes), 1.0)
+    others = votes[which]
+    rows = np.arange(codes.size)
+    others[rows, codes] -= 1.0  # a row has no vote on itself
+    own = others[rows, codes]
+    others[rows, codes] = -1.0
+    right = own > others.max(axis=1)
+    alone = (votes.sum(axis=1)[which] == 1.0) & ~np.isnan(x)
+    n_numbers = int(np.count_nonzero(~np.isnan(values)))  # a gap comes last
+    if ordered and n_numbers > 1:
+        gaps = np.append(np.diff(values[:n_numbers]), np.inf)
+        before = np.append(np.inf, gaps[:-1])
+        nearest = np.arange(n_numbers) + np.where(before <= gaps, -1, 1)
+        right[alone] = votes.argmax(axis=1)[nearest[which[alone]]] == codes[alone]
+    return float(right.mean())
