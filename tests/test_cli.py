@@ -37,7 +37,7 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._evaluation import calibration_error
+from corral._evaluation.scores import calibration_error
 from corral.cli import app
 from corral.cli.tables import CHUNK, read_table, table_columns
 from corral.datasets import make_shifted_groups

@@ -16,14 +16,9 @@ from typer.testing import CliRunner
 from corral import RodeoClassifier, load_model
 from corral._core.novelty import agreeing_rows
 from corral._estimators.naive_bayes import MixedNaiveBayes
-from corral._evaluation import (
-    Units,
-    grouped_interval,
-    held_out_predictions,
-    splitter,
-    unseen_predictions,
-    wilson_interval,
-)
+from corral._evaluation.held_out import held_out_predictions, unseen_predictions
+from corral._evaluation.scores import grouped_interval, wilson_interval
+from corral._evaluation.splits import Units, splitter
 from corral.cli import app
 from exploring import seeds
 from test_cli import refused, run

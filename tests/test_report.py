@@ -37,7 +37,7 @@ from corral import (
     write_report,
 )
 from corral._core.power_law import Estimate
-from corral._evaluation import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral._evaluation.scores import grouped_interval, rows_to_halve_interval, wilson_interval
 from corral._planning import LearningCurve, Needed
 from corral.datasets import make_shifted_groups
 from corral.report import words

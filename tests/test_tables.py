@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from corral import HeldOut, RodeoClassifier, load_model, save_model
 from corral._core.novelty import agreeing_rows
-from corral._evaluation import unseen_predictions
+from corral._evaluation.held_out import unseen_predictions
 from corral.cli.text import may_be_formula, quoted, visible
 from test_cli import refused, run
 

@@ -19,7 +19,7 @@ from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._estimators.trust import Assessment
 from ._estimators.warned import CopiedRowsWarning, EmptySelectionWarning
-from ._evaluation import HeldOut
+from ._evaluation.held_out import HeldOut
 from ._persist.model_file import load_model, save_model
 from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes
 from .report import write_report

@@ -35,7 +35,7 @@ from corral.cli.text import visible
 if TYPE_CHECKING:
     from corral._estimators.description import Description
     from corral._estimators.explanation import Explanation
-    from corral._evaluation import Scores
+    from corral._evaluation.scores import Scores
     from corral._planning import LearningCurve, SampleSizes
 
 # Variables of a class that its line in a table names.

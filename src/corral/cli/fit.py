@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from corral._evaluation import HeldOut
+    from corral._evaluation.held_out import HeldOut
     from corral._planning import LearningCurve
     from corral.cli.console import Output
 
@@ -128,7 +128,8 @@ def fit(
     numbers without gaps only.
     """
     from corral._estimators.warned import copies_sentence
-    from corral._evaluation import Units, fit_by_groups, held_out_predictions, splitter
+    from corral._evaluation.held_out import fit_by_groups, held_out_predictions
+    from corral._evaluation.splits import Units, splitter
     from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output

@@ -35,7 +35,7 @@ from corral.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from corral._evaluation import HeldOut
+    from corral._evaluation.held_out import HeldOut
     from corral._planning import SampleSizes
 
 _IF_TEXT = "--tolerance needs variables that are numbers"
@@ -92,7 +92,7 @@ def report(
     equal to no training row, even when rounded. If there are none, it is not known whether rows are new: all
     count, and the page says so.
     """
-    from corral._evaluation import unseen_predictions
+    from corral._evaluation.held_out import unseen_predictions
     from corral._planning import LearningCurve
     from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
     from corral.cli.console import Output

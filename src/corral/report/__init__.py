@@ -24,7 +24,7 @@ from corral._estimators.lspc import LSPClassifier
 from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.validation import check_integer
-from corral._evaluation import HeldOut, take_rows
+from corral._evaluation.held_out import HeldOut, take_rows
 from corral._persist.files import replacing
 from corral._planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents

@@ -19,7 +19,7 @@ from corral._estimators.description import Description
 from corral._estimators.encoding import is_gap
 from corral._estimators.explanation import Explanation, named_value
 from corral._estimators.tables import UnknownLevelsWarning
-from corral._evaluation import HeldOut
+from corral._evaluation.held_out import HeldOut
 from corral._planning import SampleSizes
 from corral.report.packing import pack, pack_column
 

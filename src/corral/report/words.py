@@ -16,7 +16,8 @@ from corral._checking.findings import listed
 from corral._checking.labels import small_classes
 from corral._estimators.description import Description
 from corral._estimators.warned import copies_sentence
-from corral._evaluation import HeldOut, Scores, rows_to_halve_interval
+from corral._evaluation.held_out import HeldOut
+from corral._evaluation.scores import Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
 from corral._planning.bound import in_rows
 from corral._planning.curve import FARTHEST, TIMES, Needed, number_in_words

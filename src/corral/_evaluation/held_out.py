@@ -1,190 +1,23 @@
-"""How well classifiers predict rows that they have not seen, side by side."""
+"""What classifiers say of rows that they have not seen."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest, norm, t
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.validation import has_fit_parameter
 
-from corral._core.copies import effective_number, number_copies
 from corral._core.novelty import agreeing_rows
-from corral._core.rows import joined_units
 from corral._core.settings import Bools, Floats, Integers
-from corral._estimators.encoding import encoded
 from corral._estimators.tables import UnknownLevelsWarning, read_table
-
-_N_BINS = 10
-# So many values, most of them in one row only, are measurements.
-_MANY = 20
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of one classifier on rows that took no part in fitting.
-
-    Attributes
-    ----------
-    accuracy : share of rows with the right label.
-    accuracy_interval : its 95 % interval by Wilson, for rows drawn at random, or groups of rows if they have
-        some; the choice of training rows is not counted. None where all rows are of one group.
-    log_loss : mean of minus the logarithm of the right class's probability.
-    calibration_error : mean distance between the probability of the label and how often it is right.
-    accuracy_by_class : share of the rows of each class that get its label.
-    """
-
-    accuracy: float
-    accuracy_interval: tuple[float, float] | None
-    log_loss: float
-    calibration_error: float
-    accuracy_by_class: dict[str, float]
-
-
-class Recall(NamedTuple):
-    """How many rows of a class get its label.
-
-    Attributes
-    ----------
-    n_right, n_rows : rows with the right label, and all of the class.
-    interval : 95 % interval of the share by Wilson, for groups of rows if they have some; None where all rows
-        of the class are of one group.
-    mistaken_for : the class that its other rows are most often taken for, None if all are right.
-    n_mistaken : how many are taken for that.
-    """
-
-    n_right: int
-    n_rows: int
-    interval: tuple[float, float] | None
-    mistaken_for: Any
-    n_mistaken: int
-
-    @property
-    def share(self) -> float:
-        """Share of the rows that get the right label."""
-        return self.n_right / self.n_rows
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """Which rows of a table are held out together.
-
-    Attributes
-    ----------
-    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row.
-    groups : (n_rows,) numbers that rows of a group share, and all rows that share one with a copy of any;
-        None if rows have no groups.
-    """
-
-    copies: Integers
-    groups: Integers | None = None
-
-    @classmethod
-    def of(cls, X: Any, groups: NDArray[Any] | None = None) -> Units:
-        """Number the rows of a frame, which may have gaps and columns of levels."""
-        copies = number_copies(encoded(X))
-        copies = np.arange(len(X)) if copies is None else copies
-        if groups is None:
-            return cls(copies)
-        return cls(copies, joined_units(copies, np.unique(groups, return_inverse=True)[1]))
-
-
-def splitter(y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int) -> Any:
-    """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole.
-
-    Groups are held out whole, so that classes are as in the whole only as far as groups allow it.
-    """
-    first = np.unique(units.copies, return_index=True)[1]
-    y = y[first]
-    _check_classes(y)
-    needed, of = cv or 2, "row"
-    classes, counts = np.unique(y, return_counts=True)
-    if units.groups is not None:
-        groups, of = units.groups[first], "group"
-        counts = np.array([np.unique(groups[y == label]).size for label in classes])
-    least = int(counts.min())
-    if least < needed:
-        label = classes.tolist()[int(counts.argmin())]
-        raise ValueError(
-            f"class {label!r} has {least} {of}{'s' * (least > 1)}, fewer than the {needed} needed to hold "
-            "some out."
-        )
-    if units.groups is not None:
-        return (
-            StratifiedGroupKFold(cv, shuffle=True, random_state=seed)
-            if cv
-            else GroupsHeldOut(test_size, seed)
-        )
-    if cv is not None:
-        return StratifiedKFold(cv, shuffle=True, random_state=seed)
-    n_test = math.ceil(test_size * y.size)
-    if not classes.size <= n_test <= y.size - classes.size:
-        raise ValueError(
-            f"a share of {test_size:g} held out is {n_test} of {y.size} rows; both parts need a row of each "
-            f"of the {classes.size} classes."
-        )
-    return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
-
-
-def _check_classes(y: NDArray[Any]) -> None:
-    """Refuse a target that holds one class only, or no classes."""
-    classes = np.unique(y)
-    if classes.size < 2:
-        raise ValueError(
-            f"the target must hold at least two classes, got one class: {classes.tolist()[0]!r}."
-        )
-    if classes.size > max(_MANY, 0.5 * y.size):
-        raise ValueError(
-            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
-        )
-
-
-@dataclass(frozen=True)
-class GroupsHeldOut:
-    """Holds out whole groups with about a share of the rows of each class, as scikit-learn's splitters do.
-
-    Groups are taken in random order; one is held out if this brings the numbers of held-out rows nearer to
-    the share, and leaves rows of each class to learn from. If none is, it is the smallest that may be.
-
-    Attributes
-    ----------
-    test_size : the share.
-    seed : of the order.
-    """
-
-    test_size: float
-    seed: int
-
-    def get_n_splits(self) -> int:
-        """Number of splits."""
-        return 1
-
-    def split(self, X: Any, y: NDArray[Any], groups: Integers) -> Iterator[tuple[Integers, Integers]]:
-        """Give the positions of rows to learn from and of held-out rows."""
-        _, group = np.unique(groups, return_inverse=True)
-        _, code = np.unique(y, return_inverse=True)
-        counts = np.zeros((group.max() + 1, code.max() + 1))
-        np.add.at(counts, (group, code), 1.0)
-        missing = self.test_size * counts.sum(axis=0)
-        left = counts.sum(axis=0)
-        held_out = np.zeros(len(counts), dtype=np.bool_)
-        for g in np.random.RandomState(self.seed).permutation(len(counts)):
-            nearer = np.abs(missing - counts[g]).sum() < np.abs(missing).sum()
-            if nearer and (left > counts[g]).all():
-                held_out[g] = True
-                missing, left = missing - counts[g], left - counts[g]
-        if not held_out.any():
-            sizes = np.where((left > counts).all(axis=1), counts.sum(axis=1), np.inf)
-            held_out[sizes.argmin()] = True
-        yield np.flatnonzero(~held_out[group]), np.flatnonzero(held_out[group])
+from corral._evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
+from corral._evaluation.splits import Units, splitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,66 +285,3 @@ def unseen_predictions(
 def take_rows(X: Any, rows: Integers) -> Any:
     """Rows of a frame or an array, by position."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def wilson_interval(hits: Bools) -> tuple[float, float]:
-    """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
-    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
-    """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
-
-    The rows are worth fewer that are drawn one by one: their number over the design effect, which is how many
-    times larger the variance of the share is between groups than between rows, and at least 1. As few groups
-    tell little of it, the number is further reduced as Student's t asks for (Korn and Graubard, 1998). Where
-    all rows are right, or none is, nothing is told of it, and each group counts as one row, weighted by its
-    size. With fewer than two groups there is no interval.
-    """
-    _, group = np.unique(groups, return_inverse=True)
-    sizes = np.bincount(group)
-    n, n_groups, share = hits.size, sizes.size, float(hits.mean())
-    if n_groups < 2:
-        return None
-    if share in (0.0, 1.0):
-        return _wilson(share, effective_number(sizes.astype(np.float64)))
-    sums = np.bincount(group, hits - share)
-    between = n_groups / (n_groups - 1) * float(sums @ sums) / n**2
-    design_effect = max(between / (share * (1.0 - share) / (n - 1)), 1.0)
-    few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, n_groups - 1)) ** 2
-    return _wilson(share, n / design_effect * float(few_groups))
-
-
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    """The interval for a number of rows that need not be whole."""
-    z = float(norm.ppf(0.975))
-    middle = share + z**2 / (2.0 * n)
-    half = z * math.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
-    low, high = (middle - half) / (1.0 + z**2 / n), (middle + half) / (1.0 + z**2 / n)
-    return max(low, 0.0), min(high, 1.0)
-
-
-def rows_to_halve_interval(share: float, n: int) -> int:
-    """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
-
-    def width(n_rows: int) -> float:
-        low, high = _wilson(share, n_rows)
-        return high - low
-
-    low, high = n, 2 * n
-    while width(high) > width(n) / 2.0:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if width(middle) <= width(n) / 2.0 else (middle, high)
-    return high - n
-
-
-def calibration_error(proba: Floats, codes: Integers) -> float:
-    """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
-    confidence = proba.max(axis=1)
-    hits = proba.argmax(axis=1) == codes
-    tenths = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
-    gaps = np.bincount(tenths, hits - confidence, minlength=_N_BINS)
-    return float(np.abs(gaps).sum() / len(proba))

@@ -1,0 +1,1 @@
+"""How well classifiers predict rows that they have not seen, side by side."""
