@@ -106,6 +106,15 @@ def test_readme_is_one_page():
     assert [line for line in lines if len(line) > 120 and not line.startswith("![")] == []
 
 
+def test_the_map_of_the_house_names_every_module():
+    package = ROOT / "src" / "corral"
+    house = re.search(r"^```text\n(src/corral/.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)[
+        1
+    ]
+    modules = {file.name for file in package.rglob("*.py") if file.parent.name != "_display"}
+    assert modules - set(re.findall(r"\w+\.py", house)) == {"__init__.py", "__main__.py"}
+
+
 def test_every_public_name_is_in_the_guide():
     public = {name for name in corral.__all__ if not name.startswith("__")}
     assert public - words("".join(page.read_text() for page in PAGES)) == set()
