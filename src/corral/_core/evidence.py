@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from corral._core import kernels
 from corral._core.calibration import log_of_prior
 from corral._core.explainers import Explainer, explainer_of
 from corral._core.model import LocalModel
+from corral._core.parallel import on_threads
 from corral._core.rows import TINY
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.shapley import Coalitions
@@ -81,9 +82,8 @@ def explain_samples(
     def look_at_rival(samples: Integers) -> None:
         conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
 
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
-    parallel(delayed(look_at_label)(samples) for samples in _blocks_of_equals(label))
-    parallel(delayed(look_at_rival)(samples) for samples in _blocks_of_equals(rival))
+    for look, codes in ((look_at_label, label), (look_at_rival, rival)):
+        list(on_threads((partial(look, samples) for samples in _blocks_of_equals(codes)), computation.n_jobs))
     return conditional, support
 
 
@@ -214,8 +214,8 @@ def densities_of_sets(
         log_density[block] = marginals(samples[block], left_out[block])
 
     step = int(np.clip(_MOST_TERMS // max(explainer.sizes()[y]), 1, _BLOCK))
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
-    parallel(delayed(estimate)(slice(first, first + step)) for first in range(0, samples.size, step))
+    blocks = (slice(first, first + step) for first in range(0, samples.size, step))
+    list(on_threads((partial(estimate, block) for block in blocks), computation.n_jobs))
     return log_density
 
 

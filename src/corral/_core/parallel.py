@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from corral._core.settings import Computation
 
 Work = Literal["simultaneous", "sequential", "fixed", "many"]
+Result = TypeVar("Result")
 
 # Numbers read in one call of a kernel, which takes about 0.03 s for them, and 0.3 s where all bandwidths
 # fall to the floor: often enough for Ctrl-C and for a progress bar. The other kinds of work cost more or
 # less than the simultaneous Rodeo.
 _CHUNK = 10_000_000
 _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
+
+# Whether this thread is one of those that `on_threads` has started, which start no others.
+_here = threading.local()
+
+
+def on_threads(tasks: Iterable[Callable[[], Result]], n_jobs: int | None) -> Iterator[Result]:
+    """Do tasks on as many threads as joblib would, and give their results in the order of the tasks.
+
+    joblib looks at its threads every hundredth of a second, which is long compared with what small tables
+    take; these tell when they are done. After an error, or Ctrl-C, no other task is begun.
+    """
+    tasks = list(tasks)
+    n_threads = 1 if hasattr(_here, "is_worker") else min(effective_n_jobs(n_jobs), len(tasks))
+    if n_threads < 2:
+        yield from (task() for task in tasks)
+        return
+    executor = ThreadPoolExecutor(n_threads, initializer=partial(setattr, _here, "is_worker", True))
+    try:
+        yield from executor.map(lambda task: task(), tasks)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def for_each_class(
@@ -53,9 +77,8 @@ def for_each_class(
     for y, (n, size, kind) in enumerate(zip(n_queries, sizes, work, strict=True)):
         step = max(1, min(int(_CHUNK / (size * _COST[kind])), fair))
         tasks += [partial(run, y, slice(start, min(start + step, n))) for start in range(0, n, step)]
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator_unordered")
     with progress(total, title, computation.verbose) as advance:
-        for n_done in parallel(delayed(task)() for task in tasks):
+        for n_done in on_threads(tasks, computation.n_jobs):
             advance(n_done)
 
 

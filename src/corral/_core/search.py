@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from corral._core.calibration import Target
 from corral._core.candidates import Candidate, attempt, build_member
 from corral._core.kinds import KINDS, Kind, RowsInUnits
 from corral._core.model import learn_contrast
-from corral._core.parallel import progress
+from corral._core.parallel import on_threads, progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
@@ -79,10 +79,8 @@ def fit_pool(
     whole = RowsInUnits.learn(data, kinds) if scales is None else RowsInUnits.in_units(data, scales)
     found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
     with threadpool_limits(1, user_api="blas"):
-        parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
-        members = list(
-            parallel(delayed(build_member)(candidate, whole, prior, found.seed) for candidate in found.kept)
-        )
+        builds = [partial(build_member, candidate, whole, prior, found.seed) for candidate in found.kept]
+        members = list(on_threads(builds, computation.n_jobs))
     return Pool(
         members=members,
         weights=found.weights,
@@ -164,13 +162,13 @@ def search(
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+    attempts = [partial(attempt, kind, some, trial, target, seed) for kind in kinds]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,
     ):
         candidates = []
-        for candidate in parallel(delayed(attempt)(kind, some, trial, target, seed) for kind in kinds):
+        for candidate in on_threads(attempts, computation.n_jobs):
             candidates.append(candidate)
             advance(1)
         log_weights = weigh(candidates, target)
