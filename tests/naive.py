@@ -1256,21 +1256,23 @@ def extremes(X: ArrayLike, x: ArrayLike, weights: ArrayLike) -> list[float]:
     """
     columns = [_floats(column) for column in np.asarray(X, dtype=float).T]
 
-    def apart(column: list[float], x_j: float, deviation: float) -> float:
-        known = [v for v in column if not math.isnan(v)]
-        return 0.0 if not known or math.isnan(x_j) else abs(x_j - lower_median(known)) / deviation
+    known = [[v for v in column if not math.isnan(v)] for column in columns]
+    middles = [lower_median(values) if values else math.nan for values in known]
+
+    def apart(j: int, x_j: float, deviation: float) -> float:
+        return 0.0 if math.isnan(x_j - middles[j]) else abs(x_j - middles[j]) / deviation
 
     beyond = []
-    for column in columns:
+    for j, column in enumerate(columns):
         deviation = robust_deviation(column, weights)
-        beyond.append({i for i, v in enumerate(column) if apart(column, v, deviation) > 7.0})
+        beyond.append({i for i, v in enumerate(column) if apart(j, v, deviation) > 7.0})
     watched: set[int] = set()
     for j in sorted(range(len(columns)), key=lambda j: (len(beyond[j]), j)):
         if len(set().union(*(beyond[k] for k in watched), beyond[j])) > 0.01 * len(columns[0]):
             break
         watched.add(j)
     return [
-        apart(columns[j], x_j, deviation_with(columns[j], weights, x_j)) if j in watched else 0.0
+        apart(j, x_j, deviation_with(columns[j], weights, x_j)) if j in watched else 0.0
         for j, x_j in enumerate(_floats(x))
     ]
 
