@@ -192,11 +192,11 @@ def test_optimal_sizes_cannot_be_improved_by_moving_a_row(problem):
 @pytest.mark.parametrize(("cutpoint", "empty"), [(-1.0, "all"), (-1.0, "none"), (-0.5, "none")])
 def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     rng = np.random.default_rng(4)
-    X = np.vstack([rng.normal(0.3, 0.15, (16, 2)), rng.normal([0.6, 0.4], [0.05, 0.3], (24, 2))])
-    y = np.repeat(["a", "b"], [16, 24])
+    X = np.vstack([rng.normal(0.3, 0.15, (12, 2)), rng.normal([0.6, 0.4], [0.05, 0.3], (16, 2))])
+    y = np.repeat(["a", "b"], [12, 16])
     random = np.random.RandomState(0)
     pools = {label: X[random.permutation(np.flatnonzero(y == label))] for label in ("a", "b")}
-    sizes = {"initial_size": 6, "test_size": 4, "step": 4}
+    sizes = {"initial_size": 5, "test_size": 3, "step": 3}
     expected = naive.sample_sizes(
         pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
     )
