@@ -762,6 +762,7 @@ def test_sample_size(folder):
     assert "'fair'" in refused(*arguments, "--allocation", "fair")
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
     assert "take one of them" in refused(*arguments, "--goal", 0.9)
+    assert "--group is not for --tolerance" in refused(*arguments[:4], *arguments[6:], "--group", "id")
 
 
 def test_learning_curve(folder):
@@ -775,6 +776,9 @@ def test_learning_curve(folder):
     shown = run(*arguments).stdout
     assert shown.startswith("LearningCurve: accuracy ")
     assert "accuracy 0.95: " in shown
+    grouped = run(*arguments[:4], *arguments[6:], "--group", "id").stdout
+    assert grouped.startswith("LearningCurve: accuracy ")
+    assert grouped != shown  # groups are divided otherwise than rows
     page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
     assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
 

@@ -266,22 +266,19 @@ def test_of_many_rows_some_are_read(table, monkeypatch):
 
 def test_recalls_know_only_sizes_at_which_their_class_has_rows():
     codes = np.repeat([0, 1], [60, 6])
-    proba = np.full((4, 66, 2), 0.5)
-    found = Curve(np.array([1, 1 / 2, 1 / 4, 1 / 8]), 66, codes, np.full(66, 1 / 66), proba)
-    calls = []
-    original = core.fit_share
+    right = np.eye(2)[codes] * 0.8 + 0.1
+    wrong = right[:, ::-1]
+    times, weights = np.array([1, 1 / 2, 1 / 4, 1 / 8]), np.full(66, 1 / 66)
 
-    def recorded(losses, times, weights):
-        calls.append(times.tolist())
-        return original(losses, times, weights)
+    def limits(*proba):
+        found = Curve(times, 66, codes, weights, np.array(proba))
+        return [found.recall_law(y).limit() for y in range(2)]
 
-    core.fit_share = recorded
-    try:
-        found.recall_law(0), found.recall_law(1)
-    finally:
-        core.fit_share = original
-    assert calls == [[1, 0.5, 0.25, 0.125], [1, 0.5]]
-    assert Curve(found.times, 66, codes, found.weights, np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
+    known, changed = limits(right, right, right, right), limits(right, right, right, wrong)
+    assert known[0] != changed[0]
+    assert known[1] == changed[1] == limits(right, right, wrong, wrong)[1]  # fewer than two rows of six
+    assert known[1] != limits(right, wrong, right, right)[1]
+    assert Curve(times, 66, codes, weights, np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
 
 
 def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_is_known():
@@ -349,6 +346,8 @@ def test_a_result_in_words(curve):
     assert lines[2].startswith(f"  with 240 rows (not measured): accuracy {twice.value:.3f} (")
     assert lines[4].startswith("  with unlimited rows")
     assert lines[5].startswith("  class 1, 40 rows: recall 0.")
+    recall = curve.recall(curve.classes[0], 240)  # of as many rows of all classes
+    assert f" {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f}) with 240, " in lines[5]
     assert sum("accuracy 0.8: " in line or "recall 0.8 of class" in line for line in lines) == 4
     without = replace(curve, goal=None)
     assert without.needed == []
@@ -452,3 +451,26 @@ def test_display_of_a_curve(curve):
     assert [text.get_text() for text in of_recall.get_legend().texts] == ["1", "2", "4"]
     display.figure_.canvas.draw()
     plt.close(display.figure_)
+
+
+def test_noise_has_the_recalls_that_its_labels_have():
+    rng = np.random.default_rng(100)
+    curve = estimate_sample_sizes(
+        rng.normal(size=(150, 3)), np.arange(150) % 3, method="curve", goal=0.8, random_state=0
+    )
+    recalls = [curve.recall(label, math.inf).value for label in range(3)]
+    assert abs(np.mean(recalls) - curve.accuracy(math.inf).value) < 0.1
+    assert max(recalls) < 0.5
+    assert all(need.outcome(150) == "never" for need in curve.needed)
+
+
+def test_rows_of_a_group_do_not_predict_each_other():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 4)
+    X = rng.normal(size=(30, 2))[groups] + 0.01 * rng.normal(size=(120, 2))
+    y = rng.permutation(np.arange(30) % 2)[groups]
+    asked = {"method": "curve", "random_state": 0}
+    assert estimate_sample_sizes(X, y, **asked).accuracy(120).value > 0.9
+    assert estimate_sample_sizes(X, y, groups=groups, **asked).accuracy(120).value < 0.65
+    with pytest.raises(ValueError, match="groups belong to method='curve'"):
+        estimate_sample_sizes(X, y, tolerance=0.5, initial_size=5, test_size=5, step=5, groups=groups)

@@ -154,9 +154,13 @@ class Curve:
         weights = np.where(self.codes == y, self.weights, 0.0)
         if not weights.any():
             return None
+        weights /= weights.sum()
         known = self.times * (self.codes == y).sum() >= _FEWEST_OF_CLASS
         known[0] = True
-        return fit_share(self.errors[known], self.times[known], weights / weights.sum())
+        # Where rows say nothing of the classes, a class gets its label as often as all rows get it.
+        others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
+        chance = Chance(self._ignorance, float(self.errors[0] @ weights) - others)
+        return fit_share(self.errors[known], self.times[known], weights, chance)
 
 
 class _Job(NamedTuple):

@@ -273,10 +273,10 @@ class LearningCurve:
                 yield f"  class {label!r}: no rows"
                 continue
             recalls = [
-                f"{number_in_words(self.recall(label, times * self.n_rows))} with {in_rows(times * size)}"
-                for times in (*TIMES, math.inf)
+                f"{number_in_words(self.recall(label, n))} with {in_rows(n)}"
+                for n in (times * self.n_rows for times in (*TIMES, math.inf))
             ]
-            yield f"  class {label!r}, {in_rows(size)} rows: recall {', '.join(recalls)}"
+            yield f"  class {label!r}, {in_rows(size)} rows: recall {', '.join(recalls)} rows in all"
 
     def _describe_needs(self) -> Iterator[str]:
         for need in self.needed:

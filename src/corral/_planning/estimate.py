@@ -41,6 +41,7 @@ def estimate_sample_sizes(
     *,
     method: Literal["curve"],
     goal: float | None = ...,
+    groups: ArrayLike | None = ...,
     estimator: RodeoClassifierCV | None = ...,
     random_state: int | np.random.RandomState | None = ...,
 ) -> LearningCurve: ...
@@ -52,6 +53,7 @@ def estimate_sample_sizes(
     *,
     method: Literal["bound", "curve"] = "bound",
     goal: float | None = None,
+    groups: ArrayLike | None = None,
     tolerance: float | None = None,
     initial_size: int | None = None,
     test_size: int | None = None,
@@ -100,6 +102,9 @@ def estimate_sample_sizes(
         Which question is answered. Take "curve" unless it is the paper's rule that you want to bound.
     goal : float, default=None
         For the curve: wanted accuracy, and recall of each class, between 0 and 1.
+    groups : array-like of shape (n_samples,), default=None
+        For the curve: what rows belong to, such as patients. Rows are then predicted without their whole
+        group, and all estimates are for rows of new groups.
     tolerance : float
         For the bound, which needs it and the next three: largest acceptable bound, above 0. See Notes:
         the bound is loose.
@@ -239,9 +244,11 @@ def estimate_sample_sizes(
         given = [name for name, value in needed.items() if value is not None]
         if given:
             raise ValueError(f"{given[0]} belongs to method='bound', got method='curve'.")
-        return _draw_curve(X, y, goal, estimator, random_state)
+        return _draw_curve(X, y, goal, groups, estimator, random_state)
     if goal is not None:
         raise ValueError(f"goal belongs to method='curve', got method='bound' and goal={goal!r}.")
+    if groups is not None:
+        raise ValueError("groups belong to method='curve', got method='bound'.")
     missing = [name for name, value in needed.items() if value is None]
     if missing:
         raise ValueError(f"method='bound' needs {', '.join(missing)}.")
@@ -261,6 +268,7 @@ def _draw_curve(
     X: Any,
     y: ArrayLike,
     goal: float | None,
+    groups: ArrayLike | None,
     estimator: Any,
     random_state: int | np.random.RandomState | None,
 ) -> LearningCurve:
@@ -272,5 +280,6 @@ def _draw_curve(
     if not isinstance(estimator, RodeoClassifierCV):
         raise ValueError(f"estimator must be a RodeoClassifierCV for method='curve', got {estimator!r}.")
     random = check_random_state(random_state)
-    fitted = clone(estimator).set_params(random_state=random.randint(2**31 - 1)).fit(X, y)
+    seeded = clone(estimator).set_params(random_state=random.randint(2**31 - 1))
+    fitted = seeded.fit(X, y, groups=groups)
     return LearningCurve.from_estimator(fitted, goal=goal, random_state=random)

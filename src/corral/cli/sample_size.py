@@ -14,6 +14,7 @@ from corral.cli.options import (
     Drop,
     Encoding,
     Goal,
+    Group,
     Ids,
     Jobs,
     Missing,
@@ -26,7 +27,7 @@ from corral.cli.options import (
     TablePath,
     Target,
 )
-from corral.cli.shared import learning_curve, refuse_two_questions, sample_sizes, threads
+from corral.cli.shared import refuse_two_questions, sample_sizes, threads
 
 
 @program.command(
@@ -64,6 +65,7 @@ def sample_size(
     ] = AllocationName.proportional,
     ids: Ids = None,
     drop: Drop = None,
+    group: Group = None,
     numeric_only: NumericOnly = False,
     missing: MissingRows = Missing.keep,
     na_values: NaValues = None,
@@ -82,25 +84,29 @@ def sample_size(
     it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
     drop-rows such rows.
     """
+    from corral._planning import estimate_sample_sizes
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
     from corral.cli.formats import Given, open_table
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)
+    if tolerance is not None and group is not None:
+        raise ValueError("--group is not for --tolerance: algorithm 4 knows single rows only.")
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
         numeric_only=numeric_only,
         complete=tolerance is not None,
         missing=missing,
         na_values=na_values or (),
+        group=group,
     )
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
-        X, y, _ = training_rows(file, target, asked, on_progress)
+        X, y, groups = training_rows(file, target, asked, on_progress)
     if tolerance is None:
         with threads(jobs), out.waiting("Take rows away"):
-            curve = learning_curve(X, y, goal, seed=seed)
+            curve = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
         lines = str(curve).split("\n")
         out.answer(learning_curve_data(curve), lines[:1], lines)
         return

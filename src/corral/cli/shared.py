@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._planning import LearningCurve, SampleSizes
+    from corral._planning import SampleSizes
     from corral.cli.variables import ModelVariables
 
 
@@ -88,10 +88,3 @@ def sample_sizes(
         allocation=allocation,
         random_state=seed,
     )
-
-
-def learning_curve(X: pd.DataFrame, y: NDArray[Any], goal: float | None, *, seed: int) -> LearningCurve:
-    """What more rows would bring to the pool that `corral fit` fits."""
-    from corral._planning import estimate_sample_sizes
-
-    return estimate_sample_sizes(X, y, method="curve", goal=goal, random_state=seed)
