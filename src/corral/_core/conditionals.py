@@ -99,7 +99,8 @@ def general_conditionals(
     used, log_w = rows.plan.variables, rows.log_weights
     if not general.n_rows:  # nothing is known of the class
         return conditional, np.zeros(0)
-    factors = log_factors(general, x[np.newaxis, used], h[np.newaxis, used], np.array([-1]))[0].T
+    found = log_factors(general, x[np.newaxis, used], h[np.newaxis, used], np.array([-1]))[0]
+    factors = np.ascontiguousarray(found.T)
     if rows.plan.separate:
         exponents = log_w[:, np.newaxis] + factors
         conditional[used] = logsumexp(exponents, axis=0) - logsumexp(log_w)
