@@ -29,8 +29,7 @@ from corral._core.design_effect import worth_of_rows
 from corral._core.settings import MIN_EFFECT, Bools, Floats, Integers
 from corral._core.two_samples import effects_between, log_pvalues, size_of_difference
 
-# Probability that a class gets a variable though it differs from the others in none.
-_LEVEL = 0.01
+LEVEL = 0.01
 
 # A column with more distinct values is cut into so many cells of equal numbers of rows. The cells do not know
 # of the classes, so all tests stay exact. Even, so that a column and its mirror image have the same cells.
@@ -127,6 +126,7 @@ def contrast(
     *,
     weights: Floats | None = None,
     groups: Integers | None = None,
+    level: float = LEVEL,
     min_effect: float = MIN_EFFECT,
 ) -> Contrast:
     """Find the variables that describe each class.
@@ -141,6 +141,7 @@ def contrast(
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
         those of a group are (see `design_effect`). None if each row stands alone.
+    level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
         conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
         that no other class has must be there in 3.3 % of the class.
@@ -162,9 +163,9 @@ def contrast(
     if groups is not None:
         worth = worth_of_rows(X, codes, n_classes, shares, groups[present])
     blocks = _tabulate(X, codes, n_classes, shares, worth)
-    found = _join([_compare(table, min_effect) for table in blocks])
+    found = _join([_compare(table, level, min_effect) for table in blocks])
     pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
-    return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= _LEVEL))
+    return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
 
 
 def mixed_contrast(
@@ -363,25 +364,27 @@ class _Pairs:
     statistic: Floats
 
 
-def _compare_pairs(table: _Table, min_effect: float) -> _Pairs:
+def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
     m, n_classes, n_cells = table.counts.shape
     pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     a, b = np.triu_indices(n_classes, 1)
     step = max(1, _BLOCK // (m * n_cells))
     for first in range(0, a.size, step):
         some = slice(first, first + step)
-        _compare_some_pairs(table, pairs, a[some], b[some], min_effect)
+        _compare_some_pairs(table, pairs, a[some], b[some], level, min_effect)
     return pairs
 
 
-def _compare_some_pairs(table: _Table, pairs: _Pairs, a: Integers, b: Integers, min_effect: float) -> None:
+def _compare_some_pairs(
+    table: _Table, pairs: _Pairs, a: Integers, b: Integers, level: float, min_effect: float
+) -> None:
     """Compare each of the classes a with that of the classes b in the same place, and fill in the results."""
     m, _, n_cells = table.counts.shape
     first, second = (table.counts[:, of].reshape(-1, n_cells) for of in (a, b))
     log_p, squared = log_pvalues(first, second)
     log_p[~(table.active[:, a] & table.active[:, b]).ravel()] = 0.0
     # Effects matter only where there is significance.
-    doubtful = np.flatnonzero(log_p <= np.log(_LEVEL))
+    doubtful = np.flatnonzero(log_p <= np.log(level))
     first, second = first[doubtful], second[doubtful]
     _, effects = effects_between(first, second)
     of_second = log_p.copy()
@@ -391,12 +394,12 @@ def _compare_some_pairs(table: _Table, pairs: _Pairs, a: Integers, b: Integers, 
     pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
 
 
-def _find_background(table: _Table, pairs: _Pairs, min_effect: float) -> Bools:
+def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
     """Classes that make up the background of each variable, (n_variables, n_classes)."""
     active = table.active
     n_active = active.sum(axis=1)
     n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
-    is_negligible = pairs.log_p > np.log(_LEVEL / n_pairs)[:, np.newaxis, np.newaxis]
+    is_negligible = pairs.log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
     alike = is_negligible & is_negligible.swapaxes(1, 2)
     alike &= active[:, :, np.newaxis] & active[:, np.newaxis, :]
     groups = _alike_groups(alike, pairs.statistic)
@@ -450,11 +453,11 @@ def _best_group(groups: Bools, eligible: Bools, statistic: Floats) -> Bools:
 # ------------------------------------------------------------------------------------------ classes
 
 
-def _compare(table: _Table, min_effect: float) -> Contrast:
+def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     """Compare classes with their background; p-values are not adjusted yet, `relevant` means noticeable."""
     m, n_classes, n_cells = table.counts.shape
-    pairs = _compare_pairs(table, min_effect)
-    background = _find_background(table, pairs, min_effect)
+    pairs = _compare_pairs(table, level, min_effect)
+    background = _find_background(table, pairs, level, min_effect)
     has_background = np.asarray(background.any(axis=1, keepdims=True))
     compared = np.where(has_background, background, table.active)
     others = compared[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
