@@ -100,7 +100,9 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
     samples.isetitem(j, samples.iloc[:, j] + 10.0 * iris[0].std().iloc[j])
     found = fitted.explain(samples)
     assert found.novel.all()
-    for i, text in enumerate(str(found).split("sample ")[1:]):
+    shown = str(found).split("sample ")[1:]
+    assert len(shown) == len(samples)
+    for i, text in enumerate(shown):
         assert found.unlike(i)[0] == j
         assert f"\n  novel:    unlike all training rows; from {found.nearest[i]}, the nearest class" in text
         assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
