@@ -235,7 +235,7 @@ CASES = {
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("kind", CASES)
-@examples(10)
+@examples(6)
 @given(data=st.data())
 def test_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
     check(data.draw(CASES[kind]), update, suppose=assume)
@@ -276,7 +276,7 @@ def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str)
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 4])
 def test_a_thousand_columns(n: int, update: str) -> None:
     rng = np.random.default_rng(n)
     X = np.column_stack([rng.integers(0, 3, (n, 500)) / 8, rng.normal(0, 0.3, (n, 490)), np.ones((n, 10))])
@@ -388,9 +388,9 @@ def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
-@pytest.mark.parametrize("n", [33, 64, 70])  # 2 to 5 tiles; the last is full, or holds one row, or some
+@pytest.mark.parametrize(("n", "weighted"), [(33, False), (64, True), (70, False), (70, True)])
 def test_many_tiles_agree_with_referee(n: int, weighted: bool, update: str) -> None:
+    # 2 to 5 tiles; the last is full, or holds one row, or some.
     case = many_tiles(n, n, weighted=weighted)
     with constants(TILE=16 if n == 70 else 32, _LARGE=0, _BATCH=3):
         assert case.arrange()[0].tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
@@ -534,7 +534,7 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
     # Rough weights are wrong by up to 1e-7, so these distances are beyond them, and not beyond doubles.
-    for seed in range(12):
+    for seed in range(6):
         build, j, k = edge(seed, weighted)
         for distance in (-1e-7, -1e-8, -1e-9, 1e-9, 1e-8, 1e-7):
             case = build(distance)

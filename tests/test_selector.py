@@ -39,7 +39,6 @@ def _nothing_to_restore(estimator):
         RodeoSelector(),
         RodeoSelector(rule="zscore"),
         RodeoSelector(rule="shadow", random_state=0),
-        RodeoClassifier(bandwidth="class"),
         RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
         RodeoClassifier(bandwidth="class", features="selected", rule="shadow", random_state=0),
     ],
