@@ -1248,33 +1248,41 @@ def lower_median(values: list[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
-def extremes(X: ArrayLike, x: ArrayLike, weights: ArrayLike) -> list[float]:
-    """How far values lie from the medians of their columns, in deviations; 0 for gaps and empty columns.
+def extremes(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, weights: ArrayLike) -> list[float]:
+    """How far values lie from the medians of their columns, in deviations; 0 but for the strangest beyond 7.
 
-    It is 0 also in columns that are not watched: those with the most values beyond 7 are left out until at
-    most one row in a hundred has such a value in any of the others.
+    The fewer other rows lie as far out on the same side, the stranger; then the farther out. As many rows may
+    have such values that with one more they are a hundredth.
     """
-    columns = [_floats(column) for column in np.asarray(X, dtype=float).T]
-
-    known = [[v for v in column if not math.isnan(v)] for column in columns]
-    middles = [lower_median(values) if values else math.nan for values in known]
-
-    def apart(j: int, x_j: float, deviation: float) -> float:
-        return 0.0 if math.isnan(x_j - middles[j]) else abs(x_j - middles[j]) / deviation
-
-    beyond = []
-    for j, column in enumerate(columns):
-        deviation = robust_deviation(column, weights)
-        beyond.append({i for i, v in enumerate(column) if apart(j, v, deviation) > 7.0})
-    watched: set[int] = set()
-    for j in sorted(range(len(columns)), key=lambda j: (len(beyond[j]), j)):
-        if len(set().union(*(beyond[k] for k in watched), beyond[j])) > 0.01 * len(columns[0]):
-            break
-        watched.add(j)
-    return [
-        apart(j, x_j, deviation_with(columns[j], weights, x_j)) if j in watched else 0.0
-        for j, x_j in enumerate(_floats(x))
+    columns, units = [_floats(column) for column in np.asarray(X, dtype=float).T], list(units)
+    medians = [lower_median([v for v in column if not math.isnan(v)] or [math.nan]) for column in columns]
+    deviations = [robust_deviation(column, weights) for column in columns]
+    scaled = [
+        [(v - median) / deviation for v in column]
+        for column, median, deviation in zip(columns, medians, deviations, strict=True)
     ]
+
+    def strangeness(j: int, z: float, of_unit: Hashable) -> tuple[int, float]:
+        others = [v for v, of_row in zip(scaled[j], units, strict=True) if of_row != of_unit]
+        return sum(z * v > 0.0 and abs(v) >= abs(z) for v in others), -abs(z)
+
+    cells = sorted(
+        (*strangeness(j, z, units[i]), i)
+        for j, column in enumerate(scaled)
+        for i, z in enumerate(column)
+        if abs(z) > 7.0
+    )
+    n_most, rows, bound = max(int(0.01 * (len(units) + 1)) - 1, 0), set(), (math.inf, 0.0)
+    for *cell, i in cells:
+        if i not in rows and len(rows) == n_most:
+            bound = tuple(cell)
+            break
+        rows.add(i)
+    found = []
+    for j, x_j in enumerate(_floats(x)):
+        z = (x_j - medians[j]) / deviation_with(columns[j], weights, x_j)
+        found.append(abs(z) if abs(z) > 7.0 and strangeness(j, z, unit) < bound else 0.0)
+    return found
 
 
 def extreme_term(apart: float) -> float:
@@ -1373,7 +1381,7 @@ def unlikeness(
             below += w
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
         found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
-    apart = extremes(X, x, m)
+    apart = extremes(X, units, x, None, m)
     found[apart.index(max(apart))] += extreme_term(max(apart))
     return found
 
@@ -1460,7 +1468,7 @@ def judge(
     scores_of = typical_scores(left_out, codes, m)
 
     def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        extreme = extreme_term(max(extremes(X, x, weights)))
+        extreme = extreme_term(max(extremes(X, units, x, unit, weights)))
         return [extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
 
     of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]

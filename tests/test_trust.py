@@ -272,7 +272,7 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
     expected = [
         [
             naive.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
-            + naive.extreme_term(max(naive.extremes(data.X, x, np.ones(90))))
+            + naive.extreme_term(max(naive.extremes(data.X, data.units, x, None, np.ones(90))))
             for y in (0, 1)
         ]
         for x in samples
@@ -283,12 +283,13 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
 
 
 def test_the_first_to_differ_in_a_column_is_as_far_out_as_the_only_row_that_does():
-    X = np.zeros((101, 2))
+    X = np.column_stack([np.arange(301) % 7, np.zeros(301)])
     X[0, 1] = 3.0
-    data = LabelledRows.sort(TrainingRows(X[1:], np.repeat([0, 1], 50), None))
+    data = LabelledRows.sort(TrainingRows(X[1:], np.repeat([0, 1], 150), None))
     new = Columns.learn(data).remoteness(X[:1])
-    data = LabelledRows.sort(TrainingRows(X, np.append(0, np.repeat([0, 1], 50)), None))
-    own = Columns.learn(data).remoteness(X[:1], data.units[:1])
+    data = LabelledRows.sort(TrainingRows(X, np.append(0, np.repeat([0, 1], 150)), None))
+    at = np.flatnonzero(data.X[:, 1])
+    own = Columns.learn(data).remoteness(data.X[at], data.units[at])
     assert_allclose(own, new, rtol=1e-9)
     assert new.min() > 100.0
 
@@ -327,28 +328,48 @@ def test_one_value_far_out_does_not_make_all_between_seem_near(name):
     assert model.is_novel(X[100:] + 0.01, 0.015).mean() <= 0.05
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_columns_with_rare_extremes_are_watched(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(300, 5))
-    X[:2, 0], X[2:4, 1], X[4:6, 2] = 40.0, -40.0, 40.0
-    X[rng.random((300, 5)) < 0.1] = np.nan
+@pytest.mark.parametrize(("n", "grouped"), [(60, False), (300, False), (300, True)])
+def test_the_strangest_values_against_loops(n, grouped):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 5))
+    X[:2, 0], X[2:4, 1], X[4:6, 2], X[6, 2] = [40.0, 45.0], -40.0, [40.0, -40.0], 38.0
+    X[rng.random((n, 5)) < 0.1] = np.nan
     X[:6, :3] = np.where(np.isnan(X[:6, :3]), 40.0, X[:6, :3])
     X[:, 4] = np.nan
-    data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, 300), None))
+    groups = np.arange(n) // 2 if grouped else None
+    data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, n), None, None, groups))
+    columns, ones = Columns.learn(data), np.ones(n)
+    far = np.argsort(-np.nan_to_num(np.abs(data.X)).max(axis=1))[:8]
+    samples = np.vstack([data.X[far], 8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
+    samples[:, 4] = np.nan
+    units = np.append(data.units[far], np.full(16, -1))
+    for of_samples in (units, None):
+        of_loops = [None] * 24 if of_samples is None else of_samples.tolist()
+        expected = []
+        for x, unit in zip(samples, of_loops, strict=True):
+            extreme = naive.extreme_term(max(naive.extremes(data.X, data.units, x, unit, ones)))
+            terms = [
+                naive.remoteness(data.X, data.codes, data.units, y, x, unit, ones) + extreme for y in (0, 1)
+            ]
+            expected.append([*terms, extreme])
+        expected = np.array(expected)
+        assert 0.0 < expected[:, 2].mean() < 64.0
+        assert_allclose(columns.remoteness(samples, of_samples), expected[:, :2], rtol=1e-9, atol=1e-9)
+
+
+def test_few_rows_of_a_table_with_long_tails_are_the_strangest():
+    X = np.random.default_rng(0).standard_t(1.5, size=(600, 20))
+    data = LabelledRows.sort(TrainingRows(X, np.repeat([0, 1], 300), None))
     columns = Columns.learn(data)
-    samples = np.vstack([data.X[:12], 8.0 * data.X[12:30]])
-    apart = [naive.extremes(data.X, x, np.ones(300)) for x in samples]
-    expected = [naive.extreme_term(max(z)) for z in apart]
-    assert 0.0 < np.mean(expected) < 64.0
-    assert_array_equal(columns.watched, np.max(apart, axis=0) > 0.0)
-    assert columns.watched.sum() < 4
-    found = columns.remoteness(samples, np.full(30, -1))
-    rest = [
-        [naive.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(300)) for y in (0, 1)]
-        for x in samples
+    assert np.mean(np.abs(columns.scale.transform(data.X)).max(axis=1) > 7.0) > 0.05
+    assert columns.strangest.company == 0
+    n_strangest = [
+        columns.strangest.includes(column.beyond(column.values, column.units), np.abs(column.values)).sum()
+        for column in columns.extremes
     ]
-    assert_allclose(found, np.array(rest) + np.array(expected)[:, np.newaxis], rtol=1e-9, atol=1e-9)
+    assert 1 <= np.sum(n_strangest) <= 5  # of 600 rows
+    farthest = columns.scale.restore(np.full((1, 20), 1e3) * np.eye(20)[:1])
+    assert columns.terms(farthest, np.array([0]))[0, 0] >= 64.0
 
 
 @pytest.mark.parametrize("n", [19, 60])

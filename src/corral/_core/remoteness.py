@@ -7,8 +7,9 @@ The score of `trust` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
 how far from the median of the column, both in standard deviations of the column, which the farthest values
 may widen tenfold at most. They see what densities may not: ranks end with the training range, and a density
 may make little use of a column; and a single row far out in a column is no reason to find others like it
-usual. For :math:`z_j` only columns are looked at in which such values are rare, so that not all novel rows of
-a table with long tails are such.
+usual. For :math:`z_j` only the strangest values count: those with the least company, that is with the fewest
+rows that lie as far out in the column, on the same side; with equal company those farthest out. One row in a
+hundred may have such values, so that not all novel rows of a table with long tails are such.
 
 A column with the same value in all n rows has no deviation. Another value there lies as far out as if it were
 one more row, :math:`(n + 1) / \sqrt{n}` deviations of the n + 1 values: exactly as far as a training row that
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +36,7 @@ _NEAR = 3.0
 _STRENGTH = 4.0
 
 # What a value far from the median takes from a score: nothing up to the first of two distances, all from the
-# second on. Columns are watched in which that is rare: at most such a share of rows has it in any of them.
+# second on, if it is among the strangest: at most such a share of rows has one.
 _EXTREME = 64.0
 _EXTREME_FROM, _EXTREME_TO = 7.0, 9.0
 _RARE = 0.01
@@ -109,6 +111,36 @@ class ColumnValues:
         apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
         return np.where(np.isinf(apart), 0.0, apart)
 
+    def beyond(self, x: Floats, units: Integers | None) -> Integers:
+        """How many values, of other units if some are given, lie as far out as numbers, on their side."""
+        if units is None:
+            below = np.searchsorted(self.values, x, side="right")
+            above = self.values.size - np.searchsorted(self.values, x, side="left")
+            return np.where(x > 0.0, above, below)
+        as_far = np.where(
+            x[:, np.newaxis] > 0.0, self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
+        )
+        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
+        return counts
+
+
+class Bound(NamedTuple):
+    """From where on a value far out is among the strangest: first by its company, then by its distance.
+
+    Attributes
+    ----------
+    company : values with fewer others beyond them are, whatever their distance.
+    distance : with as many, those that lie at least so far out.
+    """
+
+    company: int
+    distance: float
+
+    def includes(self, company: Integers, distance: Floats) -> Bools:
+        """Whether values with so many others beyond them, so far out, are among the strangest."""
+        included: Bools = (company < self.company) | ((company == self.company) & (distance >= self.distance))
+        return included
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -118,13 +150,15 @@ class Columns:
     ----------
     scale : standard units, from the medians of the columns.
     values : by class and column; those of all classes where a class has none.
-    watched : (n_features,) columns in which extreme values are rare.
+    extremes : by column those of all rows that lie far out.
+    strangest : which of these count.
     n_equal : (n_features,) how many rows have the only value of a column; 0 where there are several or none.
     """
 
     scale: Scale
     values: Sequence[Sequence[ColumnValues]]
-    watched: Bools
+    extremes: Sequence[ColumnValues]
+    strangest: Bound
     n_equal: Integers
 
     @classmethod
@@ -139,7 +173,10 @@ class Columns:
                 of_all = ColumnValues.of(x, data.units)
                 for columns in lacking:
                     columns[j] = of_all
-        return cls(scale, by_class, _rarely_extreme(scaled), _rows_of_constants(scaled, scale))
+        is_far = np.abs(scaled) > _EXTREME_FROM
+        extremes = [ColumnValues.of(x[at], data.units[at]) for x, at in zip(scaled.T, is_far.T, strict=True)]
+        strangest = _strangest(scaled, data.units, extremes)
+        return cls(scale, by_class, extremes, strangest, _rows_of_constants(scaled, scale))
 
     def remoteness(self, X: Floats, units: Integers | None = None) -> Floats:
         """What values far from those of a class take from scores (n_samples, n_classes).
@@ -147,7 +184,7 @@ class Columns:
         `units` (n_samples,) are those of training rows, which are compared with rows of others.
         """
         scaled = np.ascontiguousarray(self._deviations(X).T)
-        extreme = _extreme_term(self._from_medians(scaled).max(axis=0, initial=0.0))
+        extreme = _extreme_term(self._from_medians(scaled, units).max(axis=0, initial=0.0))
         found = np.tile(extreme[:, np.newaxis], len(self.values))
         for y, columns in enumerate(self.values):
             for x, column in zip(scaled, columns, strict=True):
@@ -166,7 +203,7 @@ class Columns:
                 if column.values.size:
                     at, term = _far_values(column, scaled[of_class, j], None)
                     found[of_class[at], j] = term
-        apart = self._from_medians(scaled.T)
+        apart = self._from_medians(scaled.T, None)
         rows = np.arange(len(X))
         most = apart.argmax(axis=0)
         found[rows, most] += _extreme_term(apart[most, rows])
@@ -184,9 +221,16 @@ class Columns:
         scaled[:, constant] = np.where(differs, np.copysign(apart, x), 0.0 * x)  # gaps stay
         return scaled
 
-    def _from_medians(self, scaled: Floats) -> Floats:
-        """How far scaled values (n_features, n_samples) lie from medians; 0 for gaps, and if not watched."""
-        return np.where(self.watched[:, np.newaxis] & ~np.isnan(scaled), np.abs(scaled), 0.0)
+    def _from_medians(self, scaled: Floats, units: Integers | None) -> Floats:
+        """How far scaled values (n_features, n_samples) lie from medians; 0 but for the strangest."""
+        apart = np.zeros(scaled.shape)
+        for x, known, others, found in zip(scaled, self.values[0], self.extremes, apart, strict=True):
+            at = np.flatnonzero(np.abs(x) > _EXTREME_FROM)
+            if at.size and known.values.size:
+                company = others.beyond(x[at], None if units is None else units[at])
+                distance = np.abs(x[at])
+                found[at] = np.where(self.strangest.includes(company, distance), distance, 0.0)
+        return apart
 
 
 def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tuple[Integers, Floats]:
@@ -196,17 +240,22 @@ def _far_values(column: ColumnValues, x: Floats, units: Integers | None) -> tupl
     return at, _STRENGTH * (apart[at] - _NEAR) ** 2
 
 
-def _rarely_extreme(scaled: Floats) -> Bools:
-    """Columns of measurements (n_features,) to watch for extreme values: first those with the fewest."""
-    known = ~np.isnan(scaled)
-    is_extreme = known & (np.abs(scaled) > _EXTREME_FROM)
-    watched, seen = np.zeros(scaled.shape[1], dtype=bool), np.zeros(len(scaled), dtype=bool)
-    for j in np.argsort(is_extreme.sum(axis=0), kind="stable").tolist():
-        seen |= is_extreme[:, j]
-        if seen.mean() > _RARE:
-            break
-        watched[j] = known[:, j].any()
-    return watched
+def _strangest(scaled: Floats, units: Integers, extremes: Sequence[ColumnValues]) -> Bound:
+    """The bound that as many rows (n_rows, n_features) reach as may be among the strangest."""
+    rows, columns = np.nonzero(np.abs(scaled) > _EXTREME_FROM)  # gaps are not far out
+    company = np.empty(rows.size, dtype=np.int64)
+    for j in np.unique(columns).tolist():
+        at = columns == j
+        company[at] = extremes[j].beyond(scaled[rows[at], j], units[rows[at]])
+    distance = np.abs(scaled[rows, columns])
+    order = np.lexsort((-distance, company))
+    _, first = np.unique(rows[order], return_index=True)  # where a row is met first
+    first = np.sort(first)
+    n_most = max(int(_RARE * (len(scaled) + 1)) - 1, 0)  # a sample that is one, too, is among the rarest
+    if first.size <= n_most:
+        return Bound(len(scaled), 0.0)
+    last = order[first[n_most]]  # the first cell of the first row too many
+    return Bound(int(company[last]), float(np.nextafter(distance[last], np.inf)))
 
 
 def _rows_of_constants(scaled: Floats, scale: Scale) -> Integers:

@@ -96,7 +96,8 @@ class Trustworthiness:
         the spread of its log densities. How far each value lies from the nearest one of its column in the
         class counts as well: beyond three standard deviations that speaks against a row, so that a value
         outside the training range is far in all units, and in columns that the density makes no use of. So
-        does a value more than seven of them from the median of its column, where few training rows have one.
+        does a value more than seven of them from the median of its column, if few training rows lie as far
+        out, and a value of a column that was the same in all training rows.
 
         A row with missing values is compared with training rows without these variables. That takes as long
         as the prediction of 500 rows for each combination of variables that are missing.
