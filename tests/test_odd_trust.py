@@ -1,0 +1,254 @@
+"""Typicality, novelty, sets, decisions and explanations of odd tables: right answers, or one sentence."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of odd tables there are many
+
+KINDS = {
+    "pool": RodeoClassifierCV(random_state=0),
+    "class": RodeoClassifier(bandwidth="class"),
+    "rank": RodeoClassifier(bandwidth="class", scale="rank"),
+}
+USUAL, FAR = [0.1, 0.2, -0.3], [0.0, 1e6, 0.0]
+
+
+def groups_of_rows(n=12):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], n)
+    return rng.normal(size=(3 * n, 3)) + np.array([[0.0, 0.0, 0.0], [5.0, 0.0, 0.0], [0.0, 0.0, 6.0]])[y], y
+
+
+def _plain():
+    X, y = groups_of_rows()
+    return X, y, [USUAL, FAR], [0, 1]
+
+
+def _all_rows_equal():
+    return np.ones((20, 3)), np.repeat([0, 1], 10), [[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]], [0, 1]
+
+
+def _rows_equal_in_each_class():
+    X = np.repeat([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], 10, axis=0)
+    return X, np.repeat([0, 1], 10), [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [9.0, 9.0, 9.0]], [0, 0, 1]
+
+
+def _class_of_two():
+    X, y = groups_of_rows()
+    return X[:26], y[:26], [USUAL, FAR], [0, 1]
+
+
+def _classes_of_two():
+    X, y = groups_of_rows(2)
+    return X, y, [X[0], FAR], [0, 1]
+
+
+def _constant_column():
+    X, y = groups_of_rows()
+    samples = [[*USUAL, 7.0], [*USUAL, 7.0 + 1e-9], [*USUAL, 8.0], [*USUAL, -1e300]]
+    return np.column_stack([X, np.full(len(X), 7.0)]), y, samples, [0, 0, 1, 1]
+
+
+def _flag_never_set():
+    X, y = groups_of_rows()
+    return np.column_stack([X, np.zeros(len(X))]), y, [[*USUAL, 0.0], [*USUAL, 1.0]], [0, 1]
+
+
+def _columns_twice():
+    X, y = groups_of_rows()
+    return np.hstack([X, X, X]), y, [USUAL * 3, FAR * 3], [0, 1]
+
+
+def _gaps():
+    X, y = groups_of_rows()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    nan = np.nan
+    return X, y, [USUAL, [nan, nan, nan], [nan, 1e6, nan], [1e6, nan, 0.0]], [0, 0, 1, 1]
+
+
+def _column_of_gaps():
+    X, y = groups_of_rows()
+    X[:, 1] = np.nan
+    return X, y, [USUAL, FAR, [1e6, 0.0, 0.0]], [0, 0, 1]  # of the column in question nothing is known
+
+
+def _largest():
+    X, y = groups_of_rows()
+    return X, y, [USUAL, [1e300, 0.0, 0.0], [-1.7e308, 1.7e308, 0.0]], [0, 1, 1]
+
+
+def _rows_of_large_numbers():
+    X, y = groups_of_rows()
+    return 1e299 * X, y, [1e299 * np.array(USUAL), [1.7e308] * 3], [0, 1]
+
+
+def _rows_of_small_numbers():
+    X, y = groups_of_rows()
+    return 1e-300 * X, y, [1e-300 * np.array(USUAL), [1.0, 1.0, 1.0], [0.0, 1e300, 0.0]], [0, 1, 1]
+
+
+def _rows_of_denormals():
+    X, y = groups_of_rows()
+    return 1e-318 * X, y, [1e-318 * np.array(USUAL), [1.0, 1.0, 1.0]], [0, 1]
+
+
+def _integers():
+    X, y = groups_of_rows()
+    samples = np.array([[0, 2, -3], [127, -128, 127]], dtype=np.int8)
+    return (10.0 * X).astype(np.int8), y, samples, [0, 1]
+
+
+def _large_integers():
+    X, y = groups_of_rows()
+    samples = np.array([[0, 2 * 10**15, 0], [2**63 - 1, 0, 0], [-(2**63), 0, 0]])
+    return (1e16 * X).astype(np.int64), y, samples, [0, 1, 1]
+
+
+def _single_precision():
+    X, y = groups_of_rows()
+    X = np.column_stack([X, np.full(len(X), 0.1)])  # another number in single precision
+    return X, y, np.array([[*USUAL, 0.1], [*FAR, 0.1]], dtype=np.float32), [0, 1]
+
+
+TABLES = [
+    _plain,
+    _all_rows_equal,
+    _rows_equal_in_each_class,
+    _class_of_two,
+    _classes_of_two,
+    _constant_column,
+    _flag_never_set,
+    _columns_twice,
+    _gaps,
+    _column_of_gaps,
+    _largest,
+    _rows_of_large_numbers,
+    _rows_of_small_numbers,
+    _rows_of_denormals,
+    _integers,
+    _large_integers,
+    _single_precision,
+]
+
+
+def check_answers(model, samples):
+    """What must hold of all answers, whatever the table; returns which samples are novel."""
+    found, labels = model.assess(samples), model.predict(samples)
+    assert_allclose(found.proba.sum(axis=1), 1.0)
+    assert not np.isnan(found.scores).any()
+    for pvalues in (found.typicality, found.novelty):
+        assert ((pvalues > 0.0) & (pvalues <= 1.0)).all()
+    strangest, n = model.is_novel(samples, 0.0), model.classes_.size
+    smaller = np.zeros((len(samples), n), dtype=bool)
+    for coverage in (0.0, 0.5, 0.95, 1.0):
+        sets = model.predict_set(samples, coverage)
+        assert_array_equal(sets.any(axis=1), ~strangest)
+        assert sets[~strangest].all() or coverage < 1.0
+        assert (sets >= smaller).all()
+        smaller = sets if coverage > 0.0 else smaller  # at 0 all but one would be empty
+    assert_array_equal(model.decide(samples, 1.0 - np.eye(n)), labels)
+    assert all(label is None for label in model.decide(samples, 1.0 - np.eye(n), reject_cost=-1.0))
+    explained = model.explain(samples)
+    assert_array_equal(explained.novel, found.is_novel)
+    assert np.isfinite(explained.evidence).all()
+    assert not np.isnan(explained.unlikeness).any()
+    assert str(explained)
+    return found.is_novel
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [
+        pytest.param(table, kind, id=f"{table.__name__[1:]}-{kind}")
+        for table in TABLES
+        for kind in (KINDS if table in (_plain, _flag_never_set, _largest) else ("pool", "class"))
+    ],
+)
+def test_answers_of_odd_tables(table, kind):
+    X, y, samples, expected = table()
+    model = KINDS[kind].fit(X, y)
+    with np.errstate(all="raise", under="ignore"):
+        novel = check_answers(model, np.asarray(samples))
+    assert_array_equal(novel, np.array(expected, dtype=bool))
+
+
+@pytest.mark.parametrize("kind", ["pool", "class"])
+def test_one_row_with_nearly_all_weight(kind):
+    X, y = groups_of_rows()
+    weights = np.append(1e9, np.ones(len(X) - 1))
+    model = KINDS[kind].fit(X, y, sample_weight=weights)
+    assert_array_equal(check_answers(model, np.array([X[0] + 0.01, FAR])), [False, True])
+    assert (model.typicality(X)[:, 0] > 0.49).all()  # one row says little
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_tiny_and_huge_weights_that_are_equal(factor):
+    X, y = groups_of_rows()
+    same = KINDS["class"].fit(X, y, sample_weight=np.full(len(X), factor)).assess(X[:4])
+    assert_allclose(same.typicality, KINDS["class"].fit(X, y).assess(X[:4]).typicality)
+
+
+def test_groups_of_which_each_class_has_two():
+    X, y = groups_of_rows()
+    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
+    assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
+
+
+def test_a_level_that_no_training_row_has_counts_as_missing():
+    X, y = groups_of_rows()
+    rows = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(len(X)) % 2, "u", "v"))
+    model = RodeoClassifierCV(random_state=0).fit(rows, y)
+    samples = pd.DataFrame([USUAL, USUAL, FAR], columns=list("abc")).assign(kind=["new", None, "new"])
+    with pytest.warns(UserWarning, match="Values that no training row has count as missing: 2 of 'kind'"):
+        novel = model.is_novel(samples)
+    assert_array_equal(novel, [False, False, True])
+    found = model.typicality(samples)
+    assert_array_equal(found[0], found[1])
+
+
+def test_thinned_classes_with_and_without_their_rows(tmp_path):
+    X, y = groups_of_rows(60)
+    model = RodeoClassifierCV(random_state=0, max_rows=30).fit(X, y)
+    samples = np.array([USUAL, FAR])
+    assert_array_equal(check_answers(model, samples), [False, True])
+    save_model(model, tmp_path / "model.corral", keep_rows=False)
+    loaded = load_model(tmp_path / "model.corral")
+    assert_array_equal(loaded.is_novel(samples), [False, True])
+    with pytest.raises(ValueError, match="saved without training rows, so that samples with gaps"):
+        loaded.is_novel([[np.nan, 0.0, 0.0]])
+
+
+def test_same_bits_with_two_threads():
+    X, y = groups_of_rows()
+    samples = np.vstack([X[:5] + 0.1, FAR])
+    one, two = (RodeoClassifierCV(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
+    for a, b in zip(one, two, strict=True):
+        assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("method", ["typicality", "is_novel", "predict_set", "assess", "explain"])
+def test_samples_that_cannot_be_judged_get_one_sentence(method):
+    X, y = groups_of_rows()
+    ask = getattr(KINDS["class"].fit(X, y), method)
+    for samples, said in (
+        ([[np.inf, 0.0, 0.0]], "Column 'x0' holds an infinite value in row 0"),
+        (X[:, :2], "X has 2 features, but RodeoClassifier is expecting 3"),
+        (X[:0], "Found array with 0 sample"),
+        ([["a", "b", "c"]], "could not convert string to float: 'a'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ask(samples)
+
+
+@pytest.mark.parametrize("name", ["local", "class_rank_weighted", "search_weighted"])
+def test_models_of_the_first_version(name):
+    model = load_model(Path(__file__).parent / "models_0_1_0" / f"{name}.corral")
+    rows = model.model_.compared_rows.X
+    samples = np.vstack([np.median(rows, axis=0), np.full(rows.shape[1], 1e6)])
+    assert_array_equal(check_answers(model, samples), [False, True])
