@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 
 import corral._core.large
+import corral._core.sampling
 from corral import RodeoClassifierCV, RodeoDensity, load_model, save_model, write_report
 from corral._core.frames import ClassFrame
-from corral._core.large import carried_over, choose_sample
+from corral._core.large import carried_over
 from corral._core.members import Mixture
 from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.sampling import choose_sample
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation
 from corral._core.thinning import Cells, CellSummary, Representatives, thin
@@ -308,21 +310,6 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
     np.testing.assert_allclose(once.predict_log_proba(new), thrice.predict_log_proba(new), rtol=1e-6)
 
 
-@pytest.mark.parametrize("case", ["gaps", "levels", "groups"])
-def test_other_tables_keep_all_rows(rings, case):
-    X, y = rings[0][:300], rings[1][:300]
-    groups = None
-    if case == "gaps":
-        X = np.where(np.random.RandomState(0).uniform(size=X.shape) < 0.02, np.nan, X)
-    if case == "levels":
-        X = pd.DataFrame(X, columns=["a", "b", "c"]).assign(side=np.where(X[:, 0] > 0.0, "left", "right"))
-    if case == "groups":
-        groups = np.arange(300) // 2
-    classifier = RodeoClassifierCV(max_rows=50, random_state=0).fit(X, y, groups=groups)
-    assert classifier.model_.thinning is None
-    assert len(classifier.model_.data.X) == 300
-
-
 @pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])
 def test_max_rows_that_mean_nothing(rings, max_rows):
     with pytest.raises(ValueError, match="max_rows must be a positive integer, got"):
@@ -336,7 +323,7 @@ def test_bandwidths_are_carried_over_by_the_rate():
 
 
 def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
-    monkeypatch.setattr(corral._core.large, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 100)
     X, y = make_rings(300, 0)
     first = LabelledRows.sort(TrainingRows(X, y, None))
     second = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
@@ -347,7 +334,7 @@ def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
 
 
 def test_equal_rows_are_drawn_one_by_one(monkeypatch):
-    monkeypatch.setattr(corral._core.large, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
     y = rng.integers(0, 2, len(X))

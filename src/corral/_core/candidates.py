@@ -205,11 +205,13 @@ def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed
     )
 
 
-def build_member(candidate: Candidate, rows: RowsInUnits, prior: Floats, seed: int) -> Member:
-    """Fit a member to all rows."""
+def build_member(
+    candidate: Candidate, rows: RowsInUnits, sample: RowsInUnits, prior: Floats, seed: int
+) -> Member:
+    """Put kernels on rows, in frames that are learnt from a sample, which may be the same rows."""
     kind, data = candidate.kind, rows.data
     scaled = rows.scaled[kind.scale]
-    frames = frames_of_kind(kind, rows, prior, seed)
+    frames = frames_of_kind(kind, sample, prior, seed)
     classes = [
         density_of(scaled[at], data.weights_of(at), frame, candidate.bandwidth, candidate.pull)
         for frame, at in zip(frames, data.members(), strict=True)

@@ -129,14 +129,16 @@ class RowsInUnits:
     def learn(cls, data: LabelledRows, kinds: Sequence[Kind], max_knots: int | None = None) -> RowsInUnits:
         """Learn the units of some kinds of members, and ranks, by which variables are selected.
 
-        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row.
+        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row
+        unless values are missing or levels.
         """
         scales = {
             kind: learn_scale(data.X, data.weights, kind, levels=data.levels) for kind in wanted_units(kinds)
         }
         if max_knots is not None:
             scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
-            scales["range"] = blurred_range(data.X)
+            if not data.mixed:
+                scales["range"] = blurred_range(data.X)
         return cls.in_units(data, scales)
 
     @classmethod

@@ -14,47 +14,40 @@ member is a normal density, stays.
 **Calibration.** Rows that the search has left out are in no cell. At the end the members' temperatures and
 weights are fitted again to these rows, by the densities that the pool has then, and typicality and sets of
 labels are measured by them. Rows of classes that are not thinned leave themselves out as always.
+
+Rows with gaps or levels have no averages, and rows of groups can only be left out with their groups: see
+`drawn`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from corral._core.calibration import known
 from corral._core.candidates import Candidate, frames_of_kind
-from corral._core.copies import row_keys
+from corral._core.drawn import pool_of_drawn_rows
 from corral._core.frames import ClassFrame
-from corral._core.kinds import KINDS, UNITS_OF_MEMBERS, Kind, RowsInUnits
+from corral._core.kinds import KINDS, Kind, RowsInUnits
 from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
 from corral._core.parallel import progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, Thinning
-from corral._core.remoteness import Columns
 from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.sampling import choose_sample, n_knots
 from corral._core.scale import Scale
 from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
-from corral._core.thinning import Cells, CellSummary, Representatives, thin
+from corral._core.thinning import Cells, CellSummary
 from corral._core.trial import make_target
-from corral._core.trust import Calibration, weigh_points
 from corral._core.weighing import fit_weights, heaviest_first, shares_of
-
-# About so many rows are a sample, and of each class at least as many as it may have representatives.
-SAMPLE_ROWS = 100_000
-
-# Ranks and normal scores are known at about so many values of each column.
-MAX_KNOTS = 1000
 
 # At most so large a share of the rows of a thinned class is held out of its cells.
 _HELD_OUT = 0.2
-
-# Averages of fewer rows tell too much of them where no row may be told of.
-MIN_COUNT = 5
 
 # Rows that are put into cells at once.
 PART_ROWS = 50_000
@@ -64,47 +57,8 @@ _COMPARED: ScaleKind = "score"
 
 
 def is_large(data: LabelledRows, max_rows: int) -> bool:
-    """Whether some class is thinned. Rows with gaps or levels, and rows of groups, are not."""
-    return not data.general and int(np.bincount(data.codes).max()) > max_rows
-
-
-def n_knots(n_sample: int) -> int:
-    """At how many values of each column ranks are known from a sample of so many rows."""
-    return min(MAX_KNOTS, n_sample // MIN_COUNT)
-
-
-def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
-    """How many rows (n_classes,) of classes of these sizes are a sample."""
-    shares = np.ceil(sizes / sizes.sum() * SAMPLE_ROWS).astype(np.int64)
-    of_classes: Integers = np.minimum(sizes, np.maximum(shares, max_rows))
-    return of_classes
-
-
-def sampling_keys(X: Floats, seed: int) -> Integers:
-    """Random numbers of the rows of a class that depend on their values and on the seed alone.
-
-    The rows with the smallest ones are a sample of the class, in whatever order it is. Rows that are equal
-    are numbered, so that they are drawn one by one.
-    """
-    d = X.shape[1]
-    keys = row_keys(X, np.arange(d) + seed)
-    order = np.argsort(keys, kind="stable")
-    begins = np.concatenate([[True], np.diff(keys[order]) != 0])
-    at = np.arange(keys.size)
-    repeats = at - np.maximum.accumulate(np.where(begins, at, 0))
-    again = order[repeats > 0]
-    keys[again] += row_keys(repeats[repeats > 0, np.newaxis].astype(np.float64), np.array([d + seed]))
-    return keys.view(np.int64)
-
-
-def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
-    """Positions of the rows of a sample, class by class, in an order that depends on their values alone."""
-    sizes = sample_sizes(np.bincount(data.codes, minlength=data.labels.size), max_rows)
-    chosen = [
-        of_class[np.argsort(sampling_keys(data.X[of_class], seed), kind="stable")[:size]]
-        for of_class, size in zip(data.members(), sizes.tolist(), strict=True)
-    ]
-    return np.concatenate(chosen)
+    """Whether some class has more rows than it may have representatives."""
+    return int(np.bincount(data.codes).max()) > max_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,17 +338,15 @@ def learn_large_pool(
     empirical: bool,
 ) -> PoolModel:
     """Learn a pool of classes some of which have more than `max_rows` rows; see `search.learn_pool`."""
-    chosen = choose_sample(data, max_rows, int(random.randint(2**31 - 1)))
-    sample = data.take(chosen)
+    sample = data.take(choose_sample(data, max_rows, int(random.randint(2**31 - 1))))
+    sample = replace(sample, counts=data.counts)
     differences = learn_contrast(sample, min_effect)
     sizes = np.bincount(data.codes, minlength=prior.size)
-    lapse = 1.0 / (data.n + 2.0)
     whole = RowsInUnits.learn(sample, KINDS, n_knots(len(sample.X)))
-    plan = ThinningPlan.learn(whole, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
-    is_held_out = np.isin(data.units, sample.units[plan.held_out])
-    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
-    summaries = _summarise(plan, data, is_held_out, computation)
-    rows, thinning, pool = plan.conclude(summaries, replace(rest, counts=data.counts), len(training.X))
+    represent = pool_of_drawn_rows if data.general else partial(_pool_of_averages, data)
+    rows, thinning, pool = represent(
+        whole, sizes, max_rows, prior, len(training.X), random, computation, empirical=empirical
+    )
     return PoolModel(
         labels=data.labels,
         counts=data.counts,
@@ -410,80 +362,25 @@ def learn_large_pool(
     )
 
 
-def without_rows(model: PoolModel) -> PoolModel:
-    """The same model without any training row: averages of at least `MIN_COUNT` rows take their places.
-
-    Cells of fewer rows join others, and all that is measured by rows that were held out is measured anew.
-    """
-    thinning, kept = model.thinning, model.pool.cross_fitted
-    for y, size in enumerate(np.bincount(model.data.codes, minlength=model.labels.size).tolist()):
-        if size and (thinning is None or thinning.classes[y] is None):
-            raise ValueError(
-                f"keep_rows=False needs classes that are thinned, but each of the {size} rows of the class "
-                f"{model.labels.tolist()[y]!r} has a kernel of its own: fit with a smaller max_rows, or keep "
-                "the rows."
-            )
-    if thinning is None or kept is None or not model.has_rows:
-        return model
-    merged = [
-        None if of is None else thin(of, len(of), weight, seed=0, min_count=MIN_COUNT)[0]
-        for of, weight in zip(thinning.classes, thinning.importance, strict=True)
-    ]
-    members = [_with_merged(member, thinning, merged) for member in model.pool.members]
-    data = _averages(model, thinning, merged)
-    rows = model.compared_rows.take(kept.points)
-    calibration = Calibration(
-        rows.codes, weigh_points(model.compared_rows, kept.points), Columns.learn(data).remoteness(rows.X)
-    )
-    with threadpool_limits(1, user_api="blas"):
-        log_density = np.array([known(member.log_densities(rows.X, Computation())) for member in members])
-    return replace(
-        model,
-        training=TrainingRows(data.X, data.labels[data.codes], data.weights),
-        data=data,
-        learnt_contrast=model.contrast.rounded(),
-        pool=replace(
-            model.pool,
-            members=members,
-            cross_fitted=CrossFitted(np.arange(kept.points.size), log_density, kept.refined),
-        ),
-        thinning=replace(
-            thinning,
-            held_out=data.take(np.empty(0, dtype=np.int64)),
-            classes=merged,
-            calibration=calibration,
-        ),
-    )
-
-
-def _with_merged(member: Member, thinning: Thinning, merged: Sequence[Representatives | None]) -> Member:
-    """A member whose cells have been merged."""
-    of_units = thinning.kinds.index(UNITS_OF_MEMBERS[member.name])
-    classes = []
-    for mixture, before, after in zip(member.classes, thinning.classes, merged, strict=True):
-        assert isinstance(mixture, Mixture)
-        if before is None or after is None:
-            classes.append(mixture)
-            continue
-        more = after.spreads[of_units] - before.spreads[of_units]
-        classes.append(mixture.with_centres(after.centres[of_units], after.weights, more))
-    return replace(member, classes=classes)
-
-
-def _averages(model: PoolModel, thinning: Thinning, merged: Sequence[Representatives | None]) -> LabelledRows:
-    """Averages of rows in the place of rows, without numbers."""
-    standard = thinning.kinds.index("standard")
-    found = [(y, of) for y, of in enumerate(merged) if of is not None]
-    weights = np.concatenate([of.weights for _, of in found])
-    codes = np.repeat([y for y, _ in found], [len(of) for _, of in found])
-    return replace(
-        model.data,
-        X=thinning.standard.restore(np.concatenate([of.centres[standard] for _, of in found])),
-        codes=codes.astype(np.int64),
-        weights=weights / weights.max(),
-        numbers=np.full(codes.size, -1),
-        units=np.arange(codes.size),
-    )
+def _pool_of_averages(
+    data: LabelledRows,
+    sample: RowsInUnits,
+    sizes: Integers,
+    max_rows: int,
+    prior: Floats,
+    n_rows: int,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+) -> tuple[LabelledRows, Thinning, Pool]:
+    """Represent classes by averages of all rows; see `ThinningPlan`."""
+    lapse = 1.0 / (data.n + 2.0)
+    plan = ThinningPlan.learn(sample, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
+    is_held_out = np.isin(data.units, plan.sample.units[plan.held_out])
+    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
+    summaries = _summarise(plan, data, is_held_out, computation)
+    return plan.conclude(summaries, replace(rest, counts=data.counts), n_rows)
 
 
 def _summarise(

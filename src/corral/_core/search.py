@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,8 +16,7 @@ from corral._core.model import learn_contrast
 from corral._core.parallel import on_threads, progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
 from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import Scale
-from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
+from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.trial import Trial, make_target
 from corral._core.weighing import divide, heaviest_first, judge, tabulate, weigh
 
@@ -35,7 +34,6 @@ def learn_pool(
     computation: Computation,
     *,
     empirical: bool,
-    scales: Mapping[ScaleKind, Scale] | None = None,
 ) -> PoolModel:
     """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
     differences = learn_contrast(data, min_effect)
@@ -49,7 +47,7 @@ def learn_pool(
         data=data,
         min_effect=min_effect,
         learnt_contrast=differences,
-        pool=fit_pool(data, prior, random, computation, empirical=empirical, scales=scales),
+        pool=fit_pool(data, prior, random, computation, empirical=empirical),
     )
 
 
@@ -61,7 +59,7 @@ def fit_pool(
     kinds: Sequence[Kind] = KINDS,
     *,
     empirical: bool = False,
-    scales: Mapping[ScaleKind, Scale] | None = None,
+    sample: RowsInUnits | None = None,
 ) -> Pool:
     """Try members of some kinds, weigh them, and fit those that are kept to all rows.
 
@@ -74,12 +72,15 @@ def fit_pool(
     kinds : members to try.
     empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
         judged by, either.
-    scales : units, if they are known of more rows than these.
+    sample : further rows, and their units, if means, covariances and frequencies are learnt from these.
     """
-    whole = RowsInUnits.learn(data, kinds) if scales is None else RowsInUnits.in_units(data, scales)
+    whole = RowsInUnits.learn(data, kinds) if sample is None else RowsInUnits.in_units(data, sample.scales)
     found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
     with threadpool_limits(1, user_api="blas"):
-        builds = [partial(build_member, candidate, whole, prior, found.seed) for candidate in found.kept]
+        builds = [
+            partial(build_member, candidate, whole, sample or whole, prior, found.seed)
+            for candidate in found.kept
+        ]
         members = list(on_threads(builds, computation.n_jobs))
     return Pool(
         members=members,

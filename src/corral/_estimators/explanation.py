@@ -179,7 +179,8 @@ class Explanation:
                 "novel": judged.is_novel(LEVEL),
                 "unlikeness": unlikeness(yardstick, looking, X, judged, coalitions, computation),
             }
-        groups = _groups_of_rows(model.training.groups, training_rows)
+        data = model.data
+        groups = [data.units[at] for at in data.members()] if data.grouped else training_rows
         conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
         rows = support.rows
         stands_for = np.where(rows >= 0, 1, 0)
@@ -442,8 +443,3 @@ def _ranges(X: Floats) -> Floats:
     lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
     highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
     return np.stack([lowest, highest])
-
-
-def _groups_of_rows(groups: Integers | None, training_rows: list[Integers]) -> list[Integers]:
-    """Numbers of the groups of each class's rows; those of the rows if there are no groups."""
-    return [rows if groups is None else groups[rows] for rows in training_rows]

@@ -91,9 +91,9 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
     max_rows : int or None, default=3000
-        A class with more rows is represented by so many weighted averages of rows, so that neither
-        predictions nor model files grow with the rows; None keeps all. Tables with gaps, levels or groups
-        keep all rows.
+        A class with more rows is represented by so many weighted averages of all rows or, in tables with
+        gaps, levels or groups, by so many that are drawn, so that neither predictions nor model files grow
+        with the rows; None keeps all.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
@@ -166,7 +166,9 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     with r relevant variables. All rows then go into `max_rows` cells for each class, which have kernels at
     the means of their rows. Kernels are wider by the spread of rows within cells, so that means and
     covariances are those of all rows. Rows that the search has left out are in no cell: weights, typicality
-    and sets of labels are calibrated by them.
+    and sets of labels are calibrated by them. Rows with gaps or levels have no averages, and rows of groups
+    must be left out together: there the search reads `max_rows` rows of each class, drawn at random, which
+    then have the kernels. Means, covariances and frequencies of levels are those of the 100,000 rows.
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.large import without_rows
 from corral._core.pool import PoolModel
 from corral._core.rows import AnyRows, ClassRows, GeneralRows
+from corral._core.without_rows import without_rows
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier

@@ -116,6 +116,8 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
         "weights": rows.weights,
         "numbers": rows.numbers,
         "units": rows.units,
+        "levels": rows.levels,
+        "grouped": rows.grouped,
         "class_count_": model.counts,
         "n_copies_": model.n_copies,
         "classes_": model.labels,
@@ -128,17 +130,22 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
 def restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str, Any], LabelledRows]:
     """Restore the same, as arguments of a model but for its data, and all rows together."""
     classes = state.labels("classes_")
-    X = state.floats("X", (None, d))
+    X = state.floats_or_nan("X", (None, d))
     n = len(X)
+    levels = state.integers("levels", (d,), 0, sys.maxsize) if "levels" in state else None
+    if levels is not None:
+        check_levels(X, levels)
     rows = LabelledRows(
         X,
         state.integers("codes", (n,), 0, classes.size - 1),
-        state.floats("weights", (n,), SMALLEST, 1.0),
+        state.floats("weights", (n,), SMALLEST, 1.0) if "weights" in state else None,
         classes,
         state.floats("class_count_", (classes.size,), 0.0),
         state.integers("numbers", (n,), -1, sys.maxsize),
         state.integers("units", (n,), 0, sys.maxsize),
         None,
+        levels,
+        state.boolean("grouped") if "grouped" in state else False,
     )
     numbers = rows.numbers[rows.numbers >= 0]  # averages have none
     if np.unique(numbers).size != numbers.size:
@@ -148,7 +155,9 @@ def restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str
         "counts": rows.counts,
         "prior": _restore_prior(state, classes.size),
         "n_copies": state.integer("n_copies_", 0, sys.maxsize),
-        "training": TrainingRows(X, classes[rows.codes], rows.weights),
+        "training": TrainingRows(
+            X, classes[rows.codes], rows.weights, levels, rows.units if rows.grouped else None
+        ),
         "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
         "learnt_contrast": restore_contrast(state, classes.size, d),

@@ -133,6 +133,8 @@ def _restore_thinned(state: State, d: int, min_effect: float) -> PoolModel:
         part.integer("n_rows", int(rows.numbers.max(initial=0)) + 1, sys.maxsize),
         _restore_calibration(part, data.labels.size),
     )
+    if rows.general and any(of_class is not None for of_class in thinning.classes):
+        raise ValueError("rows with gaps or levels, or of groups, have averages")
     pool = _restore_pool(state.part("pool"), data, arguments["prior"], thinning)
     return PoolModel(**arguments, data=data, pool=pool, thinning=thinning)
 

@@ -10,13 +10,14 @@ import numpy as np
 from dask.delayed import delayed
 from threadpoolctl import threadpool_limits
 
+from corral._core.drawn import pool_of_drawn_rows
 from corral._core.kinds import RowsInUnits, wanted_units
-from corral._core.large import ThinningPlan, n_knots, sample_sizes
+from corral._core.large import ThinningPlan
 from corral._core.model import learn_contrast
-from corral._core.pool import PoolModel
+from corral._core.pool import Pool, PoolModel, Thinning
 from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.sampling import n_knots, sample_sizes
 from corral._core.scale import Scale, blurred_range
-from corral._core.search import learn_pool
 from corral._core.settings import Computation, Floats, Integers
 from corral._core.thinning import Cells, CellSummary
 from corral._estimators.validation import check_groups, refuse_groups_of_whole_classes
@@ -62,36 +63,58 @@ def learn_cluster_pool(
     random: np.random.RandomState,
     computation: Computation,
     client: Any,
-) -> tuple[PoolModel, Integers | None]:
+) -> PoolModel:
     """Learn a pool of classes some of which have more rows than they may have representatives.
 
-    Where values are missing or levels, or rows belong to groups, representatives are rows that are drawn,
-    and their positions in the whole table are returned as well; else they are averages of all rows, as in
-    `large.learn_large_pool`.
+    As `large.learn_large_pool` does, but that units are those of all rows.
     """
     n_rows = of_all.n_rows.sum(axis=0)
-    is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
-    sizes = np.minimum(n_rows, asked.max_rows) if is_general else sample_sizes(n_rows, asked.max_rows)
+    sizes = sample_sizes(n_rows, asked.max_rows)
     drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    max_knots = n_knots(len(drawn.X))
-    scales = learn_units(sources, of_all, drawn.X, asked.levels, wanted_units(), max_knots, client)
+    scales = learn_units(
+        sources, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client
+    )
+    is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
     if not is_general:
         scales["range"] = blurred_range(drawn.X)  # which tells of no row
-        return _learn_thinned(sources, of_all, asked, drawn, scales, random, computation, client), None
-    factors = (n_rows / sizes)[np.searchsorted(of_all.labels, drawn.y)]
-    weights = factors if drawn.weights is None else factors * drawn.weights
-    training = _training(drawn._replace(weights=weights), asked.levels)
-    model = learn_pool(
-        training,
-        LabelledRows.sort(training),
-        asked.prior,
-        asked.min_effect,
-        random,
-        computation,
-        empirical=asked.empirical,
-        scales=scales,
+    sample = LabelledRows.sort(_training(drawn, asked.levels))
+    sample = replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals)
+    whole = RowsInUnits.in_units(sample, scales)
+    differences = learn_contrast(sample, asked.min_effect)
+    if is_general:
+        data, thinning, pool = pool_of_drawn_rows(
+            whole,
+            n_rows,
+            asked.max_rows,
+            asked.prior,
+            of_all.n_given,
+            random,
+            computation,
+            empirical=asked.empirical,
+        )
+    else:
+        plan = _plan(whole, n_rows, asked, random, computation)
+        data, thinning, pool = _pool_of_averages(plan, drawn, sources, of_all, asked.block_rows, client)
+    kept = data.extended(thinning.held_out)
+    return PoolModel(
+        labels=of_all.labels,
+        counts=of_all.totals,
+        prior=asked.prior,
+        relevant=differences.relevant,
+        n_copies=sample.n_copies,
+        training=TrainingRows(
+            kept.X,
+            kept.labels[kept.codes],
+            kept.weights,
+            kept.levels,
+            kept.units if kept.grouped else None,
+        ),
+        data=data,
+        min_effect=asked.min_effect,
+        learnt_contrast=differences,
+        pool=pool,
+        thinning=thinning,
     )
-    return replace(model, counts=of_all.totals), drawn.numbers
 
 
 def _training(rows: Part, levels: Integers | None) -> TrainingRows:
@@ -100,53 +123,38 @@ def _training(rows: Part, levels: Integers | None) -> TrainingRows:
     return TrainingRows(rows.X, rows.y, rows.weights, levels, groups)
 
 
-def _learn_thinned(
-    sources: Sequence[Source],
-    of_all: Overview,
+def _plan(
+    sample: RowsInUnits,
+    n_rows: Integers,
     asked: Asked,
-    drawn: Part,
-    scales: dict[Any, Scale],
     random: np.random.RandomState,
     computation: Computation,
-    client: Any,
-) -> PoolModel:
-    """Search on a sample, and put all rows of large classes into cells."""
-    n_rows = of_all.n_rows.sum(axis=0)
-    sample = LabelledRows.sort(TrainingRows(drawn.X, drawn.y, drawn.weights))
-    row_of_sample = np.arange(len(drawn.X)) if sample.copies is None else sample.copies
-    heaviest = sample.counts.sum() / (len(sample.X) if sample.weights is None else sample.weights.sum())
-    sample = replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals)
-    differences = learn_contrast(sample, asked.min_effect)
-    lapse = 1.0 / (n_rows.sum() * sample.n / len(sample.X) + 2.0)
-    plan = ThinningPlan.learn(
-        RowsInUnits.in_units(sample, scales),
-        n_rows,
-        asked.max_rows,
-        asked.prior,
-        lapse,
-        random,
-        computation,
-        empirical=asked.empirical,
+) -> ThinningPlan:
+    """Search on a sample of classes that have so many rows."""
+    lapse = 1.0 / (n_rows.sum() * sample.data.n / len(sample.data.X) + 2.0)
+    return ThinningPlan.learn(
+        sample, n_rows, asked.max_rows, asked.prior, lapse, random, computation, empirical=asked.empirical
     )
+
+
+def _pool_of_averages(
+    plan: ThinningPlan,
+    drawn: Part,
+    sources: Sequence[Source],
+    of_all: Overview,
+    block_rows: int,
+    client: Any,
+) -> tuple[LabelledRows, Thinning, Pool]:
+    """Put all rows of large classes into cells; `drawn` is the sample before copies are merged."""
+    sample = plan.sample
+    row_of_sample = np.arange(len(drawn.X)) if sample.copies is None else sample.copies
     held_out = drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])]
-    blocks = class_blocks(sources, of_all, asked.block_rows)
+    given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
+    heaviest = given / (len(sample.X) if sample.weights is None else sample.weights.sum())
+    blocks = class_blocks(sources, of_all, block_rows)
     summaries = _summarise(plan, blocks, held_out, heaviest, client)
     rest = replace(sample.take(np.flatnonzero(~plan.thinned[sample.codes])), counts=of_all.totals)
-    data, thinning, pool = plan.conclude(summaries, rest, of_all.n_given)
-    kept = data.extended(thinning.held_out)
-    return PoolModel(
-        labels=of_all.labels,
-        counts=of_all.totals,
-        prior=asked.prior,
-        relevant=differences.relevant,
-        n_copies=sample.n_copies,
-        training=TrainingRows(kept.X, kept.labels[kept.codes], kept.weights),
-        data=data,
-        min_effect=asked.min_effect,
-        learnt_contrast=differences,
-        pool=pool,
-        thinning=thinning,
-    )
+    return plan.conclude(summaries, rest, of_all.n_given)
 
 
 def _summarise(

@@ -54,8 +54,6 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
     ----------
     client_ : distributed.Client or None
         The cluster that has read the rows; None for threads of this process.
-    row_names_in_ : ndarray
-        Where rows were drawn, their positions in the table that was given, as text.
     members_, weights_, best_score_, model_, classes_, class_count_, relevant_, and others
         As in `RodeoClassifierCV`. `class_count_` counts all rows.
 
@@ -193,11 +191,5 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
             block_rows=self.block_rows,
         )
         random = check_random_state(self.random_state)
-        model, positions = learn_cluster_pool(
-            sources, of_all, asked, random, self._computation(), self.client_
-        )
-        if positions is not None:
-            self.row_names_in_ = np.array([str(number) for number in positions.tolist()], dtype=object)
-            self.row_names_column_ = None
-        self.set_pool(model)
+        self.set_pool(learn_cluster_pool(sources, of_all, asked, random, self._computation(), self.client_))
         return self
