@@ -28,6 +28,7 @@ from corral._core.compiling import compiled
 
 LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
 TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
+SMALL_TILE = 64  # likewise, so that all of their variables do
 EXCLUDED = 1e300  # exponent of a row without weight
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 _BATCH = 4  # queries that share one reading of a class too large for the cache
@@ -535,51 +536,68 @@ def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def unit_sums(X, mass, x, a, least, log_sum):
+def unit_sums(X, half_c, mass, x, a, least, log_sum):
     """Kernel sums for many queries and one class, with the bandwidth 1 in all variables.
 
-    With fewer passes over a tile than `kernel_sums`, and other roundings.
+    Squared distances come from products, of which four queries at a time share the reading of two variables.
+    What they lose is small against the squared length of queries and rows, and so against the exponent of
+    any row. Tiles are best so small that all variables of one stay in the first cache.
 
     Parameters
     ----------
     X, x : as above.
+    half_c : (n_tiles, tile) half the squared lengths of the rows.
     mass : (n_tiles, tile) weights, 0 behind the last row.
-    a, least : (1, tile) and (n_queries,) work space.
+    a, least : (4, tile) and (n_queries,) work space.
     log_sum : (n_queries,) written as above.
     """
     n_tiles, d, tile = X.shape
-    for q in range(x.shape[0]):
+    n = x.shape[0]
+    for q in range(n):
         least[q] = EXCLUDED
         log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
-        for q in range(x.shape[0]):
+        for q0 in range(0, n, 4):
+            q1, q2, q3 = min(q0 + 1, n - 1), min(q0 + 2, n - 1), min(q0 + 3, n - 1)
             for i in range(tile):
-                a[0, i] = 0.0
-            for j in range(0, d - 3, 4):  # four variables share the reading and writing of the sums
-                x0, x1, x2, x3 = x[q, j], x[q, j + 1], x[q, j + 2], x[q, j + 3]
+                half = half_c[t, i]
+                a[0, i] = half
+                a[1, i] = half
+                a[2, i] = half
+                a[3, i] = half
+            for j in range(0, d - 1, 2):
+                x00, x01 = x[q0, j], x[q0, j + 1]
+                x10, x11 = x[q1, j], x[q1, j + 1]
+                x20, x21 = x[q2, j], x[q2, j + 1]
+                x30, x31 = x[q3, j], x[q3, j + 1]
                 for i in range(tile):
-                    u0, u1, u2, u3 = (
-                        X[t, j, i] - x0,
-                        X[t, j + 1, i] - x1,
-                        X[t, j + 2, i] - x2,
-                        X[t, j + 3, i] - x3,
-                    )
-                    a[0, i] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
-            for j in range(d - d % 4, d):
-                xj = x[q, j]
+                    u, v = X[t, j, i], X[t, j + 1, i]
+                    a[0, i] -= u * x00 + v * x01
+                    a[1, i] -= u * x10 + v * x11
+                    a[2, i] -= u * x20 + v * x21
+                    a[3, i] -= u * x30 + v * x31
+            if d % 2 == 1:
+                x00, x10, x20, x30 = x[q0, d - 1], x[q1, d - 1], x[q2, d - 1], x[q3, d - 1]
                 for i in range(tile):
-                    u = X[t, j, i] - xj
-                    a[0, i] += u * u
-            low = 0.5 * _least(a, 0)
-            if low < least[q]:
-                log_sum[q] *= _exp(low - least[q])
-                least[q] = low
-            nearest, total = least[q], 0.0
-            for i in range(tile):
-                total += _exp(nearest - 0.5 * a[0, i]) * mass[t, i]
-            log_sum[q] += total
-    for q in range(x.shape[0]):
-        log_sum[q] = math.log(log_sum[q]) - least[q]
+                    u = X[t, d - 1, i]
+                    a[0, i] -= u * x00
+                    a[1, i] -= u * x10
+                    a[2, i] -= u * x20
+                    a[3, i] -= u * x30
+            for k in range(min(4, n - q0)):
+                q, low = q0 + k, _least(a, k)
+                if low < least[q]:
+                    log_sum[q] *= _exp(low - least[q])
+                    least[q] = low
+                nearest, total = least[q], 0.0
+                for i in range(tile):
+                    total += _exp(nearest - a[k, i]) * mass[t, i]
+                log_sum[q] += total
+    for q in range(n):
+        half = 0.0
+        for j in range(d):
+            half += 0.5 * x[q, j] * x[q, j]
+        log_sum[q] = math.log(log_sum[q]) - least[q] - half
 
 
 @compiled(**_OUTER, fastmath=_FAST)

@@ -30,7 +30,7 @@ import numpy as np
 from corral._core.density import kernel_density, unit_density
 from corral._core.frames import ClassFrame
 from corral._core.gaps import patterns
-from corral._core.kernels import product_by_rows
+from corral._core.kernels import SMALL_TILE, product_by_rows
 from corral._core.mixed import MixedMixture
 from corral._core.parallel import for_each_class
 from corral._core.rows import ClassRows
@@ -156,7 +156,9 @@ class Mixture:
 
     @cached_property
     def _rows(self) -> ClassRows:
-        return ClassRows.arrange(product_by_rows(self.centres - self._origin, self.factor), self.weights)
+        coordinates = product_by_rows(self.centres - self._origin, self.factor)
+        tile = SMALL_TILE if self.averaged else None
+        return ClassRows.arrange(coordinates, self.weights, tile=tile)
 
     @property
     def size(self) -> int:
