@@ -27,6 +27,7 @@ from benchmarks import (
     speed,
     startup,
     tables,
+    thinning,
     trust,
 )
 from benchmarks._measure import Options, machine
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "predict": predict,
     "dask": dask,
     "large": large,
+    "thinning": thinning,
     "cluster": cluster,
     "tables": tables,
     "trust": trust,
