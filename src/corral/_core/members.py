@@ -157,8 +157,8 @@ class Mixture:
     @cached_property
     def _rows(self) -> ClassRows:
         coordinates = product_by_rows(self.centres - self._origin, self.factor)
-        tile = SMALL_TILE if self.averaged else None
-        return ClassRows.arrange(coordinates, self.weights, tile=tile)
+        tile_rows = SMALL_TILE if self.averaged else None
+        return ClassRows.arrange(coordinates, self.weights, tile_rows=tile_rows)
 
     @property
     def size(self) -> int:

@@ -332,18 +332,18 @@ class ClassRows:
 
     @classmethod
     def arrange(
-        cls, X: Floats, weights: Floats | None, measure: Measure | None = None, tile: int | None = None
+        cls, X: Floats, weights: Floats | None, measure: Measure | None = None, tile_rows: int | None = None
     ) -> ClassRows:
         """Cut scaled rows into tiles; where they are a part of a class, `measure` is that of all of it.
 
-        A tile has at most `tile` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
+        A tile has at most `tile_rows` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
         """
         n_rows, d = X.shape
         if measure is None:
             measure = Measure.of(n_rows, weights)
         if weights is not None:
             weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
-        n_tiles = max(1, -(-n_rows // (tile or kernels.TILE)))
+        n_tiles = max(1, -(-n_rows // (tile_rows or kernels.TILE)))
         size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
         tiles = np.zeros((n_tiles, d, size))
         for t in range(n_tiles):
