@@ -21,7 +21,7 @@ Rows with gaps or levels have no averages, and rows of groups can only be left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -387,30 +387,27 @@ def _summarise(
     plan: ThinningPlan, data: LabelledRows, is_held_out: Bools, computation: Computation
 ) -> list[CellSummary | None]:
     """Put all rows of thinned classes into cells, part by part."""
+    in_cells = [np.flatnonzero((data.codes == y) & ~is_held_out) for y in range(len(plan.cells))]
     parts = [
-        (y, part)
+        (y, in_cells[y][first : first + PART_ROWS])
         for y in np.flatnonzero(plan.thinned).tolist()
-        for part in _parts(np.flatnonzero((data.codes == y) & ~is_held_out))
+        for first in range(0, in_cells[y].size, PART_ROWS)
     ]
 
     def summarise(y: int, at: Integers) -> tuple[int, CellSummary]:
         return y, plan.summarise(y, data.X[at], data.weights_of(at), data.numbers[at])
 
-    by_class: list[list[CellSummary]] = [[] for _ in plan.cells]
+    by_class: list[CellSummary | None] = [None] * len(plan.cells)
     parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
     with (
         threadpool_limits(1, user_api="blas"),
         progress(len(parts), "Cells", computation.verbose) as advance,
     ):
         for y, summary in parallel(delayed(summarise)(y, at) for y, at in parts):
-            by_class[y] = [CellSummary.merge([*by_class[y], summary])] if by_class[y] else [summary]
+            before = by_class[y]
+            by_class[y] = summary if before is None else CellSummary.merge([before, summary])
             advance(1)
-    return [found[0] if found else None for found in by_class]
-
-
-def _parts(at: Integers) -> Iterator[Integers]:
-    for first in range(0, at.size, PART_ROWS):
-        yield at[first : first + PART_ROWS]
+    return by_class
 
 
 def _importance(members: Sequence[MemberPlan], weights: Floats, whole: RowsInUnits) -> list[Floats]:
