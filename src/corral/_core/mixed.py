@@ -13,11 +13,11 @@ import numpy as np
 
 from corral._core import kernels
 from corral._core.levels import LevelsOfRows
-from corral._core.mixed_frames import MixedFrame
+from corral._core.mixed_frames import FrameRows, MixedFrame
 from corral._core.settings import Floats, Integers
 
 # Numbers in a block of exponents.
-_BLOCK = 400_000
+_BLOCK = 200_000
 
 
 def mixed_log_densities(
@@ -40,11 +40,11 @@ def mixed_log_densities(
     bandwidths, pulls : (n_bandwidths,)
     """
     log_density = np.empty((bandwidths.size, len(x)))
-    of_rows = LevelsOfRows.of(rows, frame.levels.columns)
+    in_frame, of_rows = frame.prepare(rows), LevelsOfRows.of(rows, frame.levels.columns)
     step = max(1, _BLOCK // max(len(rows), 1))
     for first in range(0, len(x), step):
         block = slice(first, first + step)
-        sums = frame.sums(rows, x[block])
+        sums = frame.sums(in_frame, x[block])
         log_mean = np.empty((bandwidths.size, len(x[block])))
         kernels.mixed_log_means(
             *sums[:5],
@@ -118,17 +118,18 @@ class MixedMixture:
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples, integrated over what they do not know."""
         rows, weights, _ = self.kernel_rows()
+        prepared = self._prepared(rows)
         log_density = np.empty(len(scaled))
         step = max(1, _BLOCK // max(len(rows), 1))
         for first in range(0, len(scaled), step):
             block = slice(first, first + step)
-            exponents, log_norm = self._exponents(rows, scaled[block])
+            exponents, log_norm = self._exponents(*prepared, scaled[block])
             log_mean = np.empty(len(exponents))
             kernels.log_means(exponents, weights, log_mean)
             log_density[block] = log_mean - log_norm
         return log_density
 
-    def _exponents(self, rows: Floats, scaled: Floats) -> tuple[Floats, Floats]:
+    def _exponents(self, rows: FrameRows, of_levels: LevelsOfRows, scaled: Floats) -> tuple[Floats, Floats]:
         """Exponents (n_samples, n_rows) of all variables, and logarithms (n_samples,) of norms."""
         levels = self.frame.levels
         exponents, log_norm = self.frame.exponents(rows, scaled, self.bandwidth, self.pull)
@@ -136,10 +137,14 @@ class MixedMixture:
             levels.exponents(np.array([self.bandwidth]))[0],
             levels.offsets,
             np.ascontiguousarray(scaled[:, levels.columns]),
-            *LevelsOfRows.of(rows, levels.columns),
+            *of_levels,
             exponents,
         )
         return exponents, log_norm
+
+    def _prepared(self, rows: Floats) -> tuple[FrameRows, LevelsOfRows]:
+        """What is needed of rows, whatever the samples."""
+        return self.frame.prepare(rows), LevelsOfRows.of(rows, self.frame.levels.columns)
 
     def kernel_rows(self) -> KernelRows:
         """Rows that have kernels: all, or one at the mean of the class if all kernels are the same."""
@@ -151,7 +156,7 @@ class MixedMixture:
 
     def shares(self, scaled: Floats) -> Floats:
         """Shares (n_samples, n_rows) of the rows in the density."""
-        exponents, _ = self._exponents(self.rows, scaled)
+        exponents, _ = self._exponents(*self._prepared(self.rows), scaled)
         least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
         shares: Floats = self.weights * np.exp(least - exponents)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)

@@ -59,9 +59,24 @@ class MixedFrame:
     gap_deviation: Floats
     levels: LevelKernels
 
-    def sums(self, rows: Floats, x: Floats) -> _Sums:
+    def prepare(self, rows: Floats) -> FrameRows:
+        """Bring scaled rows into coordinates, once for all samples."""
+        rows = rows[:, self.variables] - self.mean
+        if self.factor.ndim == 1:
+            c = rows * self.factor
+            has = np.ascontiguousarray((~np.isnan(c)).astype(np.float64).T)
+            c = np.ascontiguousarray(np.nan_to_num(c).T)
+            return FrameRows(c, c * c, has)
+        precision = self.factor @ self.factor.T
+        completed = complete(precision, rows)
+        c = _product(completed, self.factor)
+        return FrameRows(
+            np.ascontiguousarray(c.T), np.vecdot(c, c), np.ascontiguousarray((completed @ precision).T)
+        )
+
+    def sums(self, rows: FrameRows, x: Floats) -> _Sums:
         """Sums over variables for all pairs of scaled samples and rows."""
-        rows, x = rows[:, self.variables] - self.mean, x[:, self.variables] - self.mean
+        x = x[:, self.variables] - self.mean
         return self._along_variances(rows, x) if self.factor.ndim == 1 else self._along_covariance(rows, x)
 
     def completed(self, rows: Floats) -> Floats:
@@ -96,40 +111,41 @@ class MixedFrame:
         terms: Floats = np.where(np.isnan(rows), gap, of_values)
         return terms
 
-    def _along_variances(self, rows: Floats, x: Floats) -> _Sums:
-        rows, x = rows * self.factor, x * self.factor
-        has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
-        rows, x = np.nan_to_num(rows), np.nan_to_num(x)
+    def _along_variances(self, rows: FrameRows, x: Floats) -> _Sums:
+        x, given = self._known(x)
         return _Sums(
-            xx=_product(x * x, has.T),
-            xc=_product(x, rows.T),
-            cc=_product(given, (rows * rows).T),
-            known=_product(given, has.T),
-            of_gaps=_product(self._alone(x, given), 1.0 - has.T),
+            xx=_product(x * x, rows.others),
+            xc=_product(x, rows.c),
+            cc=_product(given, rows.squares),
+            known=_product(given, rows.others),
+            of_gaps=_product(self._alone(x, given), 1.0 - rows.others),
             log_norm=given @ (kernels.LOG_ROOT - np.log(self.factor)),
         )
 
-    def exponents(self, rows: Floats, x: Floats, bandwidth: float, pull: float) -> tuple[Floats, Floats]:
+    def exponents(self, rows: FrameRows, x: Floats, bandwidth: float, pull: float) -> tuple[Floats, Floats]:
         """Exponents (n_samples, n_rows) of measurements with one bandwidth, and `log_norm`: see `_Sums`.
 
         Along variances a single product has all of them.
         """
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
-        rows, x = rows[:, self.variables] - self.mean, x[:, self.variables] - self.mean
+        x = x[:, self.variables] - self.mean
         if self.factor.ndim != 1:
-            z, c, cc, n_known, log_norm = self._integrated(rows, x)
+            z, cc, n_known, log_norm = self._integrated(rows, x)
             cc *= half * pull**2
-            cc += _product(-2.0 * half * pull * z, c.T)
+            cc += _product(-2.0 * half * pull * z, rows.c)
             cc += (half * np.vecdot(z, z) + log_h * n_known)[:, np.newaxis]
             return cc, log_norm
-        rows, x = rows * self.factor, x * self.factor
-        has, given = (~np.isnan(rows)).astype(np.float64), (~np.isnan(x)).astype(np.float64)
-        rows, x = np.nan_to_num(rows), np.nan_to_num(x)
+        x, given = self._known(x)
         alone = self._alone(x, given)
         of_samples = (half * x * x + log_h * given - alone, -2.0 * half * pull * x, half * pull**2 * given)
-        exponents = _product(np.hstack(of_samples), np.hstack([has, rows, rows * rows]).T)
+        exponents = _product(np.hstack(of_samples), np.vstack([rows.others, rows.c, rows.squares]))
         exponents += alone.sum(axis=1, keepdims=True)
         return exponents, given @ (kernels.LOG_ROOT - np.log(self.factor))
+
+    def _known(self, x: Floats) -> tuple[Floats, Floats]:
+        """Coordinates of samples along variances, 0 for gaps, and 1 where there is a value."""
+        x = x * self.factor
+        return np.nan_to_num(x), (~np.isnan(x)).astype(np.float64)
 
     def _alone(self, x: Floats, given: Floats) -> Floats:
         """Exponents (n_samples, n_used) of variables that only the sample has."""
@@ -138,46 +154,46 @@ class MixedFrame:
         )
         return alone
 
-    def _along_covariance(self, rows: Floats, x: Floats) -> _Sums:
-        z, c, cc, n_known, log_norm = self._integrated(rows, x)
+    def _along_covariance(self, rows: FrameRows, x: Floats) -> _Sums:
+        z, cc, n_known, log_norm = self._integrated(rows, x)
         return _Sums(
-            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], len(rows), axis=1),
-            xc=_product(z, c.T),
+            xx=np.repeat(np.vecdot(z, z)[:, np.newaxis], cc.shape[1], axis=1),
+            xc=_product(z, rows.c),
             cc=cc,
-            known=np.repeat(n_known[:, np.newaxis], len(rows), axis=1),
+            known=np.repeat(n_known[:, np.newaxis], cc.shape[1], axis=1),
             of_gaps=np.zeros(cc.shape),
             log_norm=log_norm,
         )
 
-    def _integrated(self, rows: Floats, x: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    def _integrated(self, rows: FrameRows, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Integrate samples over their gaps, along a covariance.
 
         Returns
         -------
-        z, c : (n_samples, n_used) and (n_rows, n_used) coordinates.
+        z : (n_samples, n_used) coordinates.
         cc : (n_samples, n_rows) squared lengths of rows in the coordinates that are left to a sample.
         n_known, log_norm : (n_samples,)
         """
         d = self.variables.size
         precision = self.factor @ self.factor.T
         gaps = np.isnan(x)
-        completed, x = complete(precision, rows), complete(precision, x)
-        c, z = _product(completed, self.factor), _product(x, self.factor)
-        cc, log_volume = np.empty((len(x), len(rows))), np.empty(len(x))
+        z = _product(complete(precision, x), self.factor)
+        n_rows = rows.squares.size
+        cc, log_volume = np.empty((len(x), n_rows)), np.empty(len(x))
         kernels.integrated_lengths(
             precision,
             gaps,
-            np.ascontiguousarray((completed @ precision).T),
-            np.vecdot(c, c),
+            rows.others,
+            rows.squares,
             np.empty(d, dtype=np.int64),
             np.empty((d, d)),
-            np.empty((d, len(rows))),
+            np.empty((d, n_rows)),
             cc,
             log_volume,
         )
         n_known = d - gaps.sum(axis=1).astype(np.float64)
         log_norm = log_volume - float(np.linalg.slogdet(self.factor)[1]) + kernels.LOG_ROOT * n_known
-        return z, c, cc, n_known, log_norm
+        return z, cc, n_known, log_norm
 
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
@@ -186,6 +202,21 @@ def complete(precision: Floats, residuals: Floats) -> Floats:
     completed = np.where(gaps, 0.0, residuals)
     kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
     return completed
+
+
+class FrameRows(NamedTuple):
+    """What a frame keeps of rows, variable by variable.
+
+    Attributes
+    ----------
+    c : (n_used, n_rows) coordinates; of gaps 0, or along a covariance their expectations.
+    squares : (n_used, n_rows) their squares, or along a covariance (n_rows,) their sums.
+    others : (n_used, n_rows) 1 where a row has a value, or along a covariance products with the precision.
+    """
+
+    c: Floats
+    squares: Floats
+    others: Floats
 
 
 class _Sums(NamedTuple):
