@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from corral._core.candidates import Candidate, frames_of_kind
@@ -35,7 +34,7 @@ from corral._core.frames import ClassFrame
 from corral._core.kinds import KINDS, Kind, RowsInUnits
 from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
-from corral._core.parallel import progress
+from corral._core.parallel import on_threads, progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, Thinning
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.sampling import choose_sample, n_knots
@@ -179,17 +178,18 @@ class ThinningPlan:
         sample = whole.data
         found = search(whole, prior, lapse, random, computation, empirical=empirical)
         read = np.bincount(sample.codes[found.chosen], minlength=prior.size)
-        parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem")
         with threadpool_limits(1, user_api="blas"):
-            members = parallel(
-                delayed(MemberPlan.learn)(candidate, whole, sizes, read, prior, found.seed)
+            plans = [
+                partial(MemberPlan.learn, candidate, whole, sizes, read, prior, found.seed)
                 for candidate in found.kept
-            )
+            ]
+            members = list(on_threads(plans, computation.n_jobs))
             importance = _importance(members, found.weights, whole)
             points = _calibration_points(found.points, sample, sizes, max_rows)
             in_cells = np.isin(np.arange(len(sample.X)), points, invert=True)
-            cells = parallel(
-                delayed(_learn_cells)(
+            divisions = [
+                partial(
+                    _learn_cells,
                     whole,
                     of_class[in_cells[of_class]],
                     max_rows if size > max_rows else 0,
@@ -197,7 +197,8 @@ class ThinningPlan:
                     found.seed,
                 )
                 for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
-            )
+            ]
+            cells = list(on_threads(divisions, computation.n_jobs))
         kinds = list(dict.fromkeys([_COMPARED, "standard", *(member.kind.scale for member in members)]))
         return cls(sample, found, whole.scales, kinds, members, importance, cells, points)
 
@@ -398,12 +399,11 @@ def _summarise(
         return y, plan.summarise(y, data.X[at], data.weights_of(at), data.numbers[at])
 
     by_class: list[CellSummary | None] = [None] * len(plan.cells)
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
     with (
         threadpool_limits(1, user_api="blas"),
         progress(len(parts), "Cells", computation.verbose) as advance,
     ):
-        for y, summary in parallel(delayed(summarise)(y, at) for y, at in parts):
+        for y, summary in on_threads([partial(summarise, *part) for part in parts], computation.n_jobs):
             before = by_class[y]
             by_class[y] = summary if before is None else CellSummary.merge([before, summary])
             advance(1)
