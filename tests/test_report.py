@@ -8,6 +8,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -37,6 +38,7 @@ from corral import (
     write_report,
 )
 from corral._core.power_law import Estimate
+from corral._evaluation.held_out import OF_NEW_GROUPS
 from corral._evaluation.scores import grouped_interval, rows_to_halve_interval, wilson_interval
 from corral._planning import LearningCurve, Needed
 from corral.datasets import make_shifted_groups
@@ -392,7 +394,7 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     random = np.random.default_rng(0)
     groups = np.where(y == "one", 0, random.integers(1, 9, len(y)))  # all rows of one class are of one group
     proba = random.dirichlet([1.0, 1.0, 1.0], len(y))
-    held_out = HeldOut(classifier.classes_, y, proba, "of groups that took no part in fitting", groups)
+    held_out = HeldOut(classifier.classes_, y, proba, OF_NEW_GROUPS, groups)
     page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
     hits, confidence = held_out.labels == y, proba.max(axis=1)
     errors = data_of(page)["errors"]
@@ -408,6 +410,9 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     assert "none, of one group" in text
     assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
     assert "Intervals are for rows of new groups" in text
+    of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
+    assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
+    assert "Intervals are for rows of new groups" not in Outline(of_any).text
 
 
 def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
@@ -435,7 +440,7 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
 def test_a_model_below_the_most_frequent_class_is_told_of(rows, classifier, tmp_path):
     X, y = rows
     truth = np.array(["one", "one", "one", "two"])
-    for right, said in ((2, "The accuracy, 50.0%, is below the 75.0% of always naming"), (3, None)):
+    for right, said in ((2, "The accuracy, 50.0%, is below the 75.0% of these rows that are of"), (3, None)):
         codes = np.where(np.arange(4) < right, np.searchsorted(classifier.classes_, truth), 0)
         held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
         text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text

@@ -36,6 +36,9 @@ class HeldOutPart:
     learnt_from: Integers | None = None
 
 
+OF_NEW_GROUPS = "of groups that took no part in fitting"
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """What a classifier said of rows that it had not seen when it said it.
@@ -51,7 +54,8 @@ class HeldOut:
     proba : ndarray of shape (n_rows, n_classes)
         Probability of each class.
     claim : str, default="that took no part in fitting"
-        What is known of the rows, as it follows their number in the report.
+        What is known of the rows, as it follows their number in the report; "of groups that took no part in
+        fitting" also says that accuracies are those of new groups.
     groups : ndarray of shape (n_rows,), default=None
         What rows belong to, such as patients, if they do: its rows may be right or wrong together.
     parts : sequence of HeldOutPart, default=()
@@ -141,13 +145,18 @@ class HeldOut:
         return None if self.groups is None else int(np.unique(self.groups).size)
 
     @property
+    def groups_are_new(self) -> bool:
+        """Whether it is known that no row of these groups took part in fitting, as `claim` says."""
+        return self.claim == OF_NEW_GROUPS
+
+    @property
     def labels(self) -> NDArray[Any]:
         """The most probable class of each row."""
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
 
     def most_frequent_share(self) -> float:
-        """Share of the rows that are of the most frequent class: the accuracy of always naming it."""
+        """Share of the rows that are of their most frequent class."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
     def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
@@ -227,7 +236,7 @@ def held_out_predictions(
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
     truth = np.concatenate(right)
-    claim = "that took no part in fitting" if groups is None else "of groups that took no part in fitting"
+    claim = "that took no part in fitting" if groups is None else OF_NEW_GROUPS
     held_out_groups = np.concatenate(of_groups) if of_groups else None
     return {
         name: HeldOut(np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name])

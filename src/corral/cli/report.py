@@ -72,8 +72,8 @@ def report(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that names what several rows belong to, like a patient: intervals are then for new "
-            "groups; needs --target.",
+            help="Column that names what several rows belong to, like a patient: intervals then count these "
+            "instead of rows; needs --target.",
         ),
     ] = None,
     missing: MissingRows = Missing.keep,

@@ -93,7 +93,7 @@ function reliability() {
     "On the diagonal, labels are right as often as they claim. A larger dot stands for more rows; " +
     (data.errors.groups === null
       ? "bars are 95 % intervals."
-      : `bars are 95 % intervals for new groups (${data.errors.groups} were held out); where all rows are of one ` +
+      : `bars are 95 % intervals from ${data.errors.groups} groups; where all rows are of one ` +
         "group there is none.");
   return [
     make("h3", {}, "Are the probabilities right?"),

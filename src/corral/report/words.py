@@ -146,8 +146,8 @@ def _quality(judged: Judged) -> list[str]:
     scores, n = predictions.scores(), len(predictions.truth)
     return [
         f"Of {_count(n, 'row')} {predictions.claim}, {scores.accuracy:.1%} get the right label "
-        f"({_interval(predictions, scores)}); always naming the most frequent "
-        f"class would give {predictions.most_frequent_share():.1%}. The log loss is {scores.log_loss:.3f}, "
+        f"({_interval(predictions, scores)}); the most frequent class has "
+        f"{predictions.most_frequent_share():.1%} of them. The log loss is {scores.log_loss:.3f}, "
         f"and the probability of a label is off by {scores.calibration_error:.3f} on average.",
         *_mistakes(predictions),
     ]
@@ -302,8 +302,9 @@ def _if_useless(judged: Judged) -> list[str]:
     if accuracy >= baseline:
         return []
     return [
-        f"The accuracy, {accuracy:.1%}, is below the {baseline:.1%} of always naming the most frequent "
-        "class: do not rely on labels. See whether these variables can tell the classes apart at all."
+        f"The accuracy, {accuracy:.1%}, is below the {baseline:.1%} of these rows that are of the most "
+        "frequent class: do not rely on labels. See whether these variables can tell the classes apart at "
+        "all."
     ]
 
 
