@@ -293,6 +293,21 @@ def test_text_has_options_and_other_files_have_none(frame, tmp_path):
     assert "is read with" not in result.stderr
 
 
+@pytest.mark.parametrize(("separator", "mark"), [(";", ","), (";", "."), (",", ".")])
+def test_marks_that_may_be_of_thousands(separator, mark, tmp_path):
+    path = tmp_path / "desk.csv"
+    rows = [
+        separator.join([f"2{mark}{i:03}" if i % 2 else str(900 + i), str(i % 7), "low" if i % 2 else "high"])
+        for i in range(60)
+    ]
+    path.write_text("\n".join([separator.join("xyk"), *rows]))
+    told = f"column 'x': '2{mark}001' is read as a decimal number; if the mark is one of thousands, as '900' "
+    check = ["check", str(path), "--target", "k"]
+    assert told in CliRunner().invoke(app, check).output
+    path.write_text("\n".join([separator.join("xyk"), *rows, separator.join([f"0{mark}5", "1", "low"])]))
+    assert "thousands" not in CliRunner().invoke(app, check).output
+
+
 def test_points_that_mark_thousands(tmp_path):
     path = tmp_path / "desk.csv"
     rows = [f"1,{i};{f'1.{i:03}' if i % 2 else 900 + i};{'high' if i % 2 else 'low'}" for i in range(60)]

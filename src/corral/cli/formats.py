@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from io import StringIO
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -388,7 +388,11 @@ def _find_dialect(file: TableFile, given: Given) -> Dialect:
     if hint:
         text = text[hint.end() :]
     separator = given.separator or (hint[1] if hint else _find_separator(text, named_separator(file.path)))
-    decimal = given.decimal or _find_decimal(_cells(text, separator), separator)
+    decimal = given.decimal
+    if decimal is None:
+        rows = _cells(text, separator)
+        decimal = _find_decimal(rows, separator)
+        _note_of_thousands(rows, decimal)
     return Dialect(separator, decimal, encoding, n_before=1 if hint else 0)
 
 
@@ -470,6 +474,22 @@ def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
     if separator != ";" and all(map(_THOUSANDS.fullmatch, commas)):
         return "."
     return "," if len(commas) > points else "."
+
+
+def _note_of_thousands(rows: Sequence[Sequence[str]], decimal: str) -> None:
+    """Warn of columns such as 595, 2,964 and 1,097, whose marks are read as decimal ones."""
+    marked = _THOUSANDS if decimal == "," else _POINTED_THOUSANDS
+    for name, *cells in zip_longest(*rows, fillvalue=""):
+        texts = [cell.strip() for cell in cells]
+        with_mark = [text for text in texts if decimal in text]
+        whole = [text for text in texts if text.isdecimal()]
+        # Decimals have three digits each, and whole numbers no more, though some have as many.
+        if with_mark and all(map(marked.fullmatch, with_mark)) and max(map(len, whole), default=0) == 3:
+            warnings.warn(
+                f"column {name!r}: {with_mark[0]!r} is read as a decimal number; if the mark is one of "
+                f"thousands, as {max(whole, key=len)!r} beside it suggests, take it out of the table.",
+                stacklevel=2,
+            )
 
 
 def decimal_points(column: pd.Series[Any]) -> pd.Series[Any]:
