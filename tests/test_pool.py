@@ -729,6 +729,18 @@ def test_every_kind_stands_on_its_own(kind):
     assert_allclose(pool.weights * pool.temperatures, 1.0, rtol=0.1)  # its own temperature, nearly
 
 
+def test_normal_densities_with_the_shared_covariance_are_linear_discriminants():
+    X, y = table(90, 3)
+    (kind,) = (kind for kind in KINDS if kind.normal)
+    pool = fit_pool(labelled(X, y), np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
+    (member,) = pool.members
+    assert [len(of_class.centres) for of_class in member.classes] == [1, 1, 1]
+    start, step = X[:5], np.array([0.3, -0.2, 0.1])
+    scores = [pool.log_score(start + k * step, Computation()) for k in range(3)]
+    odds = [score[:, 1:] - score[:, :1] for score in scores]
+    assert_allclose(odds[2] - odds[1], odds[1] - odds[0], atol=1e-10)
+
+
 def test_frames_without_variables():
     frame = ClassFrame(np.array([], dtype=int), np.empty(0), np.empty((0, 0)), 0.0)
     mixture = Mixture.of_rows(np.ones((3, 2)), None, frame, 0.5, 0.5)

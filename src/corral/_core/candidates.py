@@ -102,9 +102,13 @@ class Candidate:
         return float(self.log_powers[self.best])
 
 
-def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: int) -> Candidate:
-    """Predict all points by one kind of member, and choose its bandwidth."""
-    bandwidths, pulls = kind.kernels()
+def attempt(
+    kinds: Sequence[Kind], rows: RowsInUnits, trial: Trial, target: Target, seed: int
+) -> list[Candidate]:
+    """Predict all points by kinds of members that share a frame, and choose the bandwidth of each."""
+    kernels = [kind.kernels() for kind in kinds]
+    bandwidths, pulls = np.concatenate(kernels, axis=1)
+    kind = kinds[0]
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
     parts = trial.folds % kind.n_parts
     for part in np.unique(parts[trial.points]):
@@ -116,7 +120,9 @@ def attempt(kind: Kind, rows: RowsInUnits, trial: Trial, target: Target, seed: i
         log_density[:, inside] = left_out_log_densities(
             frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
-    return Candidate.calibrate(kind, known(log_density), target)
+    ends = np.cumsum([of_kind.size for of_kind, _ in kernels])
+    tried = np.split(known(log_density), ends[:-1])
+    return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]
 
 
 def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:

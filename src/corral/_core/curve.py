@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from corral._core.candidates import attempt
-from corral._core.kinds import KINDS, RowsInUnits
+from corral._core.kinds import KINDS, RowsInUnits, by_frame
 from corral._core.parallel import progress
 from corral._core.power_law import (
     JEFFREYS,
@@ -230,7 +230,7 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     trial = Trial.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     target = make_target(data, points, prior)
     seed = random.randint(2**31 - 1)
-    candidates = [attempt(kind, rows, trial, target, seed) for kind in KINDS]
+    candidates = [found for kinds in by_frame() for found in attempt(kinds, rows, trial, target, seed)]
     return cross_fitted(candidates, trial, target, divide(rows, random), empirical=empirical)
 
 

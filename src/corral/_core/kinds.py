@@ -2,9 +2,11 @@ r"""The kinds of members that a pool is made of, and rows in the units of all of
 
 Each kind has its units and its frame (see `frames`), in which the rows of a class are pulled towards their
 mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the covariance of the class
-(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Two more kinds are kernel
-densities of the rows as they are, with bandwidths refined by variable (see `refine`), and one has the same
-bandwidth for all variables.
+(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Normal densities with the
+covariance of all classes, which make linear discriminants, are a kind of their own beside its kernels, since
+few rows cannot tell which of them to do without. Two more kinds are kernel densities of the rows
+as they are, with bandwidths refined by variable (see `refine`), and one has the same bandwidth for all
+variables.
 """
 
 from __future__ import annotations
@@ -54,16 +56,21 @@ class Kind(NamedTuple):
     ----------
     scale : kind of units.
     covariance : kind of frame, or None for bandwidths refined by variable.
+    normal : whether classes have normal densities, and no kernels.
     """
 
     scale: ScaleKind
     covariance: Covariance | None = None
+    normal: bool = False
 
     @property
     def name(self) -> str:
         """Name in tables and progress bars."""
         units = "normal scores" if self.scale == "score" else f"{self.scale} units"
-        return f"{_NAMES[self.covariance]}, {units}"
+        name = _NAMES[self.covariance]
+        if self.normal:
+            name = name.replace("kernels", "normal densities")
+        return f"{name}, {units}"
 
     @property
     def n_parts(self) -> int:
@@ -76,12 +83,16 @@ class Kind(NamedTuple):
             return _FACTORS, np.ones(_FACTORS.size)
         if self.covariance == "none":
             return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
-        return _BANDWIDTHS, np.sqrt(1.0 - _BANDWIDTHS**2)
+        if self.normal:
+            return np.ones(1), np.zeros(1)
+        bandwidths = _BANDWIDTHS[:-1] if self.covariance == "shared" else _BANDWIDTHS  # 1: a kind of its own
+        return bandwidths, np.sqrt(1.0 - bandwidths**2)
 
 
 KINDS = (
     Kind("score", "own"),
     Kind("standard", "shared"),
+    Kind("standard", "shared", normal=True),
     Kind("standard", "diagonal"),
     Kind("rank", "selected"),
     Kind("range", "none"),
@@ -96,6 +107,14 @@ _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
 # In which units members are, by their names.
 UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
+
+
+def by_frame(kinds: Sequence[Kind] = KINDS) -> list[list[Kind]]:
+    """Put kinds together that see rows in the same frame: to try all of them takes as long as one."""
+    together: dict[tuple[ScaleKind, Covariance | None], list[Kind]] = {}
+    for kind in kinds:
+        together.setdefault((kind.scale, kind.covariance), []).append(kind)
+    return list(together.values())
 
 
 def wanted_units(kinds: Sequence[Kind] = KINDS) -> list[ScaleKind]:

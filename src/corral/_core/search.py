@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from corral._core.calibration import Target
 from corral._core.candidates import Candidate, attempt, build_member
-from corral._core.kinds import KINDS, Kind, RowsInUnits
+from corral._core.kinds import KINDS, Kind, RowsInUnits, by_frame
 from corral._core.model import learn_contrast
 from corral._core.parallel import on_threads, progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
@@ -163,15 +163,15 @@ def search(
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    attempts = [partial(attempt, kind, some, trial, target, seed) for kind in kinds]
+    attempts = [partial(attempt, each, some, trial, target, seed) for each in by_frame(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,
     ):
         candidates = []
-        for candidate in on_threads(attempts, computation.n_jobs):
-            candidates.append(candidate)
-            advance(1)
+        for found in on_threads(attempts, computation.n_jobs):
+            candidates.extend(found)
+            advance(len(found))
         log_weights = weigh(candidates, target)
         parts = divide(some, np.random.RandomState(seed_of_parts))
         scores = judge(candidates, trial, target, parts, empirical=empirical)
