@@ -2,11 +2,11 @@ r"""The kinds of members that a pool is made of, and rows in the units of all of
 
 Each kind has its units and its frame (see `frames`), in which the rows of a class are pulled towards their
 mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the covariance of the class
-(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Normal densities with the
-covariance of all classes, which make linear discriminants, are a kind of their own beside its kernels, since
-few rows cannot tell which of them to do without. Two more kinds are kernel densities of the rows
-as they are, with bandwidths refined by variable (see `refine`), and one has the same bandwidth for all
-variables.
+(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Normal densities along
+covariances, of all classes or of each, make linear and quadratic discriminants; they are kinds of their own
+beside the kernels, since few rows cannot tell which of them to do without. Two more kinds are kernel
+densities of the rows as they are, with bandwidths refined by variable (see `refine`), and one has the same
+bandwidth for all variables.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from corral._core.scale import Scale, blurred_range, learn_scale
 from corral._core.settings import Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS
 
-# Bandwidths of pulled kernels, in units of the deviations of the class.
+# Bandwidths of pulled kernels, in units of the deviations of the class. The last makes a normal density.
 _BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
+
+# Kinds of frames in which normal densities are kinds of their own.
+_ALSO_NORMAL = ("own", "shared")
 
 # Bandwidths of plain kernels, in units of the ranges of the variables.
 _PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
@@ -83,14 +86,15 @@ class Kind(NamedTuple):
             return _FACTORS, np.ones(_FACTORS.size)
         if self.covariance == "none":
             return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
-        if self.normal:
-            return np.ones(1), np.zeros(1)
-        bandwidths = _BANDWIDTHS[:-1] if self.covariance == "shared" else _BANDWIDTHS  # 1: a kind of its own
+        bandwidths = _BANDWIDTHS
+        if self.covariance in _ALSO_NORMAL:
+            bandwidths = bandwidths[-1:] if self.normal else bandwidths[:-1]
         return bandwidths, np.sqrt(1.0 - bandwidths**2)
 
 
 KINDS = (
     Kind("score", "own"),
+    Kind("score", "own", normal=True),
     Kind("standard", "shared"),
     Kind("standard", "shared", normal=True),
     Kind("standard", "diagonal"),
