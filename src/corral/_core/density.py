@@ -94,7 +94,7 @@ def unit_density(rows: ClassRows, x: Floats) -> Floats:
     half_squares = 0.5 * (rows.tiles * rows.tiles).sum(axis=1)
     work = np.empty((4, rows.tiles.shape[2])), np.empty(len(x))
     kernels.unit_sums(rows.tiles, half_squares, mass, np.ascontiguousarray(x), *work, log_sum)
-    log_norm = 0.5 * math.log(2.0 * math.pi) * x.shape[1] + math.log(rows.measure.total)
+    log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.measure.total)
     log_density: Floats = log_sum - log_norm
     return log_density
 

@@ -252,7 +252,7 @@ class ThinningPlan:
         """Rows behind representatives and rows of other classes, and rows that are held out."""
         held_out = self.sample.take(self.held_out)
         others = 1 + max(held_out.units.max(initial=0), rest.units.max(initial=0))
-        rows = replace(rest, weights=np.ones(len(rest.X)) if rest.weights is None else rest.weights)
+        rows = replace(rest, weights=rest.all_weights)
         for y, summary in enumerate(summaries):
             if summary is None:
                 continue
@@ -269,10 +269,9 @@ class ThinningPlan:
             )
         assert rows.weights is not None
         largest = rows.weights.max()
-        weights = np.ones(len(held_out.X)) if held_out.weights is None else held_out.weights
         return (
             replace(rows, weights=rows.weights / largest),
-            replace(held_out, weights=weights / largest, counts=rest.counts),
+            replace(held_out, weights=held_out.all_weights / largest, counts=rest.counts),
         )
 
     def _build(self, plan: MemberPlan, data: LabelledRows, thinning: Thinning) -> Member:

@@ -23,6 +23,7 @@ from corral._estimators.validation import (
     check_number,
     check_priors,
     sort_rows,
+    take_names_from,
 )
 from corral._estimators.warned import warn_of_copies
 
@@ -267,15 +268,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
         member.model_ = model.alone(m)
-        for name in (
-            "n_features_in_",
-            "feature_names_in_",
-            "encoding_",
-            "row_names_in_",
-            "row_names_column_",
-        ):
-            if hasattr(self, name):
-                setattr(member, name, getattr(self, name))
+        take_names_from(self, member)
         return member
 
     def shares(self) -> dict[str, float]:

@@ -115,6 +115,14 @@ def feature_names(estimator: Any) -> list[str]:
     return [f"x{j}" for j in range(estimator.n_features_in_)]
 
 
+def take_names_from(fitted: Any, estimator: Any) -> None:
+    """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
+    known = ("n_features_in_", "feature_names_in_", "encoding_", "row_names_in_", "row_names_column_")
+    for name in known:
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+
+
 def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSettings:
     """Check the parameters of algorithm 1."""
     check_choice("update", update, ("simultaneous", "sequential"))

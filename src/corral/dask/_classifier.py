@@ -15,7 +15,13 @@ from corral._core.settings import ModelSettings
 from corral._estimators.base import BandwidthsOfClasses
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.encoding import Encoding
-from corral._estimators.validation import check_choice, check_integer, check_priors, unchanged_by_errors
+from corral._estimators.validation import (
+    check_choice,
+    check_integer,
+    check_priors,
+    take_names_from,
+    unchanged_by_errors,
+)
 from corral._estimators.warned import advice_on_units, warn_of_empty_selections
 from corral.dask._cluster import OnCluster
 from corral.dask._model import ClusterModel
@@ -190,10 +196,8 @@ class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
         check_is_fitted(self)
         local = self._local()
         local.model_ = self.model_.to_local()
+        take_names_from(self, local)
         local.encoding_ = Encoding.of_numbers(self.n_features_in_)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(local, name, getattr(self, name))
         return local
 
     def model_settings(self) -> ModelSettings:

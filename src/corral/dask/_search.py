@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral._core.pool import PoolModel
 from corral._core.settings import MIN_EFFECT
 from corral._estimators.search import MAX_ROWS, RodeoClassifierCV
-from corral._estimators.validation import check_integer, check_priors, unchanged_by_errors
+from corral._estimators.validation import check_integer, check_priors, take_names_from, unchanged_by_errors
 from corral.dask._cluster import OnCluster
 from corral.dask._levels import learn_encoding
 from corral.dask._pool import Asked, all_rows, learn_cluster_pool
@@ -164,15 +164,7 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
         check_is_fitted(self)
         shared = RodeoClassifierCV().get_params().keys() & self.get_params().keys()
         local = RodeoClassifierCV(**{name: getattr(self, name) for name in shared})
-        for name in (
-            "n_features_in_",
-            "feature_names_in_",
-            "encoding_",
-            "row_names_in_",
-            "row_names_column_",
-        ):
-            if hasattr(self, name):
-                setattr(local, name, getattr(self, name))
+        take_names_from(self, local)
         local.set_pool(self.model_)
         return local
 
