@@ -289,8 +289,9 @@ class PoolModel(LocalModel):
         """Estimates of rows without themselves, and without what was learnt from their fold.
 
         The latter is known of the rows as they are. Where they are asked about in other variables, what their
-        fold adds is taken to be in proportion to the number of variables, and at most what it adds there.
-        Refined bandwidths keep their folds: those of other folds would give densities of another level.
+        fold adds is taken to be in proportion to the number of variables, and at most what it adds there. In
+        likenesses refined bandwidths keep their folds: those of other folds would give densities of another
+        level, which probabilities do not depend on.
         """
         kept = self._cross_fitted
         at = np.searchsorted(kept.points, points)
@@ -299,18 +300,19 @@ class PoolModel(LocalModel):
         share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
         found = np.zeros((2, points.size, self.prior.size))
         for m, member in enumerate(self.pool.members):
-            log_density = self._left_out[m, at]
-            if not as_they_are:
-                log_density = self._without(member, points, X)
-                if not kept.refined[m]:
-                    log_density += share[:, np.newaxis] * self._gains[m, at]
+            if as_they_are:
+                log_density, likeness = kept.log_density[m, at], self._left_out[m, at]
+            else:
+                alone = self._without(member, points, X)
+                log_density = alone + share[:, np.newaxis] * self._gains[m, at]
+                likeness = alone if kept.refined[m] else log_density
             found[0] += self.pool.weights[m] * log_density
-            found[1] += self._likeness_weights[m] * log_density
+            found[1] += self._likeness_weights[m] * likeness
         return Estimates(*found)
 
     @cached_property
     def _left_out(self) -> Floats:
-        """Log densities (n_members, n_points, n_classes) of rows as they are, left out."""
+        """Log densities (n_members, n_points, n_classes) of rows as they are, left out, on a common level."""
         kept = self._cross_fitted
         found = kept.log_density.copy()
         for m in np.flatnonzero(kept.refined).tolist():
@@ -322,9 +324,10 @@ class PoolModel(LocalModel):
     def _gains(self) -> Floats:
         """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
         kept = self._cross_fitted
-        gains, rows = np.zeros(kept.log_density.shape), self.compared_rows.X[kept.points]
+        rows, alone = self.compared_rows.X[kept.points], self._left_out.copy()
         for m in np.flatnonzero(~kept.refined).tolist():
-            gains[m] = kept.log_density[m] - self._without(self.pool.members[m], kept.points, rows)
+            alone[m] = self._without(self.pool.members[m], kept.points, rows)
+        gains: Floats = kept.log_density - alone
         return gains
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
