@@ -85,6 +85,7 @@ def _curve(options: Options) -> Iterator[Figure]:
         detail=f"mean width {np.mean(high - low):.3f}; "
         + ", ".join(f"{name} {np.mean((e[1] <= e[3]) & (e[3] <= e[2])):.2f}" for name, e in by_table.items()),
     )  # fmt: skip
+    yield _chance(found)
     large = [each for name, each in by_table.items() if found[name][0]["rows"] >= _FEW_ROWS]
     if large:
         off = np.concatenate([np.abs(each[0] - each[3]) for each in large])
@@ -94,6 +95,18 @@ def _curve(options: Options) -> Iterator[Figure]:
     yield Figure("curve: off by, mean over seeds of each table", float(np.abs(bias).mean()), digits=4)
     seconds = [row["seconds"] / row["fit_seconds"] for rows in found.values() for row in rows]
     yield Figure("curve: processor time over that of a fit to the same rows, median", np.median(seconds))
+
+
+def _chance(found: dict[str, list[dict[str, Any]]]) -> Figure:
+    """How far accuracies that are counted on so many test rows are from exact ones: a binomial number's mean."""
+    by_table = {}
+    for name, rows in found.items():
+        accuracy = np.mean([row[f"measured_{m}"] for row in rows for m in _TIMES])
+        by_table[name] = np.sqrt(2.0 / np.pi * accuracy * (1.0 - accuracy) / rows[0]["test_rows"])
+    return Figure(
+        "curve: of which chance in the test rows (mean)", float(np.mean(list(by_table.values()))),
+        digits=4, detail=", ".join(f"{name} {each:.3f}" for name, each in by_table.items()),
+    )  # fmt: skip
 
 
 def _noise(options: Options) -> Figure:
@@ -147,7 +160,8 @@ def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
         between = time.process_time()
         curve = LearningCurve.from_estimator(fitted, random_state=seed)
         end = time.process_time()
-        found = {"rows": len(quarter), "fit_seconds": between - start, "seconds": end - between}
+        found = {"rows": len(quarter), "test_rows": len(y_test)}
+        found |= {"fit_seconds": between - start, "seconds": end - between}
         for m in _TIMES:
             rows = np.concatenate([each[: m * max(len(each) // 4, 2)] for each in order.values()])
             told = curve.accuracy(m * len(quarter))

@@ -55,7 +55,7 @@ def test_the_posterior_is_that_of_the_oracle():
     expected = naive.power_law_weights(
         levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
         shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
-        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.5) ** 2) / 2),
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
     )  # fmt: skip
     points = zip(law.level.tolist(), law.share.tolist(), law.rate.tolist(), strict=True)
     assert_allclose(law.weights, [expected[point] for point in points], rtol=1e-9, atol=1e-15)
@@ -70,7 +70,7 @@ def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_kn
     expected = naive.power_law_weights(
         levels.tolist(), TIMES.tolist(), rises.tolist(), 1e-4 * np.eye(3),
         shares=shares.tolist(), rates=np.unique(free.rate).tolist(), misfit=0.15, gap=0.1,
-        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.5) ** 2) / 2),
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
     )  # fmt: skip
     nothing = laws[1.0]
     assert_allclose(nothing.share * nothing.level, 0.1 * np.array([u for _, u, _ in expected]))

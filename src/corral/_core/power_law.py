@@ -42,7 +42,7 @@ LEVEL = 0.9
 
 # Median and deviation of the logarithm of the rate c.
 _RATE = 0.8
-_RATE_DEVIATION = 0.5
+_RATE_DEVIATION = 0.3
 
 # The power of u in its prior.
 _SHARE_POWER = 2.0
