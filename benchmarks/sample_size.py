@@ -98,7 +98,7 @@ def _curve(options: Options) -> Iterator[Figure]:
 
 
 def _chance(found: dict[str, list[dict[str, Any]]]) -> Figure:
-    """How far accuracies that are counted on so many test rows are from exact ones: a binomial number's mean."""
+    """How far accuracies counted on test rows are from exact ones: the mean of a binomial number."""
     by_table = {}
     for name, rows in found.items():
         accuracy = np.mean([row[f"measured_{m}"] for row in rows for m in _TIMES])
