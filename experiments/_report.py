@@ -152,7 +152,7 @@ def _costs(found: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
     rows, whole = [], 0.0
     for experiment, frame in found.items():
         seconds = frame["processor_seconds"].dropna()
-        means = frame.groupby(["cell", "method"])["processor_seconds"].mean()
+        means = frame.groupby(["cell", "method"])["processor_seconds"].mean().dropna()
         quick = sum(means.get((task.cell, task.method), 0.0) for task in experiment.tasks(None, None)) / 60
         whole += quick
         counts = [str(len(frame)), str(len(seconds)), f"{seconds.sum() / 60:.1f}", f"{quick:.1f}"]

@@ -25,6 +25,7 @@ QUANTITIES = {
 SLOPES = ("relevant", "center", "others", "l1", "excess")
 # Methods share the bandwidths of the first and of the second Rodeo.
 SHOWN = {"relevant": ("class", "passes"), "others": ("class",)}
+DRAWN = {"relevant": ("selected", "passes")}
 LEVEL = 0.9
 # Largest acceptable distance of a slope from the theory.
 MOST_OFF = 0.1
@@ -265,7 +266,7 @@ def draw_rates(frame: pd.DataFrame) -> Figure:
             for i, (name, method) in enumerate(rates.EXPERIMENT.methods.items()):
                 values = part[part["method"] == name].groupby("n")[quantity].mean().dropna()
                 values = values[values > LEAST]
-                if len(values) > 1:
+                if len(values) > 1 and name in DRAWN.get(quantity, (name,)):
                     panel.loglog(values.index, values, marker=".", color=f"C{i}", label=method.label)
                     if name == "passes":
                         n = values.index.to_numpy(float)

@@ -28,7 +28,7 @@ from corral import RodeoClassifier
 from corral.datasets import make_shifted_groups, make_waveform
 from experiments import __main__ as command_line
 from experiments import _run as running
-from experiments import anuran, rates, shifted_groups, ten_groups, waveform
+from experiments import anuran, digits, rates, shifted_groups, ten_groups, waveform
 from experiments.__main__ import EXPERIMENTS
 from experiments._expected import expected_rodeo, normal_integrals, smoothing_error, uniform_integrals
 from experiments._lines import append_line, read_lines
@@ -550,6 +550,21 @@ def test_targets_of_experiments_without_results_stay(tmp_path):
         "| digits: accuracy | 0.9700, 1 trials | >= 0.955, 20 trials | met |",
         kept,
     ]
+
+
+def test_the_report_tells_what_a_quick_run_takes(tmp_path):
+    row = {"cell": "digits", "trial": 0, "seed": 0, "accuracy": 0.97}
+    append_line(tmp_path / "digits.jsonl", {**row, "method": "local", "processor_seconds": 3.0})
+    append_line(tmp_path / "digits.jsonl", {**row, "method": "local", "trial": 1, "processor_seconds": 9.0})
+    append_line(tmp_path / "digits.jsonl", {**row, "method": "cv"})  # was not timed
+    for minutes in (1.0, 2.0):  # two pieces of one run
+        run = {"command": "python -m experiments run digits", "date": "2026-01-01", "machine": "abacus"}
+        append_line(tmp_path / "runs.jsonl", {**run, "minutes": minutes})
+    write_report([digits.EXPERIMENT], tmp_path, tmp_path, 0)
+    report = (tmp_path / "tables" / "runs.md").read_text()
+    # Twenty trials of six seconds each.
+    assert "| Handwritten digit dataset | 3 | 2 | 0.2 | 2.0 |" in report
+    assert report.count("| `python -m experiments run digits` | 2026-01-01 | abacus |") == 1
 
 
 def test_only_public_names_of_corral_are_imported():
