@@ -246,7 +246,7 @@ def _trial_counts(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
         if method in counts.index:
             low, high = counts.loc[method]
             parts.setdefault(f"{low}" if low == high else f"{low} to {high}", []).append(
-                experiment.methods[method].label
+                f"*{experiment.methods[method].label}*"  # some labels have commas
             )
     text = "; ".join(f"{count} of {', '.join(labels)}" for count, labels in parts.items())
     paper = f" The paper has {experiment.paper_trials}." if experiment.tables or experiment.detailed else ""

@@ -197,7 +197,7 @@ def expectation(r: int, d: int, variables: str) -> Expectation:
 def expected_table(frame: pd.DataFrame) -> Iterator[str]:
     """Beside what was measured: bandwidths of the Rodeo with expectations, and the L1 error they leave."""
     found = slopes(frame).set_index(["method", "r", "d", "quantity"])["slope"]
-    designs = [key for key in found.index if key[0] == "class" and key[3] == "relevant"]
+    designs = sorted(key for key in found.index if key[0] == "class" and key[3] == "relevant")
     if not designs:
         return
     yield from ["## The Rodeo with expectations in the place of sums", ""]
