@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 
 import naive
-from corral import RodeoDensity
+from corral import RodeoDensity, UnknownLevelsWarning
 from corral.datasets import make_shifted_groups
 from exploring import examples
 
@@ -447,3 +447,10 @@ def test_a_fit_that_fails_changes_nothing():
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model.fit(X[:, :2], sample_weight=-np.ones(20))
     assert_array_equal(model.score_samples(X), density)
+
+
+def test_unknown_levels_are_told_of_once():
+    density = RodeoDensity().fit(pd.DataFrame({"x": [0.1, 0.4, 0.9], "island": ["a", "b", "a"]}))
+    with pytest.warns(UnknownLevelsWarning, match="1 of 'island'") as told:
+        density.score_samples(pd.DataFrame({"x": [0.2], "island": ["c"]}))
+    assert len(told) == 1

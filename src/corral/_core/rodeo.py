@@ -1,4 +1,4 @@
-r"""Algorithms 1 and 2 of the paper, on arrays in scaled units.
+r"""Algorithm 1 of the paper, the Rodeo, on arrays in scaled units.
 
 For a class with rows :math:`x_1, \dots, x_n` and a query :math:`x`, the Rodeo starts from one wide
 bandwidth :math:`h_j = h_0` for all variables and shrinks each by the factor :math:`\beta` as long as

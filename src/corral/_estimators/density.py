@@ -185,8 +185,9 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         -------
         log_density : ndarray of shape (n_samples,)
         """
-        log_density, _ = self._estimate(X)
-        known = ~np.isnan(self._check_samples(X))
+        samples = self._check_samples(X)
+        log_density, _ = self._estimate(samples)
+        known = ~np.isnan(samples)
         if known.all():
             return log_density[:, 0] - self.scale_.log_volume
         return log_density[:, 0] - known @ self.scale_.log_widths
@@ -217,7 +218,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         h : ndarray of shape (n_samples, n_features)
             In scaled units, so that variables compare.
         """
-        _, h = self._estimate(X, bandwidths=True)
+        _, h = self._estimate(self._check_samples(X), bandwidths=True)
         return h[:, 0]
 
     def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
@@ -275,8 +276,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         """The bandwidth every variable starts from, in scaled units."""
         return float(self.density_.grid[0])
 
-    def _estimate(self, X: ArrayLike, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        samples = self._check_samples(X)
+    def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
+        """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
         scaled = self.scale_.transform(samples)
         return class_log_densities(
             [self.density_], scaled, self.update, self._computation(), bandwidths=bandwidths

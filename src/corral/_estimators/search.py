@@ -22,6 +22,7 @@ from corral._estimators.validation import (
     check_n_jobs,
     check_number,
     check_priors,
+    is_empirical,
     sort_rows,
     take_names_from,
 )
@@ -231,7 +232,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         data = sort_rows(training, expected)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
-        empirical = isinstance(self.priors, str) and self.priors == "empirical"
+        empirical = is_empirical(self.priors)
         asked = (random, self._computation())
         if self.max_rows is not None and is_large(data, self.max_rows):
             model = learn_large_pool(

@@ -204,6 +204,11 @@ def check_priors(priors: Any, counts: Floats) -> Floats:
     return shares
 
 
+def is_empirical(priors: Any) -> bool:
+    """Whether priors are the shares of training rows."""
+    return isinstance(priors, str) and priors == "empirical"
+
+
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     """Number groups (n_rows,) of rows, which are left out together."""
     if groups is None:

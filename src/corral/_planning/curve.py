@@ -19,7 +19,7 @@ from corral._core.power_law import LEVEL, Estimate, PowerLaw
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.html import html_lines, html_table
 from corral._estimators.search import RodeoClassifierCV
-from corral._estimators.validation import check_number
+from corral._estimators.validation import check_number, is_empirical
 from corral._planning.bound import in_rows
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class LearningCurve:
             model.prior,
             check_random_state(random_state),
             Computation(estimator.n_jobs, estimator.verbose),
-            empirical=isinstance(estimator.priors, str) and estimator.priors == "empirical",
+            empirical=is_empirical(estimator.priors),
         )
         sizes = np.bincount(model.data.codes, minlength=model.labels.size)
         return cls(model.labels, sizes, goal, curve)

@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from corral._core.pool import PoolModel
 from corral._core.settings import MIN_EFFECT
 from corral._estimators.search import MAX_ROWS, RodeoClassifierCV
-from corral._estimators.validation import check_integer, check_priors, take_names_from, unchanged_by_errors
+from corral._estimators.validation import (
+    check_integer,
+    check_priors,
+    is_empirical,
+    take_names_from,
+    unchanged_by_errors,
+)
 from corral.dask._cluster import OnCluster
 from corral.dask._levels import learn_encoding
 from corral.dask._pool import Asked, all_rows, learn_cluster_pool
@@ -22,6 +28,7 @@ from corral.dask._rows import Overview, Source, as_collection, overview, partiti
 
 
 def _is_never(estimator: Any) -> bool:
+    """Rows are not kept here, so that further ones cannot be added."""
     return False
 
 
@@ -176,7 +183,7 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
         """Fit classes some of which have more than `max_rows` rows."""
         asked = Asked(
             prior=check_priors(self.priors, of_all.totals),
-            empirical=isinstance(self.priors, str) and self.priors == "empirical",
+            empirical=is_empirical(self.priors),
             min_effect=self.check_parameters(),
             levels=self.encoding_.counts,
             max_rows=check_integer("max_rows", self.max_rows),
