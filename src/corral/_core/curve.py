@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from corral._core.candidates import attempt
 from corral._core.kinds import KINDS, RowsInUnits, by_frame
-from corral._core.parallel import progress
+from corral._core.parallel import on_threads, progress
 from corral._core.power_law import (
     JEFFREYS,
     WORTH,
@@ -205,16 +205,16 @@ def learn_curve(
     is_point = np.zeros(n_rows, dtype=bool)
     is_point[points] = True
     proba = np.empty((len(sizes), n_rows, prior.size))
-    parallel = Parallel(n_jobs=computation.n_jobs, require="sharedmem", return_as="generator")
+
+    def predict(job: _Job) -> Floats:
+        return _predict(rows.data.take(job.rows), is_point[job.rows], prior, job.seed, empirical)
+
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(jobs), "Curve", computation.verbose) as advance,
     ):
-        calls = (
-            delayed(_predict)(rows.data.take(job.rows), is_point[job.rows], prior, job.seed, empirical)
-            for job in jobs
-        )
-        for job, log_proba in zip(jobs, parallel(calls), strict=True):
+        calls = [partial(predict, job) for job in jobs]
+        for job, log_proba in zip(jobs, on_threads(calls, computation.n_jobs), strict=True):
             proba[job.size, job.rows[is_point[job.rows]]] = np.exp(log_proba)
             advance(1)
     times = 1.0 / np.array(sizes, dtype=np.float64)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from corral._core.kernels import product_by_rows
+from corral._core.parallel import on_threads
 from corral._core.relevance import some_rows
 from corral._core.scale import learn_scale
 from corral._core.settings import Bools, Floats, Integers
@@ -207,9 +208,8 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):
             if sigmas.size * alphas.size > 1:
                 splits = _splits(self.cv, rows, labels)
-                of_sigmas = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                    delayed(problem.scores)(sigma, alphas, splits) for sigma in sigmas
-                )
+                tasks = [partial(problem.scores, sigma, alphas, splits) for sigma in sigmas]
+                of_sigmas = list(on_threads(tasks, self.n_jobs))
                 results = _tabulate(sigmas, alphas, np.concatenate(of_sigmas))
                 best = int(results["rank_test_score"].argmin())
             sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
