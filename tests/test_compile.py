@@ -113,7 +113,7 @@ def prefix_of_a_stranger() -> list[str]:
     reader = [*stranger, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
     for prefix in (stranger, reader):  # the latter where Python lies in a folder of root's
         done = subprocess.run(
-            [*prefix, sys.executable, "-c", "import numba"], capture_output=True, check=False
+            [*prefix, sys.executable, "-c", "import numpy"], capture_output=True, check=False
         )
         if done.returncode == 0:
             return prefix

@@ -183,7 +183,7 @@ def markers(display):
     return {line.get_label(): line.get_xydata()[:, ::-1].astype(int).tolist() for line in display.ax_.lines}
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", ["range", "whiten", "cv"])  # effects are of ranks, whatever the densities
 def test_the_map_is_that_of_the_effects(fitted, name):
     model = fitted[name]
     display = RelevanceDisplay.from_estimator(model)
@@ -272,7 +272,7 @@ def test_a_map_without_any_marker():
 # Explanations
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", ["range", "whiten", "selected", "separate", "cv"])
 def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     model = fitted[name]
     explanation = model.explain(X_test, n_rows=4)

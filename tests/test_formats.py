@@ -245,6 +245,7 @@ def test_faults_of_standard_streams(model):
 
 
 def test_pipes_of_a_shell(model, frame):
+    """In processes of their own: all is said that is to be said, and nothing else."""
     command = [sys.executable, "-m", "corral.cli", "predict", str(model), "-", "--out", "-"]
     content = frame.to_csv(index=False).encode()
     done = subprocess.run(command, input=content, capture_output=True, check=True)

@@ -947,7 +947,7 @@ def test_interrupt_is_quick() -> None:
         for kind in kinds:
             assert process.stdout.readline() == f"begin {kind}\n"
             begun = seconds()
-            while seconds() < begun + 0.5:  # until it is in the middle of its work
+            while seconds() < begun + 0.2:  # until it is in the middle of its work
                 time.sleep(0.01)
             start, used = time.monotonic(), seconds()
             process.send_signal(signal.SIGINT)
