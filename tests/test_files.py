@@ -403,8 +403,9 @@ def no_file_larger_than(n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("arguments", WRITING.values(), ids=WRITING)
-def test_a_write_that_fails_names_the_file(arguments, folder):
+@pytest.mark.parametrize("kind", sorted(WRITING.keys() - {"svg", "pdf"}))  # which are written as png is
+def test_a_write_that_fails_names_the_file(kind, folder):
+    arguments = WRITING[kind]
     file = written_by(arguments)
     before = contents(".")
     with no_file_larger_than(1000):
