@@ -1409,6 +1409,24 @@ def level_share(
     return (of_both + 2.0 * pooled) / (of_class + 2.0)
 
 
+def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> float:
+    """Share of pairs of a row of a class and one of others that its other classes rank, mean over classes."""
+    codes, m, likeness = list(codes), _floats(weights), [_floats(row) for row in np.asarray(likeness)]
+    scores_of = typical_scores(likeness, codes, m)
+    n_classes, found = len(likeness[0]), []
+    scores = [scores_of(row, [0.0] * n_classes) for row in likeness]
+    for y in range(n_classes):
+        best = [max(u for k, u in enumerate(row) if k != y) for row in scores]
+        pairs = [
+            (m[i] * m[k], 1.0 if best[i] < best[k] else 0.5 if best[i] == best[k] else 0.0)
+            for i, code in enumerate(codes)
+            for k, other in enumerate(codes)
+            if code == y and other != y
+        ]
+        found.append(sum(w * right for w, right in pairs) / sum(w for w, _ in pairs))
+    return sum(found) / n_classes
+
+
 def typical_scores(
     left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
 ) -> Callable[[ArrayLike, ArrayLike], list[float]]:

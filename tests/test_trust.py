@@ -13,7 +13,7 @@ from corral._core.left_out import member_without_rows
 from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
-from corral._core.trust import Shares, _filled, spread_rows
+from corral._core.trust import Shares, _filled, shares_of_members, spread_rows
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -150,15 +150,29 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
     assert_allclose(left_out.log_density, np.tensordot(model.pool.weights, kept.log_density, 1), rtol=1e-12)
     assert kept.refined.any()
     assert not kept.refined.all()
-    likeness = 0.0
+    likeness, total = 0.0, 0.0
     for of_member in members:
         own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
         below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
-        likeness = likeness + of_member / (2.0 * np.mean(below) * len(members))
-    assert_allclose(left_out.likeness, likeness, rtol=1e-12)
+        share = np.exp(naive.told_apart(of_member, codes, np.ones(codes.size)) / 0.05)
+        likeness, total = likeness + share * of_member / (2.0 * np.mean(below)), total + share
+    assert_allclose(left_out.likeness, likeness / total, rtol=1e-9)
     found = model.estimates(data.X[:7], Computation())
     assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
     assert_array_equal(found.likeness, model.yardstick.log_densities(data.X[:7], Computation()))
+
+
+def test_shares_of_members_against_loops():
+    rng = np.random.default_rng(0)
+    codes, weights = rng.integers(0, 3, 60), rng.choice([0.5, 1.0, 2.0], 60)
+    left_out = np.round(rng.normal(size=(2, 60, 3)), 1)  # with ties
+    left_out[0, np.arange(60), codes] += 2.0
+    own = [naive.told_apart(log_density, codes, weights) for log_density in left_out]
+    assert own[0] > own[1] + 0.1
+    expected = np.exp(np.array(own) / 0.05)
+    assert_allclose(shares_of_members(left_out, codes, weights), expected / expected.sum(), rtol=1e-9)
+    alike = shares_of_members(left_out[:, :, :1], np.zeros(60, dtype=np.int64), weights)
+    assert_array_equal(alike, 0.5)  # one class tells nothing of others
 
 
 def test_sets_against_loops(iris):

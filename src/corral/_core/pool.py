@@ -29,6 +29,7 @@ from corral._core.trust import (
     Trust,
     TrustWithoutRows,
     medians_and_spread,
+    shares_of_members,
     weigh_points,
 )
 
@@ -264,7 +265,7 @@ class PoolModel(LocalModel):
 
     @cached_property
     def _likeness_weights(self) -> Floats:
-        """Weights (n_members,) with which members count alike: inverse spreads of their log densities."""
+        """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
         kept = self._cross_fitted
         if self._calibration is None:
             codes = self.compared_rows.codes[kept.points]
@@ -273,11 +274,12 @@ class PoolModel(LocalModel):
             codes, weights, _ = self._calibration
         own = self._left_out[:, np.arange(codes.size), codes]
         spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
-        return 1.0 / (np.array(spreads) * len(spreads))
+        likeness_weights: Floats = shares_of_members(self._left_out, codes, weights) / np.array(spreads)
+        return likeness_weights
 
     @cached_property
     def yardstick(self) -> PoolModel:
-        """The pool with weights by which members count alike; see `trust`."""
+        """The pool with weights by which its log densities are likenesses; see `trust`."""
         return replace(self, pool=replace(self.pool, weights=self._likeness_weights))
 
     def estimates(self, X: Floats, computation: Computation) -> Estimates:

@@ -12,12 +12,14 @@ probability a (Vovk, Gammerman and Shafer, 2005).
     u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2
         - 64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2)).
 
-The likeness :math:`l_y` is the log density of the class; of a pool it is the mean of its members' log
-densities, each over its own spread, since the weights of a pool are those that tell classes apart best, and
-not those that know rows from others. The spread :math:`b` is twice the mean deviation of the likenesses of
-training rows, each left out, below the medians of their classes. The centre :math:`c_y` is halfway between
-the median of the class and that of all rows: log densities as they are tell rows of other classes best, but
-call too many rows of wide classes novel; with the median of the class it is the other way round.
+The likeness :math:`l_y` is the log density of the class; of a pool it is a mean of its members' log
+densities, each over its own spread. The weights of a pool are those that tell classes apart best, and not
+those that know rows from others; so a member's share in this mean is larger the better it would tell the rows
+of each class from those of the others if the class were not known. The spread :math:`b` is twice the mean
+deviation of the likenesses of training rows, each left out, below the medians of their classes. The centre
+:math:`c_y` is halfway between the median of the class and that of all rows: log densities as they are tell
+rows of other classes best, but call too many rows of wide classes novel; with the median of the class it is
+the other way round.
 
 The other terms are about values of single columns: see `remoteness`. Training rows have the same terms, from
 the values of other rows, so that the level is kept.
@@ -59,6 +61,9 @@ _FEWEST_OF_CLASS = 20
 
 # How many sets of variables are remembered.
 _MAX_PATTERNS = 256
+
+# A member that tells rows of an unknown class so much less often has a share that is smaller by a factor e.
+_BEHIND = 0.05
 
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
@@ -157,9 +162,7 @@ class Reference:
         """Learn from points: likenesses, log posteriors and terms of columns (n_points, n_classes)."""
         n_classes = likeness.shape[1]
         rows = np.arange(codes.size)
-        medians, spread = medians_and_spread(likeness[rows, codes], codes, weights, n_classes)
-        usable = weights > 0.0
-        center = 0.5 * medians + 0.5 * lower_median(likeness[rows, codes][usable], weights[usable])
+        center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
         scores = (likeness - center) / spread - remoteness
         return cls(
             center,
@@ -180,6 +183,13 @@ def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) 
     found = [Shares.of(values[codes == y], weights[codes == y]) for y in range(n_classes)]
     everything = Shares.of(values, weights)
     return [shares if shares.n > 0.0 else everything for shares in found]
+
+
+def center_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
+    """Centers (n_classes,) halfway from the medians of classes to that of all rows, and the spread."""
+    medians, spread = medians_and_spread(own, codes, weights, n_classes)
+    usable = weights > 0.0
+    return 0.5 * medians + 0.5 * lower_median(own[usable], weights[usable]), spread
 
 
 def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
@@ -360,6 +370,41 @@ def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1)
         at = np.linspace(0, members.size - 1, min(members.size, limit)).round().astype(np.int64)
         chosen.append(members[np.unique(at)])
     return np.sort(np.concatenate(chosen))
+
+
+def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
+    """Shares (n_members,) of members by how well they tell rows of a class that is not known from others.
+
+    Parameters
+    ----------
+    left_out : (n_members, n_points, n_classes) log densities of rows that are left out.
+    codes, weights : (n_points,) their classes and weights.
+    """
+    behind = np.array([-_told_apart(log_density, codes, weights) for log_density in left_out])
+    shares: Floats = np.exp((behind.min() - behind) / _BEHIND)
+    shares /= shares.sum()
+    return shares
+
+
+def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
+    """How often a row of a class is less typical of all other classes than a row of one of these is.
+
+    It is the mean over the classes; half where there is but one.
+    """
+    rows, n_classes = np.arange(codes.size), likeness.shape[1]
+    center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
+    scores = (likeness - center) / spread
+    found = []
+    for y in range(n_classes if n_classes > 1 else 0):
+        best = np.delete(scores, y, axis=1).max(axis=1)
+        of_class, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
+        if of_class.any() and others.any():
+            shares = Shares.of(best[others], weights[others])
+            below = shares.below[np.searchsorted(shares.values, best[of_class], side="left")]
+            up_to = shares.below[np.searchsorted(shares.values, best[of_class], side="right")]
+            above = 1.0 - 0.5 * (below + up_to) / shares.n
+            found.append(float(weights[of_class] @ above / weights[of_class].sum()))
+    return float(np.mean(found)) if found else 0.5
 
 
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:

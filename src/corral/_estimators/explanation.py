@@ -87,7 +87,7 @@ class Explanation:
     unlikeness : ndarray of shape (n_samples, n_features) or None
         How much each variable makes it unlike the nearest class, in units of the spread of log densities at
         training rows, 0 for gaps. It is what the variable contributes to the log density of the class
-        (Shapley's values again; of a pool, all members count alike here) less than it does at the median row
+        (Shapley's values again; members of a pool have other shares here) less than it does at the median row
         of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the value lies e standard
         deviations from the nearest one of its column in the class; a value more than seven from the median of
         its column has up to 64 more. Of a usual row it is about 0.
