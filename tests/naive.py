@@ -556,12 +556,28 @@ def refined_loss(
     return loss + sum((t - mean) ** 2 for t in theta) / (2 * deviation**2 * count)
 
 
-def number_copies(X: ArrayLike) -> list[int] | None:
+def number_copies(X: ArrayLike, y: ArrayLike | None = None) -> list[int] | None:
     """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
     rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]
-    first: dict[tuple, int] = {}
-    numbers = [first.setdefault(row, len(first)) for row in rows]
-    return None if len(first) == len(rows) or agree_by_chance(rows) else numbers
+    labels = [0] * len(rows) if y is None else np.asarray(y).tolist()
+    first: dict[object, int] = {}
+    if len(set(rows)) == len(rows):
+        return None
+    if not agree_by_chance(rows):
+        return [first.setdefault(row, len(first)) for row in rows]
+    counts = Counter(zip(rows, labels, strict=True))
+    f = Counter(counts.values())
+    for k in range(2, max(f) + 1):
+        if f[k] > 20 and k * f[k] ** 2 > 25 * (k + 1) * max(f[k - 1], 1) * max(f[k + 1], 1):
+            break
+    else:
+        return None
+    seen: Counter = Counter()
+    numbers = []
+    for row in zip(rows, labels, strict=True):
+        numbers.append(first.setdefault((row, seen[row] % max(counts[row] // k, 1)), len(first)))
+        seen[row] += 1
+    return numbers
 
 
 def agree_by_chance(rows: list[tuple]) -> bool:
@@ -630,7 +646,7 @@ def merge_copies(
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     X, y, w = X[w > 0], y[w > 0], w[w > 0]
-    numbers = number_copies(X)
+    numbers = number_copies(X, y)
     if numbers is None:
         return X, y, w, list(range(len(X)))
     merged: dict[tuple, list[float]] = {}

@@ -88,8 +88,9 @@ def test_rows_that_agree_by_chance_are_separate(kind):
     st.integers(0, 2**32 - 1),
     st.lists(st.sampled_from(["number", "flag", "level", "constant", "sum"]), min_size=1, max_size=4),
     st.integers(0, 12),
+    st.integers(1, 3),
 )
-def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated):
+def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
     rng = np.random.default_rng(seed)
     columns = []
     for kind in kinds:
@@ -104,8 +105,48 @@ def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated):
         )
     X = np.column_stack(columns)
     X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
-    found, expected = number_copies(X), naive.number_copies(X)
+    X, y = np.tile(X, (n_times, 1)), np.tile(rng.integers(0, 2, len(X)), n_times)
+    found, expected = number_copies(X, y), naive.number_copies(X, y)
     assert (None if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize("n_times", [2, 3])
+@pytest.mark.parametrize("extra", [0, 5])
+@pytest.mark.parametrize("kind", ["ten values", "flags"])
+def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_times, extra):
+    rng = np.random.default_rng(0)
+    X = {"ten values": rng.integers(0, 10, (200, 3)), "flags": rng.integers(0, 2, (100, 8))}[kind].astype(float)
+    y = np.arange(len(X)) % 2
+    assert len(np.unique(np.column_stack([X, y]), axis=0)) < len(X)
+    assert number_copies(X, y) is None
+    stacked, labels = np.vstack([X] * n_times + [X[:extra]]), np.tile(y, n_times + 1)[: n_times * len(X) + extra]
+    found = number_copies(stacked, labels)
+    assert found.tolist() == naive.number_copies(stacked, labels)
+    for n in range(n_times):
+        assert_array_equal(found[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
+    shuffled = rng.permutation(len(stacked))
+    of_each = np.unique(number_copies(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
+    assert len(of_each) == len(X)
+    assert of_each.min() == n_times
+
+
+def test_rows_given_so_often_by_chance_are_separate():
+    """Equal rows of a design that is repeated have labels of their own."""
+    rng = np.random.default_rng(0)
+    X = np.tile(np.stack(np.meshgrid(*[[0.0, 1.0]] * 5), axis=-1).reshape(-1, 5), (4, 1))
+    assert number_copies(X, rng.integers(0, 2, len(X))) is None
+    assert number_copies(X) is not None
+
+
+@quiet
+def test_noise_appended_to_itself_does_not_score_above_chance():
+    scores = []
+    for seed in range(4):
+        X, y = np.random.default_rng(seed).integers(0, 10, (200, 3)).astype(float), np.arange(200) % 2
+        model = RodeoClassifierCV(**QUICK).fit(np.vstack([X, X]), np.tile(y, 2))
+        assert model.n_copies_ == 200
+        scores.append(model.best_score_)
+    assert np.mean(scores) < 0.58  # 0.91 where copies vote
 
 
 def test_copies_become_one_row_with_their_weight():

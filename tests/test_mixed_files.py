@@ -274,7 +274,7 @@ def test_a_share_of_the_rows_of_each_class_is_held_out():
 def test_copies_link_groups():
     table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=12), "b": np.arange(12.0)})
     table.loc[3] = table.loc[8]
-    units = Units.of(table, np.repeat(["p", "q", "r", "s"], 3))
+    units = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
     assert [set(part) for part in np.split(units.groups, 4)] == [{0}, {1}, {1}, {2}]
 
 
@@ -289,7 +289,7 @@ def test_classifiers_learn_by_groups_where_they_can():
     group = np.repeat(np.arange(10), 4)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    units = Units.of(X, group)
+    units = Units.of(X, y, group)
     split = splitter(y, units, test_size=0.25, cv=None, seed=0)
     baseline = MixedNaiveBayes()
     found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, split, lambda name: None)
@@ -348,7 +348,7 @@ def test_two_groups_of_a_class_must_be_left_to_fit():
     group = np.repeat(np.arange(4), 5)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    units = Units.of(X, group)
+    units = Units.of(X, y, group)
     split = splitter(y, units, test_size=0.5, cv=None, seed=0)
     with pytest.raises(ValueError, match="would leave one group of each class to fit"):
         held_out_predictions({"own": RodeoClassifier()}, X, y, units, split, lambda name: None)

@@ -71,10 +71,10 @@ def _distinct_rows(
     if not rows.size or not len(variables.columns):
         return rows
     X = np.column_stack([_as_codes(variables[name], numeric)[rows] for name in variables.columns])
-    units = number_copies(X)
+    labels = np.unique(y[rows].astype(str), return_inverse=True)[1]
+    units = number_copies(X, labels)
     if units is None:
         return rows
-    labels = np.unique(y[rows].astype(str), return_inverse=True)[1]
     first = np.unique(np.column_stack([units, labels]), axis=0, return_index=True)[1]
     return rows[np.sort(first)]
 

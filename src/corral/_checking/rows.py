@@ -32,7 +32,8 @@ def copies(numeric: dict[str, Floats], levels: pd.DataFrame, y: NDArray[Any] | N
     if len(X) < 2:
         return
     codes = np.array([levels[name].factorize()[0][complete] for name in levels.columns], dtype=np.int64)
-    units = number_copies(np.column_stack([X, *codes.astype(np.float64)]))
+    labels = None if y is None else np.unique(y[complete].astype(str), return_inverse=True)[1]
+    units = number_copies(np.column_stack([X, *codes.astype(np.float64)]), labels)
     if units is not None:
         yield from _exact_copies(units, index, None if y is None else y[complete])
     pairs = _near_pairs(X)

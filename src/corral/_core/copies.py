@@ -23,6 +23,13 @@ Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, s
 :math:`\sqrt{3 f_1 f_3 / 2}` of the values that stand twice: again, equal rows are copies if this is less
 than a fifth of them. But they are separate where rows repeat more than three times on average, and so they
 are in several columns if these have no more than twenty different rows.
+
+A table that is appended to itself has copies of rows that agree by chance, too, and the pairs by which chance
+is estimated are themselves repeated. It is known by how often rows occur, labels included: any mixture of
+Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k} f_{k-1} f_{k+1}` on average. Where more than twenty
+different rows occur k times each, and these are more than five times the root of the right side, k copies
+were made of each row of a table in which rows agree by chance: k of the equal rows of a class are one, and
+the next k another.
 """
 
 from __future__ import annotations
@@ -88,18 +95,24 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
     return first[order], merged[order]
 
 
-def number_copies(X: Floats) -> Integers | None:
+def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
     """Number the rows of a table so that copies, and only they, share a number; None if there are none.
 
     A gap (NaN) counts as a value like others, but a row without any value is no copy of another.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) values.
+    codes : (n_rows,) class numbers; None if all rows are of one class.
     """
+    codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     gaps = np.isnan(X)
     if not gaps.any():
-        return _number_complete(X)
+        return _number_complete(X, codes)
     empty = gaps.all(axis=1)
     numbers = np.arange(len(X))
     rest = numbers[~empty]
-    copies = _number_complete(filled(X[rest]))
+    copies = _number_complete(filled(X[rest]), codes[rest])
     if copies is None:
         return None
     # Numbers rise with the first row of each, which has the position by which all rows are numbered here.
@@ -122,7 +135,7 @@ def filled(X: Floats) -> Floats:
     return np.where(gaps, unused, X)
 
 
-def _number_complete(X: Floats) -> Integers | None:
+def _number_complete(X: Floats, labels: Integers) -> Integers | None:
     """Number the rows of a table without gaps."""
     keys = row_keys(X, np.arange(X.shape[1]))
     in_order = np.sort(keys)
@@ -131,11 +144,46 @@ def _number_complete(X: Floats) -> Integers | None:
     _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(X[first][codes], X):  # rows that differ share a key
         _, first, codes = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    m = np.bincount(codes.reshape(-1))
-    if m.size == len(X) or _agree_by_chance(X[first], m):
+    codes = codes.reshape(-1)
+    m = np.bincount(codes)
+    if m.size == len(X):
         return None
-    rank = np.argsort(np.argsort(first))  # numbers rise with the first row of each
-    return rank[codes.reshape(-1)]
+    if not _agree_by_chance(X[first], m):
+        return _in_order(codes)
+    labelled = np.unique(codes * (labels.max() + 1) + labels, return_inverse=True)[1]
+    n_times = _times_copied(np.bincount(labelled))
+    return None if n_times == 1 else _in_order(_shared_out(labelled, n_times))
+
+
+def _in_order(codes: Integers) -> Integers:
+    """The same numbers of rows as `codes` has, rising with the first row of each."""
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    rank: Integers = np.argsort(np.argsort(first))
+    return rank[which]
+
+
+def _times_copied(m: Integers) -> int:
+    """How often a table was repeated whose rows now occur m times each; 1 if it was not."""
+    f = np.bincount(m, minlength=3)
+    before, at, after = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
+    k = np.arange(1, f.size)
+    by_chance = np.sqrt((k + 1) / k * np.maximum(before, 1) * np.maximum(after, 1))
+    found = k[(k > 1) & (at > _FEW_VALUES) & (at > _ONE_IN * by_chance)]
+    return int(found[0]) if found.size else 1
+
+
+def _shared_out(codes: Integers, n_times: int) -> Integers:
+    """Number rows so that of those that share a code `n_times` share a number, or a few more.
+
+    A table that is appended to itself has the copies of a row in the order of the rows that agree with it.
+    """
+    order = np.argsort(codes, kind="stable")
+    m = np.bincount(codes)
+    n_rows = np.maximum(m // n_times, 1)
+    occurrence = np.arange(codes.size) - np.repeat(m.cumsum() - m, m)
+    numbers = np.empty(codes.size, dtype=np.int64)
+    numbers[order] = np.repeat(n_rows.cumsum() - n_rows, m) + occurrence % np.repeat(n_rows, m)
+    return numbers
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:

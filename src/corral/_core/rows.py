@@ -84,11 +84,11 @@ class LabelledRows:
         training: TrainingRows,
         expected: NDArray[Any] | None = None,
         *,
-        find_copies: Callable[[Floats], Integers | None] = number_copies,
+        find_copies: Callable[[Floats, Integers], Integers | None] = number_copies,
     ) -> LabelledRows:
         """Drop rows without weight, number the classes, also those expected, and merge copies.
 
-        `find_copies` numbers the rows that are left so that copies share a number, or returns None.
+        `find_copies` numbers the rows that are left, given their class numbers, so that copies share a number, or returns None.
         """
         X, y, weights, levels, groups = training
         numbers = np.arange(len(X))
@@ -99,7 +99,7 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies = find_copies(X)
+        copies = find_copies(X, codes)
         units = np.arange(len(X)) if copies is None else copies
         if groups is not None:
             units = joined_units(units, groups)

@@ -117,7 +117,7 @@ class HeldOut:
         """
         table = X if hasattr(X, "shape") else np.asarray(X)
         labels = np.asarray(y)
-        units = Units.of(table, None if groups is None else np.asarray(groups))
+        units = Units.of(table, labels, None if groups is None else np.asarray(groups))
         split = splitter(labels, units, test_size=0.5, cv=cv, seed=random_state)
         return held_out_predictions({"": estimator}, table, labels, units, split, lambda title: None)[""]
 

@@ -35,9 +35,9 @@ class Units:
     groups: Integers | None = None
 
     @classmethod
-    def of(cls, X: Any, groups: NDArray[Any] | None = None) -> Units:
-        """Number the rows of a frame, which may have gaps and columns of levels."""
-        copies = number_copies(encoded(X))
+    def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> Units:
+        """Number the rows of a frame, which may have gaps and columns of levels, given their labels."""
+        copies = number_copies(encoded(X), np.unique(y, return_inverse=True)[1])
         copies = np.arange(len(X)) if copies is None else copies
         if groups is None:
             return cls(copies)

@@ -155,7 +155,7 @@ def fit(
     file = open_table(table, Given.checked(sep, decimal, encoding))
     with out.share(f"Read {file.name}") as on_progress:
         X, y, groups = training_rows(file, target, asked, on_progress)
-    units = Units.of(X, groups)
+    units = Units.of(X, y, groups)
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
     if not quiet:
         note_findings(X, y)

@@ -134,7 +134,7 @@ class ClusterModel(RodeoModel):
         parts = [rows for rows in compute([part(s) for s in self.sources], self.client) if len(rows.X)]
         rows = together(parts)
         training = TrainingRows(rows.X, rows.y, rows.weights)
-        data = LabelledRows.sort(training, find_copies=lambda X: None)
+        data = LabelledRows.sort(training, find_copies=lambda X, codes: None)
         densities = [
             ClassDensity.build(rows, density.grid, density.plan)
             for rows, density in zip(data.arrange(self.scale.transform(data.X)), self.densities, strict=True)
