@@ -130,6 +130,34 @@ def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_t
     assert of_each.min() == n_times
 
 
+@pytest.mark.parametrize("n_distinct", [4, 12, 20, 21])
+@pytest.mark.parametrize("n_times", [4, 10])
+def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
+    rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
+    assert_array_equal(number_copies(X[rows]), rows)
+    assert naive.number_copies(X[rows]) == rows.tolist()
+
+
+@pytest.mark.parametrize("kind", ["a code and its logarithm", "two codes"])
+def test_few_levels_in_several_columns_are_separate(kind):
+    level = np.random.default_rng(0).integers(1, 9, 200)
+    other = {"a code and its logarithm": np.log(level), "two codes": np.array([0, 5, 2, 7, 1, 4, 3, 8, 6])[level]}
+    X = np.column_stack([np.sqrt(level) if "log" in kind else level, other[kind]])
+    assert number_copies(X) is None
+    assert naive.number_copies(X) is None
+
+
+@quiet
+def test_noise_of_few_rows_does_not_score_above_chance():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(20, 5)), 10, axis=0), np.repeat(rng.permutation(np.arange(20) % 2), 10)
+    model = RodeoClassifierCV(**QUICK).fit(X, y)
+    assert model.n_copies_ == 180
+    assert model.best_score_ < 0.8  # of 20 rows; it was 1.0
+
+
 def test_rows_given_so_often_by_chance_are_separate():
     """Equal rows of a design that is repeated have labels of their own."""
     rng = np.random.default_rng(0)

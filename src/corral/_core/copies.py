@@ -22,7 +22,9 @@ A single column has no others to agree in. If :math:`f_k` values stand in k rows
 Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, so that it explains
 :math:`\sqrt{3 f_1 f_3 / 2}` of the values that stand twice: again, equal rows are copies if this is less
 than a fifth of them. But they are separate where rows repeat more than three times on average, and so they
-are in several columns if these have no more than twenty different rows.
+are in several columns if these have no more than twenty different rows, unless two of the columns have
+fractions, a value of its own for each of at least four different rows, and another order of the rows: such
+measurements tie only between whole copies.
 
 A table that is appended to itself has copies of rows that agree by chance, too, and the pairs by which chance
 is estimated are themselves repeated. It is known by how often rows occur, labels included: any mixture of
@@ -51,6 +53,9 @@ _FEW_VALUES = 20
 # Rows that agree in a single column, or in a table of as few different rows, are copies only if they are not
 # repeated more often than this on average.
 _FEW_COPIES = 3
+
+# Fewer rows may have the same order in two columns, or the reverse one, by chance.
+_LEAST_ORDERED = 4
 
 # Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
 _ONE_IN = 5
@@ -201,9 +206,24 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
     variables = _variables(some)
     if len(variables) <= 1:
         return often or _repeats_mix(m)
-    if m.size <= _FEW_VALUES and often:
+    if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
     return step**2 * _n_by_chance(some, variables, m[::step]) >= _n_pairs(m) / _ONE_IN
+
+
+def _tie_only_whole(distinct: Floats) -> bool:
+    """Whether two columns are measurements without ties, of which neither is a function of the other's rank.
+
+    A code of levels has no fractions, and a column that is computed from another one mostly keeps its order.
+    """
+    if len(distinct) < _LEAST_ORDERED:
+        return False
+    orders = set()
+    for x in distinct.T:
+        if (x != np.rint(x)).any() and np.unique(x).size == x.size:
+            order = tuple(np.argsort(x).tolist())
+            orders.add(min(order, order[::-1]))
+    return len(orders) > 1
 
 
 def _repeats_mix(m: Integers) -> bool:
