@@ -862,7 +862,9 @@ def worth_of_rows(
     classes = {a: [i for i, r in enumerate(rows) if r[1] == a] for _, a, _, _ in rows}
     between, within = len(cells) - len(classes), n - len(cells)
     rho = 1.0 if between == 0 else 0.0
-    if between and within:
+    if within and all(len({rows[i][0] for i in of}) == 1 for of in cells.values()):
+        rho = 1.0
+    elif between and within:
         usual = (n - sum(len(of) ** 2 / len(classes[a]) for (a, _), of in cells.items())) / between
         below = [sum((s[0] < r[0]) + 0.5 * (s[0] == r[0]) for s in rows) for r in rows]
         v = [2.0 * b / n - 1.0 for b in below]
@@ -882,6 +884,15 @@ def worth_of_rows(
         sums = sum(sum(rows[i][2] for i in of) ** 2 for (b, _), of in cells.items() if b == a)
         worth.append(1.0 / (1.0 + rho * (sums / squares - 1.0)) if squares else 1.0)
     return worth
+
+
+def least_pvalue(first: Mapping[object, int], second: Mapping[object, int]) -> float:
+    """Two over the number of ways to label rows within groups and groups of one label, as counts say."""
+    alone = {g: g in first for g in set(first) ^ set(second)}
+    ways = math.comb(len(alone), sum(alone.values()))
+    for g in set(first) & set(second):
+        ways *= math.comb(first[g] + second[g], first[g])
+    return min(2.0 / ways, 1.0)
 
 
 def _contrast_of_variable(

@@ -14,7 +14,7 @@ from scipy.stats import fisher_exact, mannwhitneyu
 import naive
 from corral import RodeoClassifier, RodeoSelector
 from corral._core.contrast import Contrast, contrast
-from corral._core.design_effect import worth_of_rows
+from corral._core.design_effect import least_log_pvalues, worth_of_rows
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("relevant", "direction", "background")
@@ -481,6 +481,44 @@ def test_worth_of_rows_is_that_of_the_plain_loop():
     assert_allclose(worth[[0, 1, *range(3, 10)]], expected[:2] + expected[3:], rtol=1e-10)
     assert_array_equal(worth[2], np.ones(4))
     assert (worth[3, :3] < 0.5).all()
+
+
+def test_least_pvalues_are_those_of_the_plain_count():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 4, (2, 30, 7)) * rng.integers(0, 2, (2, 30, 7))
+    expected = [
+        naive.least_pvalue(*({g: n for g, n in enumerate(of.tolist()) if n} for of in pair))
+        for pair in zip(first, second, strict=True)
+    ]
+    assert_allclose(np.exp(least_log_pvalues(first, second)), expected, rtol=1e-12)
+    assert_allclose(naive.least_pvalue({0: 50, 2: 50}, {1: 50, 3: 50}), 1 / 3)
+    assert_allclose(naive.least_pvalue({0: 2}, {0: 3}), 1 / 5)
+
+
+@pytest.mark.parametrize("n_groups", [4, 6])
+@pytest.mark.parametrize("kind", ["flags", "proportions", "numbers", "spread"])
+def test_no_variable_is_found_that_few_groups_cannot_show(n_groups, kind):
+    codes, groups = np.arange(n_groups).repeat(50) % 2, np.arange(n_groups).repeat(50)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        own, rows = rng.random((n_groups, 4))[groups], rng.normal(size=(groups.size, 4))
+        X = {
+            "flags": np.round(own),
+            "proportions": (rng.random(own.shape) < own).astype(float),
+            "numbers": 10.0 * own + rows,
+            "spread": (0.1 + 10.0 * own) * rows,
+        }[kind]
+        X[:, 0] = X[:, 0] if kind != "flags" else codes
+        found = contrast(X, codes, 2, groups=groups)
+        assert found.pvalue.min() > 0.1
+        assert not found.relevant.any()
+
+
+def test_rows_of_several_classes_in_a_group_tell_them_apart():
+    rng = np.random.default_rng(0)
+    codes, groups = np.arange(200) % 2, np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 1)) + 2.0 * codes[:, np.newaxis]
+    assert contrast(X, codes, 2, groups=groups).relevant.all()
 
 
 def test_groups_of_one_row_change_nothing():

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from corral._core.design_effect import worth_of_rows
+from corral._core.design_effect import count_groups, least_log_pvalues, worth_of_rows
 from corral._core.settings import MIN_EFFECT, Bools, Floats, Integers
 from corral._core.two_samples import effects_between, log_pvalues, size_of_difference
 
@@ -140,7 +140,8 @@ def contrast(
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
-        those of a group are (see `design_effect`). None if each row stands alone.
+        those of a group are, and no p-value is less than whole groups allow (see `design_effect`). None if each
+        row stands alone.
     level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
         conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
@@ -161,8 +162,9 @@ def contrast(
     X, codes, shares = X[present], codes[present], shares[present]
     worth = np.ones((X.shape[1], n_classes))
     if groups is not None:
-        worth = worth_of_rows(X, codes, n_classes, shares, groups[present])
-    blocks = _tabulate(X, codes, n_classes, shares, worth)
+        groups = np.unique(groups[present], return_inverse=True)[1]
+        worth = worth_of_rows(X, codes, n_classes, shares, groups)
+    blocks = _tabulate(X, codes, n_classes, shares, worth, groups)
     found = _join([_compare(table, level, min_effect) for table in blocks])
     pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
@@ -278,11 +280,14 @@ class _Table:
         ones where a variable has too many, and cells of no rows may follow.
     values : (n_variables, n_cells) a value of each cell.
     n_values : (n_variables,) distinct values, before any were put into one cell.
+    groups : (n_variables, n_classes, n_groups) how many rows of each group have a value; no groups where each
+        row stands alone.
     """
 
     counts: Floats
     values: Floats
     n_values: Integers
+    groups: Integers
 
     @property
     def active(self) -> Bools:
@@ -290,18 +295,25 @@ class _Table:
         return np.asarray(self.counts.sum(axis=2) >= _MIN_ROWS - 1e-9)
 
 
-def _tabulate(X: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats) -> Iterator[_Table]:
+def _tabulate(
+    X: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats, groups: Integers | None
+) -> Iterator[_Table]:
     """Count values by class, some variables at a time, sorting each column once.
 
     A row counts as the part of a row that `worth` says, (n_features, n_classes).
     """
     n, d = X.shape
-    step = max(1, _BLOCK // max(n_classes * min(n, _MAX_CELLS), n))
+    n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
+    step = max(1, _BLOCK // max(n_classes * max(min(n, _MAX_CELLS), n_groups), n))
     for first in range(0, d, step):
         values = np.ascontiguousarray(X[:, first : first + step].T)
         order = np.argsort(values, axis=1, kind="stable")
         values = np.take_along_axis(values, order, axis=1)
-        yield _count(values, codes[order], n_classes, weights[order], worth[first : first + step])
+        table = _count(values, codes[order], n_classes, weights[order], worth[first : first + step])
+        if groups is not None:
+            known = ~np.isnan(X[:, first : first + step].T)
+            table = replace(table, groups=count_groups(known, codes, n_classes, groups))
+        yield table
 
 
 def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats) -> _Table:
@@ -326,6 +338,7 @@ def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats, wor
         counts=counts.astype(np.float64).reshape(m, n_classes, n_cells),
         values=np.take_along_axis(values, np.clip(middle, 0, values.shape[1] - 1), axis=1),
         n_values=n_values,
+        groups=np.empty((m, n_classes, 0), dtype=np.int64),
     )
 
 
@@ -368,7 +381,7 @@ def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
     m, n_classes, n_cells = table.counts.shape
     pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     a, b = np.triu_indices(n_classes, 1)
-    step = max(1, _BLOCK // (m * n_cells))
+    step = max(1, _BLOCK // (m * max(n_cells, table.groups.shape[2])))
     for first in range(0, a.size, step):
         some = slice(first, first + step)
         _compare_some_pairs(table, pairs, a[some], b[some], level, min_effect)
@@ -382,6 +395,7 @@ def _compare_some_pairs(
     m, _, n_cells = table.counts.shape
     first, second = (table.counts[:, of].reshape(-1, n_cells) for of in (a, b))
     log_p, squared = log_pvalues(first, second)
+    log_p = _allowed(log_p, table.groups[:, a], table.groups[:, b])
     log_p[~(table.active[:, a] & table.active[:, b]).ravel()] = 0.0
     # Effects matter only where there is significance.
     doubtful = np.flatnonzero(log_p <= np.log(level))
@@ -392,6 +406,14 @@ def _compare_some_pairs(
     of_second[doubtful[size_of_difference(second, first, effects) < min_effect]] = 0.0
     pairs.log_p[:, a, b], pairs.log_p[:, b, a] = log_p.reshape(m, -1), of_second.reshape(m, -1)
     pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
+
+
+def _allowed(log_p: Floats, first: Integers, second: Integers) -> Floats:
+    """Logarithms of p-values that are not less than groups allow, (n_variables, n_tests, n_groups) rows."""
+    n_groups = first.shape[2]
+    if not n_groups:
+        return log_p
+    return np.maximum(log_p, least_log_pvalues(first.reshape(-1, n_groups), second.reshape(-1, n_groups)))
 
 
 def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
@@ -464,7 +486,8 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     own, other = table.counts, others.astype(np.float64) @ table.counts
     tests = own.reshape(-1, n_cells), other.reshape(-1, n_cells)
 
-    against_background = log_pvalues(*tests)[0].reshape(m, n_classes)
+    against_background = _allowed(log_pvalues(*tests)[0], table.groups, others.astype(np.int64) @ table.groups)
+    against_background = against_background.reshape(m, n_classes)
     log_p = np.where(has_background, against_background, _differs_from_half(pairs, table.active))
     location, effects = effects_between(*tests)
     location, effects = location.reshape(m, n_classes), effects.reshape(-1, m, n_classes)

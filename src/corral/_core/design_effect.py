@@ -7,18 +7,63 @@ Rows of one patient or recording are alike, so that a test which counts each of 
 .. math:: n = \frac{(\sum_i w_i)^2}{(1 - \rho) \sum_i w_i^2 + \rho \sum_g (\sum_{i \in g} w_i)^2}
 
 independent rows: Kish's effective number without correlation, and that of the groups where their rows agree.
+
+Few groups tell little of :math:`\rho`, and nothing where a column is constant within them. So no test is surer
+than a permutation could be. Two ways to give labels to other rows change nothing if the classes are alike: to
+give the labels within a group to other rows of it, and to give the labels of groups that have only one to other
+such groups. Let :math:`m_g` and :math:`n_g` rows of group g be in the first and in the second sample, and let
+:math:`M` and :math:`N` groups have rows in one of them alone. There are
+
+.. math:: W = \binom{M + N}{M} \prod_g \binom{m_g + n_g}{m_g}
+
+ways. The data are one of them, so that the tail of any statistic has at least a probability of :math:`1 / W`,
+and a two-sided p-value is at least :math:`2 / W`: 1/3 where each of two classes has two groups, and nothing that
+would be felt where each row is a group.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import gammaln
 from scipy.stats import f, rankdata
 
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 
 # Few groups tell little of how alike their rows are, and to believe them too different invents differences
 # between classes. So the correlation is the upper end of a one-sided interval that misses it in this share.
 _DOUBT = 0.25
+
+# Ranks lie between -1 and 1; so little variance between groups is none.
+_ROUNDING = 1e-20
+
+
+def count_groups(known: Bools, codes: Integers, n_classes: int, groups: Integers) -> Integers:
+    """Count rows (n_features, n_classes, n_groups) of each class and group.
+
+    Parameters
+    ----------
+    known : (n_features, n_rows) where rows have a value.
+    codes, groups : (n_rows,) class numbers below `n_classes`, and numbers of the groups.
+    """
+    n_groups = int(groups.max(initial=0)) + 1
+    cell = codes * n_groups + groups
+    counts = [np.bincount(cell[of], minlength=n_classes * n_groups) for of in known]
+    return np.array(counts, dtype=np.int64).reshape(-1, n_classes, n_groups)
+
+
+def least_log_pvalues(first: Integers, second: Integers) -> Floats:
+    """Return logarithms of the least p-values (n_tests,) that groups allow, as said above.
+
+    Parameters
+    ----------
+    first, second : (n_tests, n_groups) numbers of rows in either sample.
+    """
+    most = max(int((first + second).max(initial=0)), first.shape[1])
+    log_factorial = gammaln(np.arange(most + 1) + 1.0)
+    within = log_factorial[first + second] - log_factorial[first] - log_factorial[second]
+    M, N = (((a > 0) & (b == 0)).sum(axis=1) for a, b in ((first, second), (second, first)))
+    whole = log_factorial[M + N] - log_factorial[M] - log_factorial[N]
+    return np.asarray(np.minimum(np.log(2.0) - whole - within.sum(axis=1), 0.0))
 
 
 def worth_of_rows(X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers) -> Floats:
@@ -59,7 +104,8 @@ def _correlation(
 ) -> float:
     """Correlation of two rows of a cell, which is a group within a class, between 0 and 1.
 
-    It is 1 where no class has two groups, for then nothing tells groups from classes.
+    It is 1 where no class has two groups, for then nothing tells groups from classes, and where all rows of a
+    cell agree, for then no cell shows more than one row would.
     """
     n, n_cells = x.size, class_of_cell.size
     sizes = np.bincount(cell)
@@ -71,6 +117,8 @@ def _correlation(
         return 0.0
     ranks = rankdata(x)
     v = (2.0 * ranks - 1.0) / n - 1.0
+    if (x == x[np.unique(cell, return_index=True)[1]][cell]).all():
+        return 1.0
     usual = (n - float((sizes**2 / in_class[class_of_cell]).sum())) / between
     return max(_share_between(r, codes, cell, class_of_cell, usual, between) for r in (v, v**2))
 
@@ -84,6 +132,8 @@ def _share_between(
     of_class = np.bincount(codes, v) / np.maximum(np.bincount(codes), 1)
     within = float(((v - means[cell]) ** 2).sum()) / (v.size - sizes.size)
     mean_square = float((sizes * (means - of_class[class_of_cell]) ** 2).sum()) / between
+    if mean_square < _ROUNDING:
+        return 0.0
     mean_square /= f.ppf(_DOUBT, between, v.size - sizes.size)
     variance = max((mean_square - within) / usual, 0.0)
     return variance / (variance + within) if variance > 0.0 else 0.0

@@ -164,7 +164,8 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
             How much each row matters, up to a common factor.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together: bandwidths leave their groups out, and the tests of
-            ``rule="contrast"`` count rows that are alike within groups as fewer.
+            ``rule="contrast"`` count rows that are alike within groups as fewer, and are
+            no surer than a permutation of whole groups could be.
 
         Returns
         -------
