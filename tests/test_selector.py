@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corral import EmptySelectionWarning, RodeoClassifier, RodeoSelector
+from corral import EmptySelectionWarning, LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoSelector
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 NAMES = [f"column {j}" for j in range(10)]
@@ -209,6 +209,37 @@ def test_a_fit_that_fails_changes_nothing(shifted):
         selector.fit(X[:, :2], np.ones(len(y)))
     assert selector.n_features_in_ == 10
     assert_array_equal(selector.get_support(), support)
+
+
+@pytest.mark.parametrize("output", ["pandas", "default"])
+@pytest.mark.filterwarnings("ignore:No features were selected", "ignore::corral.EmptySelectionWarning")
+def test_a_table_without_columns_is_refused_in_a_sentence(output):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")), np.arange(60) % 2
+    for last in (RodeoClassifierCV(), RodeoClassifier(), RodeoSelector(), LSPClassifier()):
+        steps = make_pipeline(RodeoSelector(), last).set_output(transform=output)
+        with pytest.raises(ValueError, match=r"0 feature\(s\) .*: there is nothing .* has found no variable\.$"):
+            steps.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.parametrize("kind", ["array", "pandas", "nullable", "polars"])
+def test_integers_that_floats_cannot_tell_apart_are_refused(kind):
+    ids = 90071992547409930 + np.arange(20)
+    X = np.column_stack([np.arange(20) % 7, ids])
+    frame = pd.DataFrame(X, columns=["x0", "x1"])
+    table = {
+        "array": X,
+        "pandas": frame,
+        "nullable": frame.astype({"x1": "Int64"}),
+        "polars": pl.DataFrame({"x0": X[:, 0], "x1": X[:, 1]}),
+    }[kind]
+    y = np.arange(20) % 2
+    said = r"^Column 'x1' holds the integers 90071992547409930 and 90071992547409931, which are one number"
+    for estimator in (RodeoSelector(), RodeoClassifierCV(), LSPClassifier()):
+        with pytest.raises(ValueError, match=said):
+            estimator.fit(table, y)
+    RodeoSelector().fit(np.column_stack([X[:, 0], 1000 * np.arange(20) + 2**60]), y)  # these stay apart
 
 
 def test_wrong_parameters_are_named(shifted):

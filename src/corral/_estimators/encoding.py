@@ -186,6 +186,15 @@ def columns_of(X: Any) -> list[Column]:
     return columns
 
 
+def integers_of(X: Any, j: int) -> NDArray[np.integer[Any]]:
+    """The integers of column j of a frame, without gaps; none if its type is another one."""
+    if not re.match(r"u?int\d", str(X.dtypes.iloc[j] if hasattr(X, "iloc") else X.dtypes[j]).lower()):
+        return np.empty(0, dtype=np.int64)
+    series = X.iloc[:, j].dropna() if hasattr(X, "iloc") else X[X.columns[j]].drop_nulls()
+    values: NDArray[np.integer[Any]] = np.asarray(series.to_numpy())
+    return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+
+
 def kind_of_dtype(dtype: Any) -> str:
     """The kind of a pandas, numpy or polars column: of the type's name, so that neither is imported."""
     name = str(dtype).lower()

@@ -16,6 +16,7 @@ from corral._estimators.encoding import (
     Encoding,
     check_categorical,
     columns_of,
+    integers_of,
     is_gap,
     kind_of_dtype,
     marked_columns,
@@ -27,6 +28,9 @@ from corral._estimators.validation import warn_user
 
 # Columns that a warning names at most.
 _SHOWN = 3
+
+# Up to here, integers that differ are different floats.
+_LARGEST_EXACT = 2**53
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -89,6 +93,9 @@ def read_table(
     X = _unmasked(X)
     _refuse_same_names(X)
     _refuse_missing_labels(y)
+    if reset:
+        _refuse_no_columns(X, type(estimator).__name__)
+        _refuse_lost_digits(X)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -137,6 +144,9 @@ def read_numbers(
     X = _unmasked(X)
     _refuse_same_names(X)
     _refuse_missing_labels(y)
+    if reset:
+        _refuse_no_columns(X, who)
+        _refuse_lost_digits(X)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
@@ -200,6 +210,35 @@ def _refuse_missing_labels(y: Any) -> None:
             f"{len(missing)} of {labels.size} labels are missing, the first in row {missing[0]}: "
             "fill them in, or leave such rows out."
         )
+
+
+def _refuse_no_columns(X: Any, who: str) -> None:
+    """Refuse a table of rows without columns, for an estimator of some name."""
+    shape = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[0] and not shape[1]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by {who}: "
+            "there is nothing to learn from, as behind a selector that has found no variable."
+        )
+
+
+def _refuse_lost_digits(X: Any) -> None:
+    """Refuse a column of integers of which two that differ are the same float."""
+    is_frame = hasattr(X, "dtypes")
+    if not is_frame and (not isinstance(X, np.ndarray) or X.dtype.kind not in "iu" or X.ndim != 2):
+        return
+    for j, name in enumerate(names_of(X, X.shape[1])):
+        values = integers_of(X, j) if is_frame else X[:, j]
+        if not values.size or max(int(values.max()), -int(values.min())) <= _LARGEST_EXACT:
+            continue
+        values = np.sort(values)
+        same = np.flatnonzero((np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1]))
+        if same.size:
+            first, second = values[same[0] : same[0] + 2].tolist()
+            raise ValueError(
+                f"Column {name!r} holds the integers {first} and {second}, which are one number as floats: "
+                "leave it out if it names rows, or make text of it, or numbers of fewer digits."
+            )
 
 
 def _refuse_same_names(X: Any) -> None:
