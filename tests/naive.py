@@ -604,9 +604,7 @@ def agree_by_chance(rows: list[tuple]) -> bool:
 
 def _tie_only_whole(rows: list[tuple]) -> bool:
     """Whether two columns with fractions have no ties among different rows, and two orders of them."""
-    measured = [
-        x for x in zip(*rows, strict=True) if len(set(x)) == len(x) and any(v != round(v) for v in x)
-    ]
+    measured = [x for x in zip(*rows, strict=True) if len(set(x)) == len(x) and any(v != round(v) for v in x)]
     for x, z in itertools.combinations(measured, 2):
         pairs = itertools.combinations(range(len(rows)), 2)
         if len(rows) >= 4 and len({(x[i] < x[j]) == (z[i] < z[j]) for i, j in pairs}) == 2:

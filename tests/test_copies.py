@@ -115,11 +115,13 @@ def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
 @pytest.mark.parametrize("kind", ["ten values", "flags"])
 def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_times, extra):
     rng = np.random.default_rng(0)
-    X = {"ten values": rng.integers(0, 10, (200, 3)), "flags": rng.integers(0, 2, (100, 8))}[kind].astype(float)
+    shape, n_values = {"ten values": ((200, 3), 10), "flags": ((100, 8), 2)}[kind]
+    X = rng.integers(0, n_values, shape).astype(float)
     y = np.arange(len(X)) % 2
     assert len(np.unique(np.column_stack([X, y]), axis=0)) < len(X)
     assert number_copies(X, y) is None
-    stacked, labels = np.vstack([X] * n_times + [X[:extra]]), np.tile(y, n_times + 1)[: n_times * len(X) + extra]
+    stacked = np.vstack([X] * n_times + [X[:extra]])
+    labels = np.tile(y, n_times + 1)[: len(stacked)]
     found = number_copies(stacked, labels)
     assert found.tolist() == naive.number_copies(stacked, labels)
     for n in range(n_times):
@@ -143,8 +145,11 @@ def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times)
 @pytest.mark.parametrize("kind", ["a code and its logarithm", "two codes"])
 def test_few_levels_in_several_columns_are_separate(kind):
     level = np.random.default_rng(0).integers(1, 9, 200)
-    other = {"a code and its logarithm": np.log(level), "two codes": np.array([0, 5, 2, 7, 1, 4, 3, 8, 6])[level]}
-    X = np.column_stack([np.sqrt(level) if "log" in kind else level, other[kind]])
+    columns = {
+        "a code and its logarithm": [np.sqrt(level), np.log(level)],
+        "two codes": [level, np.array([0, 5, 2, 7, 1, 4, 3, 8, 6])[level]],
+    }
+    X = np.column_stack(columns[kind]).astype(float)
     assert number_copies(X) is None
     assert naive.number_copies(X) is None
 

@@ -191,6 +191,19 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
 
 
 @pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), RodeoClassifierCV(random_state=0)])
+def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
+    X, y = make_shifted_groups(70, groups=(1, 2), random_state=0)
+    X, weights = X[:, :3], np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    order = np.random.default_rng(1).permutation(len(y))
+    expected = estimator.fit(X, y, weights)
+    evidence, importances = expected.describe().evidence, expected.feature_importances_
+    shuffled = estimator.fit(X[order], y[order], None if weights is None else weights[order])
+    assert_allclose(shuffled.describe().evidence, evidence, rtol=1e-9, atol=1e-12)
+    assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
+
+
 def test_copies_are_left_out_of_evidence():
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     model = RodeoClassifier(bandwidth="class")

@@ -218,7 +218,9 @@ def test_a_table_without_columns_is_refused_in_a_sentence(output):
     X, y = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")), np.arange(60) % 2
     for last in (RodeoClassifierCV(), RodeoClassifier(), RodeoSelector(), LSPClassifier()):
         steps = make_pipeline(RodeoSelector(), last).set_output(transform=output)
-        with pytest.raises(ValueError, match=r"0 feature\(s\) .*: there is nothing .* has found no variable\.$"):
+        with pytest.raises(
+            ValueError, match=r"0 feature\(s\) .*: there is nothing .* has found no variable\.$"
+        ):
             steps.fit(X, y)
 
 

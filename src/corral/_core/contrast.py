@@ -140,8 +140,8 @@ def contrast(
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
-        those of a group are, and no p-value is less than whole groups allow (see `design_effect`). None if each
-        row stands alone.
+        those of a group are, and no p-value is less than whole groups allow (see `design_effect`). None if
+        each row stands alone.
     level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
         conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
@@ -486,8 +486,8 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     own, other = table.counts, others.astype(np.float64) @ table.counts
     tests = own.reshape(-1, n_cells), other.reshape(-1, n_cells)
 
-    against_background = _allowed(log_pvalues(*tests)[0], table.groups, others.astype(np.int64) @ table.groups)
-    against_background = against_background.reshape(m, n_classes)
+    other_groups = others.astype(np.int64) @ table.groups
+    against_background = _allowed(log_pvalues(*tests)[0], table.groups, other_groups).reshape(m, n_classes)
     log_p = np.where(has_background, against_background, _differs_from_half(pairs, table.active))
     location, effects = effects_between(*tests)
     location, effects = location.reshape(m, n_classes), effects.reshape(-1, m, n_classes)

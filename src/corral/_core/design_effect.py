@@ -8,17 +8,17 @@ Rows of one patient or recording are alike, so that a test which counts each of 
 
 independent rows: Kish's effective number without correlation, and that of the groups where their rows agree.
 
-Few groups tell little of :math:`\rho`, and nothing where a column is constant within them. So no test is surer
-than a permutation could be. Two ways to give labels to other rows change nothing if the classes are alike: to
-give the labels within a group to other rows of it, and to give the labels of groups that have only one to other
-such groups. Let :math:`m_g` and :math:`n_g` rows of group g be in the first and in the second sample, and let
-:math:`M` and :math:`N` groups have rows in one of them alone. There are
+Few groups tell little of :math:`\rho`, and nothing where a column is constant within them. So no test is
+surer than a permutation could be. Two ways to give labels to other rows change nothing if the classes are
+alike: to give the labels within a group to other rows of it, and to give the labels of groups that have only
+one to other such groups. Let :math:`m_g` and :math:`n_g` rows of group g be in the first and in the second
+sample, and let :math:`M` and :math:`N` groups have rows in one of them alone. There are
 
 .. math:: W = \binom{M + N}{M} \prod_g \binom{m_g + n_g}{m_g}
 
 ways. The data are one of them, so that the tail of any statistic has at least a probability of :math:`1 / W`,
-and a two-sided p-value is at least :math:`2 / W`: 1/3 where each of two classes has two groups, and nothing that
-would be felt where each row is a group.
+and a two-sided p-value is at least :math:`2 / W`: 1/3 where each of two classes has two groups, and nothing
+that would be felt where each row is a group.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from corral._core.contrast import Contrast, contrast, mixed_contrast
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
 from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
 from corral._core.rows import AnyRows, LabelledRows, TrainingRows
+from corral._core.sampling import sampling_keys
 from corral._core.scale import Scale, learn_scale, spreads
 from corral._core.settings import (
     Bandwidth,
@@ -292,9 +293,9 @@ class LocalModel(ClassModel):
         return np.ones(self.data.members()[a].size, dtype=np.int64)
 
     def examples(self, a: int) -> Examples:
-        """Rows of a class to look at, evenly spread over all of them."""
+        """Rows of a class to look at, drawn from all of them."""
         of_class = self.data.members()[a]
-        own = evenly_spread(of_class.size)
+        own = some_rows(self.data, of_class)
         return self.examples_of(self.data, of_class[own], own, of_class[own])
 
     @staticmethod
@@ -329,10 +330,16 @@ class LocalModel(ClassModel):
         """
 
 
-def evenly_spread(n_rows: int) -> Integers:
-    """Positions of rows of a class to look at, evenly spread over all of them."""
-    spread = np.linspace(0, n_rows - 1, min(n_rows, _MAX_EXAMPLES))
-    return np.unique(spread.round().astype(np.int64))
+def some_rows(rows: LabelledRows, of_class: Integers) -> Integers:
+    """Positions among the rows of a class of those to look at, drawn by their values in whatever order.
+
+    Of equal rows those of large weight are drawn first.
+    """
+    if of_class.size <= _MAX_EXAMPLES:
+        return np.arange(of_class.size)
+    by_weight = np.argsort(-rows.all_weights[of_class], kind="stable")
+    keys = sampling_keys(rows.X[of_class[by_weight]], 0)
+    return by_weight[np.argsort(keys, kind="stable")[:_MAX_EXAMPLES]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -88,7 +88,8 @@ class LabelledRows:
     ) -> LabelledRows:
         """Drop rows without weight, number the classes, also those expected, and merge copies.
 
-        `find_copies` numbers the rows that are left, given their class numbers, so that copies share a number, or returns None.
+        `find_copies` numbers the rows that are left, given their class numbers, so that copies share a
+        number, or returns None.
         """
         X, y, weights, levels, groups = training
         numbers = np.arange(len(X))

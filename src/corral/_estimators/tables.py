@@ -217,8 +217,8 @@ def _refuse_no_columns(X: Any, who: str) -> None:
     shape = getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] and not shape[1]:
         raise ValueError(
-            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by {who}: "
-            "there is nothing to learn from, as behind a selector that has found no variable."
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
+            f"{who}: there is nothing to learn from, as behind a selector that has found no variable."
         )
 
 

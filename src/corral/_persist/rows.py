@@ -97,7 +97,7 @@ def restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]:
 
 
 def _restore_copies(state: State, X: Floats, codes: Integers) -> Integers | None:
-    """Numbers that copies of rows share; they must be copies, if of several classes. Files of format 1 have none."""
+    """Numbers that copies of rows share; they must be copies. Files of format 1 have none."""
     if "copies" not in state:
         return None
     copies = state.integers("copies", (len(X),), 0, len(X) - 1)
