@@ -214,7 +214,7 @@ def _refuse_missing_labels(y: Any) -> None:
 
 def _refuse_no_columns(X: Any, who: str) -> None:
     """Refuse a table of rows without columns, for an estimator of some name."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] and not shape[1]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
