@@ -190,7 +190,6 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), RodeoClassifierCV(random_state=0)])
 def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
@@ -204,6 +203,7 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 def test_copies_are_left_out_of_evidence():
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     model = RodeoClassifier(bandwidth="class")
