@@ -164,14 +164,7 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     weights = random.uniform(0.5, 2.0, 15) if weighted else None
     model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
 
-    known = {}  # the loops ask for the same ones again for every set of variables
-
     def bandwidths(a, row, x):
-        if (a, row, tuple(x)) not in known:
-            known[a, row, tuple(x)] = computed_bandwidths(a, row, x)
-        return known[a, row, tuple(x)]
-
-    def computed_bandwidths(a, row, x):
         of_class = y == a
         w = None if weights is None else weights[of_class].copy()
         if bandwidth != "local":
@@ -201,6 +194,15 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     shuffled = estimator.fit(X[order], y[order], None if weights is None else weights[order])
     assert_allclose(shuffled.describe().evidence, evidence, rtol=1e-9, atol=1e-12)
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoClassifierCV(random_state=0)])
+def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
+    X, y = make_ten_groups(6, random_state=0)
+    model = estimator.fit(X[:, :3], y)
+    together = model.describe().evidence
+    monkeypatch.setattr("corral._core.evidence._ROWS_TOGETHER", 1)
+    assert_allclose(model.describe().evidence, together, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")

@@ -24,6 +24,9 @@ _BLOCK = 256
 _MOST_TERMS = 100_000
 _MOST_VALUES = 8_000_000
 
+# Rows of small classes that are looked at together.
+_ROWS_TOGETHER = 200
+
 
 class Support(NamedTuple):
     """The training rows that the densities of labels rest on.
@@ -252,14 +255,30 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
     evidence = np.zeros(model.relevant.shape)
-    for a, of_class in enumerate(model.data.members()):
-        if not of_class.size:
-            continue
-        X, weights, own, left_out = model.examples(a)
-        explainer = explainer_of(model, X, computation, own, a)
-        label = np.full(own.size, a)
+    for some in _classes_together(model):
+        examples = [model.examples(a) for a in some]
+        X, weights, own, left_out = (np.concatenate(parts) for parts in zip(*examples, strict=True))
+        label = np.repeat(some, [len(of_class.X) for of_class in examples])
+        explainer = explainer_of(model, X, computation, own, label)
         rival = strongest_rivals(model.joint(explainer.log_density), label)
         coalitions = Coalitions.few(np.flatnonzero(explainer.used), X.shape[1])
         found = odds_evidence(model, explainer, X, label, rival, coalitions, computation, left_out)
-        evidence[a] = np.average(found.evidence, axis=0, weights=weights)
+        for a in some:
+            at = label == a
+            evidence[a] = np.average(found.evidence[at], axis=0, weights=weights[at])
     return evidence
+
+
+def _classes_together(model: LocalModel) -> Iterator[list[int]]:
+    """Classes whose examples are looked at together: many of few rows, since each look asks all classes."""
+    together: list[int] = []
+    n_rows = 0
+    for a, of_class in enumerate(model.data.members()):
+        if n_rows + of_class.size > _ROWS_TOGETHER and together:
+            yield together
+            together, n_rows = [], 0
+        if of_class.size:
+            together.append(a)
+            n_rows += of_class.size
+    if together:
+        yield together

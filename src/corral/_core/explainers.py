@@ -78,8 +78,8 @@ class RodeoExplainer(Explainer):
     model : FittedModel
     X : (n_samples, n_features) samples.
     computation : threads and progress.
-    own : (n_samples,) for training rows of class `of_class`, their positions in it: there bandwidths are
-        those that the Rodeo chooses without the row.
+    own, of_class : (n_samples,) for training rows, their positions in their classes, and numbers of these;
+        there bandwidths are those that the Rodeo chooses without the row.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RodeoExplainer(Explainer):
         X: Floats,
         computation: Computation,
         own: Integers | None = None,
-        of_class: int = -1,
+        of_class: Integers | None = None,
     ) -> None:
         self.log_density, h = model.estimate(X, computation, bandwidths=True)
         self._scaled = model.scale.transform(X)
@@ -99,11 +99,16 @@ class RodeoExplainer(Explainer):
         self._used = np.zeros(X.shape[1], dtype=bool)
         for density in model.densities:
             self._used[density.plan.variables] = True
-        density = model.densities[of_class]
-        if own is not None and density.plan.fixed is None:
-            used = self._scaled[:, density.plan.variables]
-            left, steps = local_density(density.rows, density.grid, used, model.settings.rodeo.update, own)
-            _, h[:, of_class] = density.completed(left, density.grid[steps], X.shape[1])
+        for a, density in enumerate(model.densities):
+            if own is None or of_class is None or density.plan.fixed is not None:
+                continue
+            at = np.flatnonzero(of_class == a)
+            if at.size:
+                used = self._scaled[np.ix_(at, density.plan.variables)]
+                left, steps = local_density(
+                    density.rows, density.grid, used, model.settings.rodeo.update, own[at]
+                )
+                _, h[at, a] = density.completed(left, density.grid[steps], X.shape[1])
         self.bandwidths = h
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
@@ -237,7 +242,7 @@ def explainer_of(
     X: Floats,
     computation: Computation,
     own: Integers | None = None,
-    of_class: int = -1,
+    of_class: Integers | None = None,
 ) -> Explainer:
     """Look at samples in the densities of a model; see `RodeoExplainer`."""
     if isinstance(model, PoolModel):

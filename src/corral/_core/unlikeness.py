@@ -59,7 +59,7 @@ def unlikeness(
 def _usual_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
     """Medians (n_features,) of the parts of log densities at rows of a class, each left out."""
     X, weights, own, left_out = model.examples(a)
-    explainer = explainer_of(model, X, computation, own, a)
+    explainer = explainer_of(model, X, computation, own, np.full(own.size, a))
     parts = _parts(explainer, a, np.arange(own.size), left_out, coalitions, computation)
     known = ~np.isnan(X)
     return np.array([lower_median(x[has], weights[has]) for x, has in zip(parts.T, known.T, strict=True)])
