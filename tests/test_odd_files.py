@@ -203,6 +203,12 @@ REFUSED = {
         "it marks thousands, take it out.",
     ),
     "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' is infinite in row 2."),
+    "integers that are one float": (
+        "t.csv",
+        text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
+        "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
+        "floats: leave it out by --id if it names rows, or by --drop, or make levels of it by --categorical.",
+    ),
 }
 
 

@@ -143,7 +143,7 @@ def joint():
 def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
     page = page_of(*joint, folder=tmp_path)
     text = Outline(page).text
-    assert "No variable stands out as describing a class: in none does one differ" in text
+    assert "No variable stands out as describing a class: no test of values or of single levels" in text
     assert text.count("no variable found\nlabels also rest on x") == 2
     assert [sorted(names) for names in data_of(page)["restOn"]] == [["x0", "x1"]] * 2
 

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from corral._core.settings import Bools, Floats, Integers
 
+# Up to here, integers that differ are different floats.
+_LARGEST_EXACT = 2**53
+
 # Texts that are at most one in so many of a column's values are typing errors rather than levels.
 _ONE_IN = 5
 
@@ -193,6 +196,16 @@ def integers_of(X: Any, j: int) -> NDArray[np.integer[Any]]:
     series = X.iloc[:, j].dropna() if hasattr(X, "iloc") else X[X.columns[j]].drop_nulls()
     values: NDArray[np.integer[Any]] = np.asarray(series.to_numpy())
     return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+
+
+def one_float(integers: NDArray[np.integer[Any]]) -> list[int]:
+    """Two of some integers that differ but are the same float; none if there are no such."""
+    if not integers.size or max(int(integers.max()), -int(integers.min())) <= _LARGEST_EXACT:
+        return []
+    values = np.sort(integers)
+    same = (np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1])
+    first = int(same.argmax())
+    return values[first : first + 2].tolist() if same.any() else []
 
 
 def kind_of_dtype(dtype: Any) -> str:

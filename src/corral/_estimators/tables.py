@@ -22,15 +22,13 @@ from corral._estimators.encoding import (
     marked_columns,
     names_of,
     numbers_of,
+    one_float,
     refuse_infinite,
 )
 from corral._estimators.validation import warn_user
 
 # Columns that a warning names at most.
 _SHOWN = 3
-
-# Up to here, integers that differ are different floats.
-_LARGEST_EXACT = 2**53
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -228,16 +226,11 @@ def _refuse_lost_digits(X: Any) -> None:
     if not is_frame and (not isinstance(X, np.ndarray) or X.dtype.kind not in "iu" or X.ndim != 2):
         return
     for j, name in enumerate(names_of(X, X.shape[1])):
-        values = integers_of(X, j) if is_frame else X[:, j]
-        if not values.size or max(int(values.max()), -int(values.min())) <= _LARGEST_EXACT:
-            continue
-        values = np.sort(values)
-        same = np.flatnonzero((np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1]))
-        if same.size:
-            first, second = values[same[0] : same[0] + 2].tolist()
+        pair = one_float(integers_of(X, j) if is_frame else X[:, j])
+        if pair:
             raise ValueError(
-                f"Column {name!r} holds the integers {first} and {second}, which are one number as floats: "
-                "leave it out if it names rows, or make text of it, or numbers of fewer digits."
+                f"Column {name!r} holds the integers {pair[0]} and {pair[1]}, which are one number as "
+                "floats: leave it out if it names rows, or make text of it, or numbers of fewer digits."
             )
 
 

@@ -36,6 +36,7 @@ from corral.cli.variables import (
     columns_of_levels,
     learnt_variables,
     numeric_columns,
+    refuse_lost_digits,
 )
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def training_rows(
     kept = _large_classes(y, asked.least_rows)
     table, y = table[kept], y[kept]
     _warn_of_labels(y)
+    refuse_lost_digits(table[[name for name in variables if name not in asked.categorical]], path)
     if asked.complete:
         X = as_numbers(table[variables], path, if_text=IF_TEXT, if_missing=IF_MISSING)
     else:

@@ -294,7 +294,10 @@ def _rule(described: Mapping[str, Any]) -> str:
 def _nothing_relevant(described: Mapping[str, Any]) -> str:
     found = "No variable was found to describe any class"
     if _rule(described) == "contrast":
-        return f"{found}: in none does one differ from the others by more than chance and not negligibly."
+        return (
+            f"{found}: no test of values or of single levels shows one to differ from the others by more "
+            "than chance and not negligibly."
+        )
     return (
         f"{found}: bandwidths shrink hardly, or all alike. The default of --estimator looks for variables in "
         "which classes differ."

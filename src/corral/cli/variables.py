@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from corral._checking.columns import nearly_numeric, numbers_in
 from corral._core.settings import Floats
+from corral._estimators.encoding import integers_of, one_float
 from corral.cli.formats import TableFile, looks_like_comma_number
 
 if TYPE_CHECKING:
@@ -81,6 +82,18 @@ def learnt_variables(
         for name in table.columns
     }
     return pd.DataFrame(columns, index=table.index)
+
+
+def refuse_lost_digits(table: pd.DataFrame, path: TableFile) -> None:
+    """Refuse a column of integers of which two that differ are the same float."""
+    for j, name in enumerate(table.columns):
+        pair = one_float(integers_of(table, j))
+        if pair:
+            raise ValueError(
+                f"{path}: column {name!r} holds the integers {pair[0]} and {pair[1]}, which are one number "
+                "as floats: leave it out by --id if it names rows, or by --drop, or make levels of it by "
+                "--categorical."
+            )
 
 
 def _categories(column: pd.Series[Any]) -> pd.Series[Any]:
