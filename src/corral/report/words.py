@@ -215,8 +215,8 @@ def _meaning_of_relevance(rule: str, scale: str | None) -> str:
     if rule == "contrast":
         return (
             "A variable describes a class if its values there are higher, lower, closer together, further "
-            "apart or otherwise distributed than in the background of the class, by more than chance "
-            "and not negligibly. The background is all other classes; or, where most classes are alike in the "
+            "apart or otherwise distributed than in the background of the class, by more than chance and "
+            "not negligibly. The background is all other classes; or, where most classes are alike in the "
             "variable, only these."
         )
     if rule == "shadow":
