@@ -381,6 +381,9 @@ def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
     m, n_classes, n_cells = table.counts.shape
     pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     a, b = np.triu_indices(n_classes, 1)
+    active = table.active
+    asked = (active[:, a] & active[:, b]).any(axis=0)  # of others nothing is said
+    a, b = a[asked], b[asked]
     step = max(1, _BLOCK // (m * max(n_cells, table.groups.shape[2])))
     for first in range(0, a.size, step):
         some = slice(first, first + step)
