@@ -486,5 +486,7 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
     """
     log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
+        with np.errstate(divide="ignore"):  # a lapse of 1 leaves nothing to the densities
+            log_rest = np.log1p(-lapse)
+        log_proba = np.logaddexp(log_rest + log_proba, np.log(lapse) + log_of_prior(prior))
     return log_proba
