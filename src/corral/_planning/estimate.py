@@ -195,8 +195,8 @@ def estimate_sample_sizes(
 
     **How far to trust the curve.** On ten known data sets (4 seeds, ``python -m benchmarks
     sample_size --seeds 4``), fitted to a quarter of the rows, the accuracy with twice and four times as many
-    was told to 0.018 on average; to 0.011 where the quarter had 90 rows or more, and to 0.03 and 0.07 where
-    it had 30 and 25, whose errors nobody can count well. The 90 % intervals held it in 88 %. Nothing is
+    was told to 0.016 on average; to 0.011 where the quarter had 50 rows or more, and to 0.023 and 0.049
+    where it had 30 and 24, whose errors nobody can count well. The 90 % intervals held it in 89 %. Nothing is
     known of kinds of rows that are still missing, and a curve that has not begun to fall yet looks flat.
 
     References
