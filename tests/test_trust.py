@@ -642,7 +642,7 @@ def test_no_decision_where_it_costs_less(iris):
             np.eye(3) + 1j,
             r"costs must be numbers, got array\(\[\[1.+1.j, 0.+1.j, 0.+1.j\], \[0.+1.j, .* \.\.\.\.$",
         ),
-        (csr_array(np.eye(3)), "costs must be numbers, got <Compressed Sparse Row"),
+        (csr_array(np.eye(3)), "costs must be numbers, got <"),
         ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
         (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
         ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
