@@ -68,6 +68,40 @@ def test_a_truncated_file_is_replaced(folder: Path, suffix: str, size: int) -> N
     assert hits(half) == 1
 
 
+def test_code_of_another_signature_is_not_run(folder: Path) -> None:
+    """Exchange two files, as two processes do that find the same name free for them."""
+    half = start()
+    half(3.0)
+    half(3)
+    one, two = sorted(folder.rglob("*.nbc"))
+    kept = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(kept)
+    half = start()
+    assert half(3) == 1.5
+    assert half(3.0) == 1.5
+    assert hits(half) == 0
+
+
+EXPLAIN = """
+import numpy as np
+from corral import RodeoClassifier
+random = np.random.default_rng(0)
+y = np.arange(120) % 3
+X = (random.normal(size=(120, 5)) + y[:, np.newaxis]) @ random.normal(size=(5, 5))
+model = RodeoClassifier(scale="whiten").fit(X, y)
+print(model.predict_proba(X).tobytes().hex(), model.explain(X).evidence.tobytes().hex())
+"""
+
+
+def test_code_that_is_read_has_the_bits_of_code_that_was_compiled(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, read = (
+        subprocess.check_output([sys.executable, "-c", EXPLAIN], env=environment) for _ in range(2)
+    )
+    assert compiled == read
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Let a file have the size of an index but not that of compiled code, as where little space is left."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from numba import config, njit
 from numba.core.caching import FunctionCache
+from numba.core.sigutils import normalize_signature
 
 # Where numba's functions have their cache; it has no public name, and no other way to replace it.
 _CACHE = "_cache"
@@ -20,7 +21,12 @@ class _ForgivingCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read what was compiled for a signature, None if there is nothing."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
+            # Two processes that write at a time may give their files one name, so that the index leads one
+            # signature to the code of another, which would read arrays of another layout without a word.
+            if found is None or found.signature.args == normalize_signature(sig)[0]:
+                return found
+            self._forget()
         except Exception:  # a damaged file may raise anything
             self._forget()
             warnings.warn(

@@ -38,9 +38,11 @@ _SHARING = 8  # rows of a product that share one reading of the other matrix
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C.
+# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C. What
+# kernels call is inlined: else it would be there once for each of them, optimised in its place, and which
+# one they all call, and so how sums are rounded, would depend on what the process has compiled or read.
 _OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True}
+_INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True, "forceinline": True}
 
 # Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
 # this limit (an error of 1e-11) they are summed anew instead of subtracted from a larger sum.

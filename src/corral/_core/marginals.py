@@ -167,7 +167,7 @@ class NormalKernels:
                 np.ascontiguousarray(T),
                 z,
                 prepared.Z,
-                np.isnan(x)[:, variable],
+                np.ascontiguousarray(np.isnan(x)[:, variable]),
                 np.empty(n),
                 np.empty((d + 1, n)),
                 np.empty(d + 1, dtype=np.int64),
