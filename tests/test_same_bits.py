@@ -81,6 +81,17 @@ def test_search():
     assert_rows_on_their_own(model.predict_proba, queries)
 
 
+def test_search_with_gaps_and_levels():
+    X, y, queries = (np.array(a) for a in tables())
+    random = np.random.default_rng(0)
+    for table in (X, queries):
+        table[:, 3] = random.integers(0, 3, size=len(table))
+        table[random.random(table.shape) < 0.2] = np.nan
+    model = RodeoClassifierCV(random_state=0, categorical_features=[3]).fit(X, y)
+    assert_rows_on_their_own(model.predict_proba, queries)
+    assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, queries)
+
+
 @pytest.mark.parametrize("scale", ["range", "standard", None])
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
 def test_density(scale, update):

@@ -1121,11 +1121,10 @@ def level_shares(x, c, has_gaps, shares, of_point, apart, both):
             both[j] += total
 
 
+# ---------------------------------------------------------------------------- gaps along a covariance
+
 # Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional
 # precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
-
-
-# ---------------------------------------------------------------------------- gaps along a covariance
 
 
 @compiled(**_INNER, fastmath=_FAST)

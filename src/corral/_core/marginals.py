@@ -55,7 +55,7 @@ def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) 
             walk.variable,
             start,
             np.ascontiguousarray(T),
-            unknown,
+            np.ascontiguousarray(unknown),
             np.empty((d, n)),
             np.empty(d),
             np.empty(n),

@@ -61,7 +61,7 @@ class MixedFrame:
 
     def prepare(self, rows: Floats) -> FrameRows:
         """Bring scaled rows into coordinates, once for all samples."""
-        rows = rows[:, self.variables] - self.mean
+        rows = self._centred(rows)
         if self.factor.ndim == 1:
             c = rows * self.factor
             has = np.ascontiguousarray((~np.isnan(c)).astype(np.float64).T)
@@ -76,16 +76,16 @@ class MixedFrame:
 
     def sums(self, rows: FrameRows, x: Floats) -> _Sums:
         """Sums over variables for all pairs of scaled samples and rows."""
-        x = x[:, self.variables] - self.mean
+        x = self._centred(x)
         return self._along_variances(rows, x) if self.factor.ndim == 1 else self._along_covariance(rows, x)
 
     def completed(self, rows: Floats) -> Floats:
         """Scaled rows (n_rows, n_used) less the mean, with missing values expected; along covariances."""
-        return complete(self.factor @ self.factor.T, rows[:, self.variables] - self.mean)
+        return complete(self.factor @ self.factor.T, self._centred(rows))
 
     def measured_terms(self, rows: Floats, x: Floats, bandwidth: float, pull: float) -> Floats:
         """Exponents (n_samples, n_used, n_rows) by variable, with their norms; along variances."""
-        rows, x = ((of[:, self.variables] - self.mean) * self.factor for of in (rows, x))
+        rows, x = (self._centred(of) * self.factor for of in (rows, x))
         apart = (x[:, :, np.newaxis] - pull * rows.T) / bandwidth
         alone = 0.5 * ((x - self.gap_mean) / self.gap_deviation) ** 2 + np.log(self.gap_deviation)
         terms: Floats = np.where(
@@ -119,7 +119,7 @@ class MixedFrame:
             cc=_product(given, rows.squares),
             known=_product(given, rows.others),
             of_gaps=_product(self._alone(x, given), 1.0 - rows.others),
-            log_norm=given @ (kernels.LOG_ROOT - np.log(self.factor)),
+            log_norm=np.vecdot(given, kernels.LOG_ROOT - np.log(self.factor)),
         )
 
     def exponents(self, rows: FrameRows, x: Floats, bandwidth: float, pull: float) -> tuple[Floats, Floats]:
@@ -128,7 +128,7 @@ class MixedFrame:
         Along variances a single product has all of them.
         """
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
-        x = x[:, self.variables] - self.mean
+        x = self._centred(x)
         if self.factor.ndim != 1:
             z, cc, n_known, log_norm = self._integrated(rows, x)
             cc *= half * pull**2
@@ -140,7 +140,14 @@ class MixedFrame:
         of_samples = (half * x * x + log_h * given - alone, -2.0 * half * pull * x, half * pull**2 * given)
         exponents = _product(np.hstack(of_samples), np.vstack([rows.others, rows.c, rows.squares]))
         exponents += alone.sum(axis=1, keepdims=True)
-        return exponents, given @ (kernels.LOG_ROOT - np.log(self.factor))
+        return exponents, np.vecdot(given, kernels.LOG_ROOT - np.log(self.factor))
+
+    def _centred(self, scaled: Floats) -> Floats:
+        """The variables of scaled rows (n_rows, n_used) less the mean, in an order of memory of their own.
+
+        NumPy chooses that of selected columns by the number of rows, and sums over columns are rounded by it.
+        """
+        return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
 
     def _known(self, x: Floats) -> tuple[Floats, Floats]:
         """Coordinates of samples along variances, 0 for gaps, and 1 where there is a value."""
@@ -198,8 +205,9 @@ class MixedFrame:
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
     """Rows of mean 0 with missing values at their expectations given the others."""
-    gaps, d = np.isnan(residuals), len(precision)
-    completed = np.where(gaps, 0.0, residuals)
+    # Code for another order of memory is compiled for itself, and might round sums in another way.
+    gaps, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
+    completed = np.ascontiguousarray(np.where(gaps, 0.0, residuals))
     kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
     return completed
 
@@ -299,7 +307,7 @@ class _Moments(NamedTuple):
         The residuals with their expectations are returned as well.
         """
         weights = self.weights[of_rows]
-        has = self.known[of_rows][:, columns] > 0.0
+        has = np.ascontiguousarray(self.known[of_rows][:, columns] > 0.0)
         r = complete(precision, np.where(has, self.residuals[of_rows][:, columns], np.nan))
         conditional, d = np.zeros(precision.shape), len(precision)
         kernels.add_conditional_covariances(
