@@ -221,6 +221,14 @@ def test_copies_are_left_out_of_evidence():
     assert_allclose(twice, once, rtol=1e-9)
 
 
+def test_a_class_of_one_row_does_not_speak_for_itself():
+    X = np.random.default_rng(0).normal(size=(61, 3))
+    X[60] += 5.0
+    y = np.repeat([0, 1, 2], [30, 30, 1])
+    model = RodeoClassifierCV(**QUICK).fit(X, y)
+    assert (model.describe().evidence[2] < 0.5).all()
+
+
 def test_variables_that_act_only_jointly_have_evidence():
     random = np.random.default_rng(0)
     X = random.choice([-1.0, 1.0], (400, 2)) + random.normal(0, 0.3, (400, 2))

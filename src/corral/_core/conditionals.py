@@ -159,7 +159,7 @@ def mixture_conditionals(mixture: Mixture, x: Floats, weights: Floats) -> tuple[
     shares = np.tile(weights, (len(x), 1))
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
     n = len(mixture.centres)
-    single = n < weights.size
+    single = mixture.pull == 0.0
     precision = np.vecdot(mixture.factor, mixture.factor)
     used = precision > 0.0
     if not n or not used.any():

@@ -386,9 +386,6 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
             k += 1
 
 
-# ------------------------------------------------------------------------------------------- products
-
-
 @compiled(**_OUTER, fastmath=_FAST)
 def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
     """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
@@ -433,6 +430,9 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
             z = (x[q, j] - u[b, j]) / h[steps[q, j]]
             exponent += 0.5 * z * z
         log_sum[q] = math.log(last) - exponent
+
+
+# ------------------------------------------------------------------------------------------- products
 
 
 def product_by_rows(A: Any, B: Any) -> Any:

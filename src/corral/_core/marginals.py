@@ -203,7 +203,7 @@ def _mixture_marginals(
     diagonal = np.diag(mixture.factor)
     origin = mixture.centres.mean(axis=0)
     centres = mixture.centres - origin
-    single = n < weights.size or n == 1
+    single = mixture.pull == 0.0  # a class of one row has a kernel that can be left out
     log_weights = np.zeros(1) if single else np.log(weights)
     units = np.full(1, NO_UNIT) if single else units
     is_diagonal = not np.any(mixture.factor - np.diag(diagonal))
