@@ -146,7 +146,7 @@ def test_losses_that_follow_a_power_law_are_told(rate, floor):
     losses = rng.uniform(size=20_000) < means[:, np.newaxis]
     weights = np.full(20_000, 1 / 20_000)
     for fit in (fit_share, fit_mean):
-        law = fit(losses.astype(float), times, weights)
+        law = fit(losses.astype(float), times, weights, np.arange(20_000))
         for more in (2, 4):
             found = law.loss(more)
             assert found.low < floor + 0.1 * more**-rate < found.high
@@ -157,7 +157,7 @@ def test_losses_that_follow_a_power_law_are_told(rate, floor):
 @pytest.mark.parametrize("loss", [0.0, 1.0])
 def test_losses_that_are_all_alike(fit, loss):
     # No error in 20 rows promises little.
-    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05))
+    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05), np.arange(20))
     assert np.isfinite(law.weights).all()
     assert_allclose(law.weights.sum(), 1)
     if fit is fit_share:
@@ -165,7 +165,7 @@ def test_losses_that_are_all_alike(fit, loss):
 
 
 def test_one_size_alone_leaves_the_prior():
-    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25))
+    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25), np.arange(4))
     assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
 
 
@@ -173,9 +173,28 @@ def test_fewer_rows_have_wider_intervals():
     widths = []
     for n in (20, 80, 320):
         errors = np.tile([1.0, 0.0, 0.0, 0.0], n // 4)
-        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n)).loss(1.0)
+        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n)).loss(1.0)
         widths.append(found.high - found.low)
     assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("fit", [fit_share, fit_mean])
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
+    losses = (np.random.default_rng(0).uniform(size=(3, 60)) < wrong).astype(float)
+    times = np.array([1, 1 / 2, 1 / 4])
+    once = fit(losses, times, np.full(60, 1 / 60), np.arange(60))
+    groups = np.random.default_rng(1).permutation(np.repeat(np.arange(60), 8))
+    eight_times = fit(losses[:, groups], times, np.full(480, 1 / 480), groups)
+    assert_allclose(eight_times.level, once.level, rtol=1e-9)
+    assert_allclose(eight_times.weights, once.weights, rtol=1e-6, atol=1e-12)
+
+
+def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
+    losses = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error
+    weights, groups = np.full(400, 1 / 400), np.repeat(np.arange(100), 4)
+    alone, grouped = (fit_share(losses, np.ones(1), weights, units) for units in (np.arange(400), groups))
+    assert_allclose(grouped.level, alone.level, rtol=1e-12)
 
 
 # Division of the rows
@@ -271,14 +290,14 @@ def test_recalls_know_only_sizes_at_which_their_class_has_rows():
     times, weights = np.array([1, 1 / 2, 1 / 4, 1 / 8]), np.full(66, 1 / 66)
 
     def limits(*proba):
-        found = Curve(times, 66, codes, weights, np.array(proba))
+        found = Curve(times, 66, codes, weights, np.arange(66), np.array(proba))
         return [found.recall_law(y).limit() for y in range(2)]
 
     known, changed = limits(right, right, right, right), limits(right, right, right, wrong)
     assert known[0] != changed[0]
     assert known[1] == changed[1] == limits(right, right, wrong, wrong)[1]  # fewer than two rows of six
     assert known[1] != limits(right, wrong, right, right)[1]
-    assert Curve(times, 66, codes, weights, np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
+    assert Curve(times, 66, codes, weights, np.arange(66), np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
 
 
 def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_is_known():
@@ -286,7 +305,8 @@ def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_
         """Loss that the law has at n rows, all of which have the same probabilities."""
         codes = (np.arange(n) < n_wrong).astype(int)
         whole = np.tile([proba, 1.0 - proba], (1, n, 1))
-        return Curve(np.ones(1), n, codes, np.full(n, 1 / n), whole).accuracy_law().loss(1.0).value
+        found = Curve(np.ones(1), n, codes, np.full(n, 1 / n), np.arange(n), whole)
+        return found.accuracy_law().loss(1.0).value
 
     def expected(n, proba, n_wrong, wrong, right):
         counted = n / (n + 1000)
@@ -365,7 +385,8 @@ def test_a_result_in_words(curve):
 )
 def test_needs_in_words(share, goal, words, monkeypatch):
     law = PowerLaw(np.array([0.2]), np.array([share]), np.array([1.0]), np.array([1.0]))
-    found = Curve(np.ones(1), 100, np.repeat([0, 1], 50), np.full(100, 0.01), np.full((1, 100, 2), 0.5))
+    codes, proba = np.repeat([0, 1], 50), np.full((1, 100, 2), 0.5)
+    found = Curve(np.ones(1), 100, codes, np.full(100, 0.01), np.arange(100), proba)
     for name in ("accuracy_law", "log_loss_law"):
         monkeypatch.setattr(Curve, name, lambda _: law)
     monkeypatch.setattr(Curve, "recall_law", lambda *_: law)

@@ -7,7 +7,6 @@ between sizes are losses of the same rows. All sizes together take about as long
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -20,9 +19,9 @@ from corral._core.kinds import KINDS, RowsInUnits, by_frame
 from corral._core.parallel import on_threads, progress
 from corral._core.power_law import (
     JEFFREYS,
-    WORTH,
     Chance,
     PowerLaw,
+    error_of_mean,
     fit_mean,
     fit_share,
     probability_of_nothing,
@@ -59,6 +58,7 @@ class Curve:
     n_rows : how many rows are read.
     codes : (n_points,) right classes.
     weights : (n_points,) that sum to 1, in each class to its prior.
+    units : (n_points,) numbers of units; points of one are predicted without each other, and not independent.
     proba : (n_sizes, n_points, n_classes) probabilities by leave-one-out.
     """
 
@@ -66,6 +66,7 @@ class Curve:
     n_rows: int
     codes: Integers
     weights: Floats
+    units: Integers
     proba: Floats
 
     @property
@@ -122,12 +123,12 @@ class Curve:
         gap = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
         nothing = self._ignorance
         wrong, right = ((1.0 - nothing) * _USUAL[k] + nothing * JEFFREYS[k] for k in (0, 1))
-        return fit_share(errors, self.times, self.weights, Chance(nothing, gap), (wrong, right))
+        return fit_share(errors, self.times, self.weights, self.units, Chance(nothing, gap), (wrong, right))
 
     def log_loss_law(self) -> PowerLaw:
         """How the log loss falls."""
         gap = float(self._surplus @ self.weights)
-        return fit_mean(self.log_losses, self.times, self.weights, Chance(self._ignorance, gap))
+        return fit_mean(self.log_losses, self.times, self.weights, self.units, Chance(self._ignorance, gap))
 
     @property
     def _prior(self) -> Floats:
@@ -145,7 +146,7 @@ class Curve:
     def _ignorance(self) -> float:
         """Probability that the rows say nothing of the classes, so that their shares predict as well."""
         mean = float(self._surplus @ self.weights)
-        error = math.sqrt(float(self.weights**2 @ (self._surplus - mean) ** 2) / WORTH)
+        error = error_of_mean(self._surplus - mean, self.weights, self.units)
         prior = self._prior[self._prior > 0.0]
         return probability_of_nothing(mean, error, float(-prior @ np.log(prior)))
 
@@ -160,7 +161,7 @@ class Curve:
         # Where rows say nothing of the classes, a class gets its label as often as all rows get it.
         others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
         chance = Chance(self._ignorance, float(self.errors[0] @ weights) - others)
-        return fit_share(self.errors[known], self.times[known], weights, chance)
+        return fit_share(self.errors[known], self.times[known], weights, self.units, chance)
 
 
 class _Job(NamedTuple):
@@ -218,7 +219,7 @@ def learn_curve(
             proba[job.size, job.rows[is_point[job.rows]]] = np.exp(log_proba)
             advance(1)
     times = 1.0 / np.array(sizes, dtype=np.float64)
-    return Curve(times, n_rows, rows.data.codes[points], weights, proba[:, points])
+    return Curve(times, n_rows, rows.data.codes[points], weights, rows.data.units[points], proba[:, points])
 
 
 def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empirical: bool) -> Floats:

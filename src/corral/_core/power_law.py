@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, expit, gammaincinv, log_ndtr
 
-from corral._core.settings import Floats
+from corral._core.settings import Floats, Integers
 
 # Probability of the intervals.
 LEVEL = 0.9
@@ -209,10 +209,19 @@ def probability_of_nothing(surplus: float, error: float, entropy: float) -> floa
     return float(expit(nothing - something + math.log(_NOTHING / (1.0 - _NOTHING))))
 
 
+def sums_by_unit(values: Floats, units: Integers) -> Floats:
+    """Sums (..., n_units) over the points (..., n_points) of each unit."""
+    distinct, unit = np.unique(units, return_inverse=True)
+    sums = np.zeros((*values.shape[:-1], distinct.size))
+    np.add.at(sums, (..., unit), values)
+    return sums
+
+
 def fit_share(
     losses: Floats,
     times: Floats,
     weights: Floats,
+    units: Integers,
     chance: Chance | None = None,
     prior: tuple[float, float] = JEFFREYS,
 ) -> PowerLaw:
@@ -223,31 +232,52 @@ def fit_share(
     losses : (n_sizes, n_points) with all rows first, then with fractions of them.
     times : (n_sizes,) these fractions, 1 first.
     weights : (n_points,) that sum to 1.
+    units : (n_points,) numbers of units: points of one are alike, and only units are independent.
     chance : whether anything is known of the classes; None stands for yes.
     prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
-    count = WORTH / float(weights @ weights)
+    count = WORTH / float(weights @ weights) / _design_effect(losses[0] - share, weights, units)
     levels = betaincinv(share * count + prior[0], (1.0 - share) * count + prior[1], _probabilities())
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights), chance)
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
 
 
-def fit_mean(losses: Floats, times: Floats, weights: Floats, chance: Chance | None = None) -> PowerLaw:
+def fit_mean(
+    losses: Floats, times: Floats, weights: Floats, units: Integers, chance: Chance | None = None
+) -> PowerLaw:
     """Fit a power law to losses without an upper bound; parameters as of `fit_share`, but for the prior."""
     mean = max(float(losses[0] @ weights), 1e-12)
-    error = float(np.sqrt(weights**2 @ (losses[0] - mean) ** 2 / WORTH))
+    error = error_of_mean(losses[0] - mean, weights, units)
     shape = (mean / max(error, 1e-3 * mean)) ** 2
     levels = gammaincinv(shape, _probabilities()) * (mean / shape)
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights), chance)
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
 
 
-def _rises(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def error_of_mean(residuals: Floats, weights: Floats, units: Integers) -> float:
+    """Standard error of a weighted mean, from the residuals (n_points,) of what it is the mean of."""
+    return float(np.sqrt((sums_by_unit(weights * residuals, units) ** 2).sum() / WORTH))
+
+
+def _design_effect(residuals: Floats, weights: Floats, units: Integers) -> float:
+    """By how much the variance of a weighted mean is larger than if all points were independent.
+
+    Where no point has a residual, those of a unit are taken to be all alike.
+    """
+    alone = float(((weights * residuals) ** 2).sum())
+    most = float((sums_by_unit(weights, units) ** 2).sum() / (weights @ weights))
+    if alone == 0.0:
+        return most
+    together = float((sums_by_unit(weights * residuals, units) ** 2).sum())
+    return float(np.clip(together / alone, 1.0, most))
+
+
+def _rises(losses: Floats, weights: Floats, units: Integers) -> tuple[Floats, Floats]:
     """By how much mean losses rise with fewer rows, and the covariance of these numbers."""
     paired = losses[1:] - losses[0]
     rises = paired @ weights
-    centred = (paired - rises[:, np.newaxis]) * weights
-    # Where no point changes its loss, the next one might.
-    least = (weights @ weights) ** 2
+    centred = sums_by_unit((paired - rises[:, np.newaxis]) * weights, units)
+    # Where no point changes its loss, the next unit might.
+    least = float((sums_by_unit(weights, units) ** 2).sum()) ** 2
     return rises, centred @ centred.T / WORTH + least * np.eye(len(rises))
 
 
