@@ -783,6 +783,21 @@ def test_learning_curve(folder):
     assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
 
 
+@pytest.fixture(scope="module")
+def thinned(folder, frame):
+    """A model file that has kept some of the rows only."""
+    path = folder / "thinned.corral"
+    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
+    return path
+
+
+def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):
+    assert refused("report", thinned, folder / "t.csv", "--goal", 0.9, "--out", tmp_path / "r.html") == (
+        f"--goal needs all 90 training rows, and {thinned} has not kept them all: ask 'corral fit --report "
+        "--goal' instead."
+    )
+
+
 def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     # The search takes its time.
     quick = RodeoClassifier(bandwidth="class", features="selected", priors="empirical", random_state=0)

@@ -67,6 +67,18 @@ def test_a_class_has_as_many_kernels_as_it_may(fitted, case):
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_all_rows_are_still_known(fitted, case):
+    X, y, groups = make_rings(case, 0)
+    rows = fitted[case].model_.all_rows
+    np.testing.assert_array_equal(rows.numbers, np.arange(sum(SIZES)))
+    np.testing.assert_array_equal(rows.X[:, :3], X.to_numpy()[:, :3].astype(float))
+    np.testing.assert_array_equal(rows.labels[rows.codes], y)
+    assert rows.level_counts.tolist() == ([0, 0, 0, 3] if case == "mixed" else [0, 0, 0])
+    unit = np.arange(len(y)) if groups is None else groups
+    np.testing.assert_array_equal(rows.units[:, np.newaxis] == rows.units, unit[:, np.newaxis] == unit)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_predictions_are_near_those_of_all_rows(fitted, case):
     X, y, _ = make_rings(case, 1, (900, 600, 80))
     of_all = fit(case, max_rows=None)

@@ -19,6 +19,8 @@ from corral import (
     RodeoClassifierCV,
     SampleSizeDisplay,
     estimate_sample_sizes,
+    load_model,
+    save_model,
 )
 from corral._core import curve as core
 from corral._core.curve import Curve, learn_curve
@@ -401,6 +403,21 @@ def test_a_seed_determines_the_curve(table):
     )
     pd.testing.assert_frame_equal(one.history, again.history)
     assert repr(one) == repr(again) != repr(other)
+
+
+def test_the_curve_of_a_thinned_pool_is_that_of_all_its_rows(tmp_path):
+    X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
+    few, of_all = (RodeoClassifierCV(max_rows=n, random_state=0).fit(X, y) for n in (8, None))
+    assert np.bincount(few.model_.data.codes).tolist() == [8, 8]
+    found, expected = (LearningCurve.from_estimator(of, random_state=0) for of in (few, of_all))
+    assert found.sizes.tolist() == [20, 20]
+    assert_array_equal(found.measured.proba, expected.measured.proba)
+    save_model(few, tmp_path / "thinned.corral")
+    kept = 2 * (8 + 4)  # behind cells, and held out
+    with pytest.raises(
+        ValueError, match=f"needs all 40 training rows, and the model has kept only {kept} of them"
+    ):
+        LearningCurve.from_estimator(load_model(tmp_path / "thinned.corral"))
 
 
 def test_tables_as_they_are():

@@ -308,6 +308,9 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
         for w in (weights, 3.0 * weights)
     )
     np.testing.assert_allclose(once.predict_log_proba(new), thrice.predict_log_proba(new), rtol=1e-6)
+    rows = thrice.model_.all_rows
+    np.testing.assert_array_equal(rows.X, X[rows.numbers])
+    np.testing.assert_allclose(rows.weights, weights[rows.numbers] / weights.max())
 
 
 @pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])

@@ -270,6 +270,11 @@ class LocalModel(ClassModel):
         return self.data
 
     @property
+    def all_rows(self) -> LabelledRows:
+        """All training rows that count, sorted by class, however few of them densities are made of."""
+        return self.data
+
+    @property
     def n_rows(self) -> int:
         """How many training rows were given."""
         return len(self.training.X)

@@ -209,6 +209,19 @@ class PoolModel(LocalModel):
         return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
 
     @property
+    def all_rows(self) -> LabelledRows:
+        """All training rows that count, sorted by class; refused if the model has kept only some of them."""
+        if self.thinning is None:
+            return self.data
+        if not self.has_all_rows:
+            kept = f"only {len(self.training.X)}" if self.has_rows else "none"
+            raise ValueError(
+                f"what is asked for needs all {self.n_rows} training rows, and the model has kept {kept} of "
+                "them."
+            )
+        return LabelledRows.sort(self.training, self.labels)
+
+    @property
     def n_rows(self) -> int:
         """How many training rows were given."""
         return super().n_rows if self.thinning is None else self.thinning.n_rows

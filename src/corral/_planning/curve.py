@@ -129,7 +129,8 @@ class LearningCurve:
         Parameters
         ----------
         estimator : RodeoClassifierCV
-            Fitted; its weights, groups and columns of levels count as in its fit.
+            Fitted; its weights, groups and columns of levels count as in its fit. It must have all rows of
+            the fit, of which a file does not keep those of classes that are thinned.
         goal : float, default=None
             Wanted accuracy, and recall of each class, between 0 and 1.
         random_state : int, RandomState or None, default=None
@@ -146,14 +147,15 @@ class LearningCurve:
         model = estimator.model_
         if not isinstance(model, PoolModel):
             raise ValueError("estimator must be a pool; this one was fitted by version 0.1.0: fit it again.")
+        rows = model.all_rows
         curve = learn_curve(
-            model.data,
+            rows,
             model.prior,
             check_random_state(random_state),
             Computation(estimator.n_jobs, estimator.verbose),
             empirical=is_empirical(estimator.priors),
         )
-        sizes = np.bincount(model.data.codes, minlength=model.labels.size)
+        sizes = np.bincount(rows.codes, minlength=model.labels.size)
         return cls(model.labels, sizes, goal, curve)
 
     @property

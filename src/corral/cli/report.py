@@ -111,6 +111,8 @@ def report(
     check_different(model, table, page)
     check_kinds((None if page == STANDARD_STREAM else page, REPORT))
     fitted, variables = load_classifier(model)
+    if goal is not None:
+        _check_rows_for_goal(model, fitted)
     file = open_table(table, Given.checked(sep, decimal, encoding))
     asked = Asked(
         missing=missing,
@@ -145,6 +147,15 @@ def report(
             {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
             [],
             [f"The report on {len(X)} rows is in {page}"],
+        )
+
+
+def _check_rows_for_goal(path: Path, fitted: Any) -> None:
+    """Refuse a goal where a file has not kept the rows that learning curves are made of."""
+    if hasattr(fitted, "model_") and not fitted.model_.has_all_rows:
+        raise ValueError(
+            f"--goal needs all {fitted.model_.n_rows} training rows, and {path} has not kept them all: ask "
+            "'corral fit --report --goal' instead."
         )
 
 
