@@ -299,6 +299,12 @@ def test_supporting_rows_are_rows_of_the_label(rings, fitted):
     assert fitted.describe().to_frame()["evidence"].notna().all()
 
 
+def test_halves_are_of_all_rows(fitted, of_all):
+    found, expected = (of.selection_frequency(4, random_state=0) for of in (fitted, of_all))
+    np.testing.assert_array_equal(found, expected)
+    assert ((expected > 0.0) & (expected < 1.0)).any()
+
+
 def test_a_common_factor_of_weights_changes_nothing(rings):
     X, y = rings
     weights = np.random.RandomState(0).uniform(0.5, 2.0, len(y))
@@ -432,7 +438,7 @@ def test_what_needs_rows_says_so(all_thinned, tmp_path):
     loaded = load_model(tmp_path / "model.corral")
     with pytest.raises(ValueError, match="saved without training rows, so that samples with gaps"):
         loaded.typicality(frame[:1].assign(b=np.nan))
-    with pytest.raises(ValueError, match="selection_frequency needs training rows"):
+    with pytest.raises(ValueError, match="needs all 1180 training rows, and the model has kept none of them"):
         loaded.selection_frequency()
     with pytest.raises(ValueError, match="partial_fit needs the 1180 rows of the fit"):
         loaded.partial_fit(frame, y)

@@ -378,6 +378,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     ) -> Floats:
         """How often each variable is relevant when the training rows are halved at random.
 
+        It needs all of them, of which a file does not keep those of classes that are thinned.
+
         Parameters
         ----------
         n_resamples : int, default=20
@@ -394,12 +396,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
         counts = np.zeros(self.relevant_.shape)
-        if not self.model_.has_rows:
-            raise ValueError("selection_frequency needs training rows, and the model was saved without any.")
+        rows = self.model_.all_rows
         for _ in range(n):
-            members = self.model_.data.members()
-            halves = [random.permutation(rows)[: -(-rows.size // 2)] for rows in members]
-            half = self.model_.data.take(np.sort(np.concatenate(halves)))
+            halves = [random.permutation(of_class)[: -(-of_class.size // 2)] for of_class in rows.members()]
+            half = rows.take(np.sort(np.concatenate(halves)))
             counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
 

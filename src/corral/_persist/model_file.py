@@ -49,8 +49,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
         saved if all its classes are thinned (see its `max_rows`): what is known of rows then are averages of
         at least five of them, and quantiles halfway between values; cells of fewer rows are merged, so that
         probabilities change a little. A value that many rows share, as in a column of few values, may be in
-        the file. Explanations list no supporting rows then, samples with gaps have no typicality, and
-        `partial_fit` and `selection_frequency` are refused.
+        the file. Explanations list no supporting rows then, samples with gaps have no typicality, and, as
+        wherever a file has not all rows, `partial_fit` and `selection_frequency` are refused.
 
     See Also
     --------
