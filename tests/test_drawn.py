@@ -179,6 +179,25 @@ def test_gaps_that_no_drawn_row_has():
     assert np.isfinite(classifier.predict_log_proba(X[4:5])).all()
 
 
+def test_values_that_no_drawn_row_has_count(tmp_path):
+    X, y, _ = make_rings("mixed", 0)
+    seldom = np.full(len(X), np.nan)
+    seldom[np.flatnonzero(y == "outer")[:4]] = [1.0, 2.0, 1.5, 1.2]
+    no_level = pd.Categorical([None] * len(X), ["p", "q"])
+    X = X.assign(seldom=seldom, never=np.nan, no_level=no_level)
+    classifier = RodeoClassifierCV(max_rows=20, random_state=0).fit(X, y)
+    assert np.isnan(classifier.model_.data.X[:, 4]).all()
+    assert classifier.model_.empty_columns.tolist() == [5, 6]
+    save_model(classifier, tmp_path / "drawn.corral")
+    new = make_rings("mixed", 3)[0][:5].assign(seldom=np.nan, never=np.nan, no_level=no_level[:5])
+    for each in (classifier, load_model(tmp_path / "drawn.corral")):
+        found = each.predict_proba(new.assign(seldom=1.2))  # without a warning
+        assert (found[:, 1] > each.predict_proba(new)[:, 1]).all()
+        with pytest.warns(UserWarning, match="no training row has a value of 'never': values there count as"):
+            found = each.predict_proba(new.assign(never=1.0))
+        np.testing.assert_array_equal(found, each.predict_proba(new))
+
+
 def test_the_sample_is_larger_than_what_is_drawn(monkeypatch, fitted):
     monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 400)
     few = fit("mixed")

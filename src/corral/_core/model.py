@@ -256,7 +256,7 @@ class LocalModel(ClassModel):
 
     @cached_property
     def empty_columns(self) -> Integers:
-        """Columns in which no training row has a value; what samples have there counts as missing."""
+        """Columns in which no training row that counts has a value; those of samples count as missing."""
         return np.flatnonzero(np.isnan(self.data.X).all(axis=0))
 
     @cached_property
