@@ -198,6 +198,16 @@ def test_values_that_no_drawn_row_has_count(tmp_path):
         np.testing.assert_array_equal(found, each.predict_proba(new))
 
 
+def test_wide_tables_have_as_many_variables_as_they_were_tried_with():
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 2
+    X = pd.DataFrame(rng.normal(size=(160, 35)) + y[:, np.newaxis]).rename(columns=str)
+    X["kind"] = np.where(rng.uniform(size=160) < 0.5, "p", "q")
+    classifier = RodeoClassifierCV(max_rows=30, random_state=0).fit(X, y)
+    members = classifier.model_.pool.members
+    assert {member.classes[0].frame.variables.size for member in members} == {30}
+
+
 def test_the_sample_is_larger_than_what_is_drawn(monkeypatch, fitted):
     monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 400)
     few = fit("mixed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,10 +76,12 @@ def fit_pool(
     sample : further rows, and their units, if means, covariances and frequencies are learnt from these.
     """
     whole = RowsInUnits.learn(data, kinds) if sample is None else RowsInUnits.in_units(data, sample.scales)
+    # Members are built with as many variables as they were tried with.
+    learnt_from = whole if sample is None else replace(sample, most_variables=whole.most_variables)
     found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
     with threadpool_limits(1, user_api="blas"):
         builds = [
-            partial(build_member, candidate, whole, sample or whole, prior, found.seed)
+            partial(build_member, candidate, whole, learnt_from, prior, found.seed)
             for candidate in found.kept
         ]
         members = list(on_threads(builds, computation.n_jobs))
