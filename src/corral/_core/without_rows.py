@@ -33,8 +33,13 @@ def without_rows(model: PoolModel) -> PoolModel:
                 f"{model.labels.tolist()[y]!r} has a kernel of its own: fit with a smaller max_rows, or keep "
                 "the rows."
             )
-    if thinning is None or kept is None or not model.has_rows:
+    if not model.has_rows:
         return model
+    if thinning is None or kept is None:
+        raise ValueError(
+            "keep_rows=False needs log densities of rows that were held out, which the model does not have: "
+            "fit it again, or keep the rows."
+        )
     merged = [
         None if of is None else thin(of, len(of), weight, seed=0, min_count=MIN_COUNT)[0]
         for of, weight in zip(thinning.classes, thinning.importance, strict=True)
