@@ -64,6 +64,14 @@ def folder(frame, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def thinned(folder, frame):
+    """A model file that has kept some of the rows only."""
+    path = folder / "thinned.corral"
+    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
+    return path
+
+
 def run(*arguments, code=0):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, (result.output, result.stderr, result.exception)
@@ -646,6 +654,25 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     )
 
 
+def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
+    X, y = frame[NAMES], frame["species"]
+    without = tmp_path / "without.corral"
+    save_model(load_model(thinned), without, keep_rows=False)
+    pipeline = tmp_path / "pipeline.corral"
+    save_model(make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y), pipeline)
+    for model, why in (
+        (thinned, "of its 90 training rows the model has kept only some"),
+        (without, "of its 90 training rows the model has kept only averages"),
+        (pipeline, "its RodeoClassifier does not keep training rows as they were"),
+    ):
+        said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
+        assert said.splitlines()[-1] == (
+            f"note: it is not known whether any row is new to the model, because {why}; errors in the "
+            "report are those of all rows, and 'corral fit --report' measures on rows held out."
+        )
+        assert stand_ins[-1][4]["held_out"] is None
+
+
 def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
     fit(folder, "t.csv", "--report", tmp_path / "f.html", "--goal", 0.9, "-q")
     assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
@@ -781,14 +808,6 @@ def test_learning_curve(folder):
     assert grouped != shown  # groups are divided otherwise than rows
     page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
     assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
-
-
-@pytest.fixture(scope="module")
-def thinned(folder, frame):
-    """A model file that has kept some of the rows only."""
-    path = folder / "thinned.corral"
-    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
-    return path
 
 
 def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):

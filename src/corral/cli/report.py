@@ -131,7 +131,7 @@ def report(
     with threads(jobs):
         if y is not None:
             held_out = unseen_predictions(fitted, X, y, groups)
-            _note_of_novelty(fitted, len(y), held_out)
+            _note_which_rows_count(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
             with out.waiting("Add rows step by step"):
                 numbers = as_numbers(X, file, if_text=_IF_TEXT, if_missing=IF_MISSING)
@@ -169,8 +169,8 @@ def _write_page(page: Path, *what: Any, **options: Any) -> None:
     typer.echo(write_report(None, *what, **options).html.encode("utf-8"), nl=False)
 
 
-def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
-    """Say which of n rows the errors in a report are of, unless all of them are new."""
+def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> None:
+    """Say which of n rows the errors in a report are of, unless all of them are new to the model."""
     n_new = 0 if held_out is None else len(held_out.truth)
     if held_out is not None and n_new < n:
         note(
@@ -178,12 +178,20 @@ def _note_of_novelty(fitted: Any, n: int, held_out: HeldOut | None) -> None:
             f"errors in the report are those of the other {n_new}, {held_out.claim}."
         )
     elif held_out is None:
-        why = (
-            f"all {n} rows may be training rows, to the digits that are written"
-            if hasattr(fitted, "model_")
-            else f"its {type(fitted).__name__} does not keep training rows as they were"
-        )
         note(
-            f"it is not known whether any row is new to the model, because {why}; errors in the report are "
-            "those of all rows, and 'corral fit --report' measures on rows held out."
+            f"it is not known whether any row is new to the model, because {_why_none_is_new(fitted, n)}; "
+            "errors in the report are those of all rows, and 'corral fit --report' measures on rows held out."
         )
+
+
+def _why_none_is_new(fitted: Any, n: int) -> str:
+    """Say why none of n rows is known to be new to a model."""
+    from corral._estimators.pipelines import last_of
+
+    model = getattr(fitted, "model_", None)
+    if model is None:
+        return f"its {type(last_of(fitted)).__name__} does not keep training rows as they were"
+    if not model.has_all_rows:
+        kept = "some" if model.has_rows else "averages"
+        return f"of its {model.n_rows} training rows the model has kept only {kept}"
+    return f"all {n} rows may be training rows, to the digits that are written"
