@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
-from corral._core.novelty import agreeing_rows
+from corral._core.agreement import agreeing_rows
 from corral._estimators.naive_bayes import MixedNaiveBayes
 from corral._evaluation.held_out import held_out_predictions, unseen_predictions
 from corral._evaluation.scores import grouped_interval, wilson_interval

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from corral import HeldOut, RodeoClassifier, load_model, save_model
-from corral._core.novelty import agreeing_rows
+from corral._core.agreement import agreeing_rows
 from corral._evaluation.held_out import unseen_predictions
 from corral.cli.text import may_be_formula, quoted, visible
 from test_cli import refused, run
@@ -107,7 +107,7 @@ def test_many_pairs_are_compared_in_parts(monkeypatch):
     rng = np.random.default_rng(0)
     training, X = rng.integers(0, 4, (300, 4)).astype(float), rng.integers(0, 5, (400, 4)).astype(float)
     whole = agreeing_rows(X, training)
-    monkeypatch.setattr("corral._core.novelty._MOST_PAIRS", 250)
+    monkeypatch.setattr("corral._core.agreement._MOST_PAIRS", 250)
     assert_array_equal(agreeing_rows(X, training), whole)
     assert_array_equal(whole, (X[:, np.newaxis] == training).all(axis=2).any(axis=1))
 

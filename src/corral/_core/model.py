@@ -300,7 +300,7 @@ class LocalModel(ClassModel):
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at, drawn from all of them."""
         of_class = self.data.members()[a]
-        own = some_rows(self.data, of_class)
+        own = example_rows(self.data, of_class)
         return self.examples_of(self.data, of_class[own], own, of_class[own])
 
     @staticmethod
@@ -335,7 +335,7 @@ class LocalModel(ClassModel):
         """
 
 
-def some_rows(rows: LabelledRows, of_class: Integers) -> Integers:
+def example_rows(rows: LabelledRows, of_class: Integers) -> Integers:
     """Positions among the rows of a class of those to look at, drawn by their values in whatever order.
 
     Of equal rows those of large weight are drawn first.

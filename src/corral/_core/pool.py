@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from corral._core.calibration import known
 from corral._core.left_out import member_without_rows
 from corral._core.members import Member
-from corral._core.model import Examples, LocalModel, joint_log_probability, log_probability, some_rows
+from corral._core.model import Examples, LocalModel, example_rows, joint_log_probability, log_probability
 from corral._core.rows import LabelledRows
 from corral._core.scale import Scale
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
@@ -279,7 +279,7 @@ class PoolModel(LocalModel):
         if self.thinning is None or self.thinning.classes[a] is None or not self.has_rows:
             return super().examples(a)
         of_class = self.thinning.held_out.members()[a]
-        at = of_class[some_rows(self.thinning.held_out, of_class)]
+        at = of_class[example_rows(self.thinning.held_out, of_class)]
         nothing = np.full(at.size, -1)
         return self.examples_of(self.thinning.held_out, at, nothing, nothing)
 

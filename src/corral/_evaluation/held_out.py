@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.utils.validation import has_fit_parameter
 
-from corral._core.novelty import agreeing_rows
+from corral._core.agreement import agreeing_rows
 from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.tables import UnknownLevelsWarning, read_table
 from corral._evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
