@@ -283,6 +283,9 @@ def test_of_many_rows_some_are_read(table, monkeypatch):
     # The rows there are count as twice those that were measured.
     loss = found.measured.accuracy_law().loss(2.0)
     assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
+    measured, now = repr(found).splitlines()[:2]
+    assert measured.endswith("by leave-one-out with 60 rows")
+    assert now.startswith("  with 120 rows (not measured): ")
 
 
 def test_recalls_know_only_sizes_at_which_their_class_has_rows():

@@ -227,6 +227,7 @@ class LearningCurve:
         return pd.DataFrame(whole)
 
     def __repr__(self) -> str:
+        begins = "where the curve begins" if self.measured.n_rows == self.n_rows else "not measured"
         lines = [
             f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
             f"{in_rows(self.measured.n_rows)} rows",
@@ -235,7 +236,7 @@ class LearningCurve:
                 f"{number_in_words(self.accuracy(times * self.n_rows))}, "
                 f"log loss {number_in_words(self.log_loss(times * self.n_rows))}"
                 for times, known in (
-                    (1, "where the curve begins"),
+                    (1, begins),
                     *((more, "not measured") for more in (*TIMES, math.inf)),
                 )
             ),
