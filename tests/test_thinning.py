@@ -484,3 +484,13 @@ def test_names_of_rows_that_are_kept_are_kept(rings, tmp_path):
     explanation = loaded.explain(frame[:2])
     np.testing.assert_array_equal(explanation.row_names, named.explain(frame[:2]).row_names)
     assert explanation.row_names[0, 0] == f"row {explanation.rows[0, 0]}"
+
+
+def test_names_are_those_of_their_rows_if_all_are_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(42, 2)), np.arange(42) % 2
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(42)])
+    save_model(RodeoClassifierCV(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
+    loaded = load_model(tmp_path / "named.corral")
+    assert len(loaded.model_.training.X) == 42  # a class that is hardly too large has a cell for each row
+    assert loaded.row_names_in_.tolist() == frame.index.tolist()

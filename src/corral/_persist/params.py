@@ -104,7 +104,7 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
     of_rows = np.array(names, dtype=object)
-    if not model.has_all_rows:
+    if getattr(model, "thinning", None) is not None:  # then rows are in another order, even if all are kept
         kept, of_rows = of_rows, np.full(model.n_rows, "", dtype=object)
         of_rows[model.compared_rows.numbers] = kept
     for each in (estimator, *getattr(estimator, "members_", ())):
