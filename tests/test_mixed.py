@@ -397,6 +397,62 @@ def test_a_level_that_training_did_not_have_counts_as_missing(table):
     assert_array_equal(found, model.predict_proba(missing))
 
 
+SHADES = pd.CategoricalDtype(["red", "blue", "amber"])
+COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amber", "blue", "red"]
+
+
+def in_parts(colours, **parameters):
+    """A classifier of a frame with these colours, fitted at once and in two parts, and the frame."""
+    frame = pd.DataFrame({"length": np.random.default_rng(0).normal(size=12), "colour": colours})
+    y = np.arange(12) % 2
+    whole = RodeoClassifier(**parameters).fit(frame, y)
+    parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6])
+    return whole, parts.partial_fit(frame[6:], y[6:]), frame
+
+
+@pytest.mark.parametrize(
+    ("colours", "levels"),
+    [
+        (np.array(COLOURS, dtype=object), ["amber", "blue", "red"]),
+        (pd.Series(COLOURS, dtype=SHADES), ["red", "blue", "amber"]),
+        (np.array([7, "b", 7, "b", 7, 7, "a", 3, None, 3, "b", "a"], dtype=object), [3, 7, "a", "b"]),
+        (pd.Series(["b", "b", "a"] * 4), ["a", "b"]),
+    ],
+)
+def test_parts_of_a_table_may_have_new_levels(colours, levels):
+    whole, parts, frame = in_parts(colours)
+    assert parts.encoding_.levels == whole.encoding_.levels == [None, levels]
+    assert_array_equal(parts.model_.training.X, whole.model_.training.X)
+    assert_array_equal(parts.model_.training.levels, whole.model_.training.levels)
+    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
+    assert str(parts.describe()) == str(whole.describe())
+
+
+def test_new_levels_of_a_column_of_numbers():
+    whole, parts, frame = in_parts([2, 1] * 3 + [0, 5, 1] * 2, categorical_features=["colour"])
+    assert parts.encoding_.levels == whole.encoding_.levels == [None, [0, 1, 2, 5]]
+    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
+
+
+def test_categories_that_lack_earlier_levels_are_put_in_order():
+    frame = pd.DataFrame({"x": np.arange(6.0), "c": pd.Categorical(list("babaca"), categories=list("bac"))})
+    model = RodeoClassifier().fit(frame, [0, 1] * 3)
+    others = pd.DataFrame({"x": [0.5, 1.5], "c": pd.Categorical(["d", "b"], categories=["d", "b"])})
+    assert model.partial_fit(others, [0, 1]).encoding_.levels[1] == ["a", "b", "c", "d"]
+    assert_array_equal(model.model_.training.X[:, 1], [1, 0, 1, 0, 2, 0, 3, 1])
+
+
+def test_levels_whose_order_counts_take_no_new_ones():
+    sizes, more = (pd.CategoricalDtype(names, ordered=True) for names in (["s", "m"], ["s", "m", "l"]))
+    frame = pd.DataFrame({"x": np.arange(4.0), "size": pd.Series(["s", "m"] * 2, dtype=sizes)})
+    model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
+    before = vars(model).copy()
+    larger = frame.assign(size=pd.Series(["s", "m", "l", "s"], dtype=more))
+    with pytest.raises(ValueError, match=r"^Column 'size' has the level 'l', for which the order of levels "):
+        model.partial_fit(larger, [0, 0, 1, 1])
+    assert vars(model) == before
+
+
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [
@@ -676,9 +732,17 @@ def test_groups_in_parts_and_files(tmp_path):
     ],
 )
 @pytest.mark.parametrize("estimator", [RodeoClassifier, RodeoClassifierCV])
-def test_bad_groups(estimator, groups, said):
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_bad_groups(method, estimator, groups, said):
     with pytest.raises(ValueError, match=said):
-        estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+        getattr(estimator(), method)(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+
+
+def test_groups_of_all_parts_count_together():
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 0, 0, 1, 1, 1])
+    model = RodeoClassifier().fit(X[:3], [0, 1, 1], groups=[1, 2, 3])
+    model.partial_fit(X[3:], y[3:], groups=[1, 1, 1])
+    assert_array_equal(model.model_.training.groups, [0, 1, 2, 3, 3, 3])
 
 
 def test_rows_without_weight_are_of_no_group():
@@ -688,10 +752,10 @@ def test_rows_without_weight_are_of_no_group():
     RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
 
 
-def test_parts_of_one_group_for_each_class_have_finite_evidence():
+def test_a_class_of_one_group_has_finite_evidence():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.normal(size=(40, 3)), np.arange(40) % 2
-    model = RodeoClassifier(bandwidth="class").partial_fit(X, y, groups=y)  # others may follow
+    model = RodeoClassifier(bandwidth="class").fit(X, y, groups=np.where(y == 1, 2, np.arange(40) < 20))
     assert np.isfinite(model.feature_importances_).all()
     assert np.isfinite(model.typicality(X)).all()
     assert np.isfinite(model.explain(X[:2]).evidence).all()

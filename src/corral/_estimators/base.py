@@ -256,7 +256,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     ) -> Self:
         """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
 
-        The rows are all kept, so this saves no memory or time over `fit`. Names of rows are not.
+        The rows are all kept, so this saves no memory or time over `fit`. Names of rows are not. New levels
+        are learnt, but for columns whose order counts (ordered categories), where they are refused.
 
         Parameters
         ----------
@@ -270,7 +271,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             How much each row matters, compared with all rows so far.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together; given for all parts or for none. Groups of different parts are
-            different.
+            different. Of all rows so far, some class must have rows of two groups.
 
         Returns
         -------
@@ -283,6 +284,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
                     f"partial_fit needs the {self.model_.n_rows} rows of the fit, of which the model has "
                     f"{len(self.model_.training.X)}: fit all rows together."
                 )
+            encoding = None if first else self.encoding_
             rows = self._check_rows(X, y, sample_weight, groups, reset=first)
             if not first and (groups is None) != (self.model_.training.groups is None):
                 raise ValueError("groups must be given for all parts of the rows, or for none.")
@@ -294,7 +296,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
                 if unknown.size:
                     raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
                 expected = named if expected is None else np.union1d(expected, named)
-            return self._learn(rows if first else self.model_.training.extended(rows), expected=expected)
+            if encoding is not None:
+                rows = self._training_recoded(encoding).extended(rows)
+            refuse_groups_of_whole_classes(rows.groups, rows.y, rows.weights)
+            return self._learn(rows, expected=expected)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
@@ -420,12 +425,17 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         *,
         reset: bool,
     ) -> TrainingRows:
-        """Validate training rows."""
-        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset)
+        """Validate training rows, and learn their levels: all of them, or those of further rows."""
+        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
         check_classification_targets(table.y)
         n = len(table.X)
         weights = check_sample_weight(sample_weight, n)
         return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
+
+    def _training_recoded(self, encoding: Encoding) -> TrainingRows:
+        """The training rows so far, whose levels an earlier encoding has numbered, by the present one."""
+        training = self.model_.training
+        return training._replace(X=encoding.recoded(training.X, self.encoding_), levels=self.encoding_.counts)
 
     def _name_rows(self, X: Any) -> None:
         """Keep the names of the training rows, if they have any, and forget others."""

@@ -103,6 +103,25 @@ class Encoding:
             columns.append(Column(name, held, _declared(dtype), kind))
         return cls.learn(columns)
 
+    def extended(self, columns: Sequence[Column]) -> Encoding:
+        """Add the levels of further rows, in the order that all rows together would give them."""
+        joint = [
+            known if known is None else _joint_levels(known, column, is_ordered)
+            for column, known, is_ordered in zip(columns, self.levels, self.ordered, strict=True)
+        ]
+        return Encoding(joint, self.ordered)
+
+    def recoded(self, X: Floats, other: Encoding) -> Floats:
+        """Turn numbers by this encoding into those by another one, which has all its levels."""
+        X = X.copy()
+        for j, (before, after) in enumerate(zip(self.levels, other.levels, strict=True)):
+            if before is None or after is None or before == after:
+                continue
+            position = {level: float(k) for k, level in enumerate(after)}
+            is_known = ~np.isnan(X[:, j])
+            X[is_known, j] = [position[before[int(k)]] for k in X[is_known, j]]
+        return X
+
     def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[str, int]]:
         """Numbers (n_rows, n_features), and how many values of each column are levels not known."""
         n = len(columns[0].values)
@@ -276,6 +295,24 @@ def _levels_of(column: Column) -> list[Any]:
         return sorted(present)
     except TypeError:  # text and numbers
         return sorted(present, key=lambda value: (isinstance(value, str), str(value)))
+
+
+def _joint_levels(known: list[Any], column: Column, is_ordered: bool) -> list[Any]:
+    """The levels of some rows and of further ones, in order; what is ordered takes no new ones."""
+    present = [value for value in _as_levels(column) if value is not None]
+    earlier = set(known)
+    new = [value for value in present if value not in earlier]
+    if not new:
+        return known
+    if is_ordered:
+        raise ValueError(
+            f"Column {column.name!r} has the level {new[0]!r}, for which the order of levels in the rows so "
+            "far has no place: fit all rows together."
+        )
+    values = np.empty(len(known) + len(present), dtype=object)
+    values[:] = [*known, *present]
+    declared = column.levels if earlier <= set(column.levels or ()) else None
+    return _levels_of(Column(column.name, values, declared, "levels"))
 
 
 def numbers_of(column: Column) -> Floats:

@@ -75,7 +75,13 @@ class Table(NamedTuple):
 
 
 def read_table(
-    estimator: Any, X: Any, y: Any = "no_validation", *, categorical: Any = "from_dtype", reset: bool
+    estimator: Any,
+    X: Any,
+    y: Any = "no_validation",
+    *,
+    categorical: Any = "from_dtype",
+    reset: bool,
+    extend: bool = False,
 ) -> Table:
     """Check a table as scikit-learn does, and return it as numbers.
 
@@ -87,6 +93,7 @@ def read_table(
     y : labels, if any.
     categorical : "from_dtype", None, or which columns hold levels: their names, positions, or a mask.
     reset : whether this is a fit.
+    extend : whether `encoding_` learns the levels that it lacks, as those of further training rows.
     """
     X = _unmasked(X)
     _refuse_same_names(X)
@@ -120,6 +127,8 @@ def read_table(
     columns = columns_of(X)
     if learnt is None:
         estimator.encoding_ = learnt = Encoding.learn(marked_columns(columns, categorical))
+    elif extend:
+        estimator.encoding_ = learnt = learnt.extended(columns)
     rows, unknown = learnt.encode(columns)
     if reset:
         _refuse_emptiness(rows)
