@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 
 import naive
-from corral import RodeoDensity, UnknownLevelsWarning
+from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
 from corral.datasets import make_shifted_groups
 from exploring import examples
 
@@ -447,6 +447,18 @@ def test_a_fit_that_fails_changes_nothing():
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model.fit(X[:, :2], sample_weight=-np.ones(20))
     assert_array_equal(model.score_samples(X), density)
+
+
+def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):
+    X, _ = make_shifted_groups(15, groups=(1, 2), random_state=0)
+    model = RodeoDensity().fit(X)
+    save_model(model, tmp_path / "density.corral")
+    for fitted in (model, load_model(tmp_path / "density.corral")):
+        before = fitted.sample(5, 0), fitted.score_samples(X[:3]), fitted.bandwidth_path(X[:1]).bandwidths
+        fitted.set_params(update="sequential", beta=0.5, c0=2.0, min_bandwidth=0.3)
+        after = fitted.sample(5, 0), fitted.score_samples(X[:3]), fitted.bandwidth_path(X[:1]).bandwidths
+        for one, other in zip(before, after, strict=True):
+            assert_array_equal(one, other)
 
 
 def test_unknown_levels_are_told_of_once():

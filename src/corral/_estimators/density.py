@@ -80,6 +80,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         The rows as `fit` has arranged them, and the bandwidths they may have.
     scale_ : Scale
         Units that `fit` has learnt.
+    settings_ : RodeoSettings
+        How `fit` was asked to find bandwidths, which parameters set later do not change.
     initial_bandwidth_ : float
         The bandwidth every variable starts from, in scaled units.
     n_copies_ : int
@@ -171,6 +173,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         self.scale_ = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
         (arranged,) = data.arrange(self.scale_.transform(data.X))
         plan = DensityPlan(np.arange(self.n_features_in_))
+        self.settings_ = settings
         self.density_ = ClassDensity(arranged, settings.grid(arranged.measure.n), plan)
         return self
 
@@ -237,7 +240,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         """
         samples = self._check_samples(X)
         x = check_one_row(self.scale_.transform(samples))
-        return density_path(self.density_, x, self.update)
+        return density_path(self.density_, x, self.settings_.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
@@ -264,8 +267,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
             random.choice(rows.n_rows, n, p=weights / weights.sum()), return_inverse=True
         )
         random.shuffle(which)
-        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
-        (h,) = leave_one_out_bandwidths([rows], [drawn], settings, self._computation())
+        (h,) = leave_one_out_bandwidths([rows], [drawn], self.settings_, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
         if isinstance(rows, GeneralRows):
             return self.scale_.restore(draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random))
@@ -280,7 +282,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
         scaled = self.scale_.transform(samples)
         return class_log_densities(
-            [self.density_], scaled, self.update, self._computation(), bandwidths=bandwidths
+            [self.density_], scaled, self.settings_.update, self._computation(), bandwidths=bandwidths
         )
 
     def _computation(self) -> Computation:

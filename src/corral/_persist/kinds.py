@@ -64,7 +64,7 @@ def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
 
 def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> None:
     check_choice("scale", estimator.scale, ("range", "standard", None))
-    check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
+    estimator.settings_ = check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
     rows = state.floats_or_nan("rows", (None, d))
     if len(rows) < 1:
         raise ValueError("rows are missing")
