@@ -792,6 +792,15 @@ def test_sample_size(folder):
     assert "--group is not for --tolerance" in refused(*arguments[:4], *arguments[6:], "--group", "id")
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--initial-size", 10), ("--held-out", 10), ("--step", 30), ("--allocation", "proportional")],
+)
+def test_options_of_the_bound_need_it(folder, option, value):
+    said = refused("sample-size", folder / "t.csv", "-t", "species", "--drop", "id", option, value)
+    assert said == f"{option} is for --tolerance, which was not given."
+
+
 def test_learning_curve(folder):
     arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
     result = json.loads(run(*arguments, "--json").stdout)

@@ -456,6 +456,9 @@ def test_a_class_of_one_row():
             "estimator must be a RodeoClassifierCV for method='curve', got Ro",
         ),
         ({"step": 3}, "step belongs to method='bound'"),
+        ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
+        ({"empty": "all"}, "empty belongs to method='bound'"),
+        ({"max_steps": 100}, "max_steps belongs to method='bound'"),
     ],
 )
 def test_bad_parameters_are_refused(table, changed, message):

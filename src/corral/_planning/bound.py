@@ -262,10 +262,10 @@ def run_algorithm(
     test_size: int,
     step: int,
     estimator: RodeoClassifier | None,
-    allocation: Allocation,
-    empty: Empty,
-    max_steps: int,
     random_state: int | np.random.RandomState | None,
+    allocation: Allocation = "proportional",
+    empty: Empty = "none",
+    max_steps: int = 100,
 ) -> SampleSizes:
     """Run algorithm 4, see `estimate_sample_sizes`."""
     tolerance = check_number("tolerance", tolerance, 0.0, math.inf, inclusive=False)

@@ -59,9 +59,9 @@ def estimate_sample_sizes(
     test_size: int | None = None,
     step: int | None = None,
     estimator: RodeoClassifier | RodeoClassifierCV | None = None,
-    allocation: Allocation = "proportional",
-    empty: Empty = "none",
-    max_steps: int = 100,
+    allocation: Allocation | None = None,
+    empty: Empty | None = None,
+    max_steps: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> SampleSizes | LearningCurve:
     r"""Estimate how many training rows each class needs.
@@ -117,15 +117,17 @@ def estimate_sample_sizes(
     estimator : RodeoClassifier or RodeoClassifierCV, default=None
         The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
         curve ``RodeoClassifierCV()``. It is cloned. Its rule says which variables are relevant.
-    allocation : {"proportional", "optimal"}, default="proportional"
-        How N is shared out: so that A is proportional to B, as in the paper; or so that the mean over the
-        classes of their bounds :math:`B_y n_y^{-2/(4+r_y)}` is as small as it can be. See Notes.
-    empty : {"none", "all"}, default="none"
-        Which variables count in a class for which none is relevant. "none" takes r = 0, as `relevant_`
-        says; then nothing is known of its density, the run does not converge and the result says so.
-        "all" counts all of them, as version 0.1.0 did: with many variables the bound is then huge.
-    max_steps : int, default=100
-        Largest number of steps.
+    allocation : {"proportional", "optimal"}, default=None
+        For the bound: how N is shared out. "proportional", which None stands for, makes A proportional to B,
+        as in the paper; "optimal" makes the mean over the classes of their bounds
+        :math:`B_y n_y^{-2/(4+r_y)}` as small as it can be. See Notes.
+    empty : {"none", "all"}, default=None
+        For the bound: which variables count in a class for which none is relevant. "none", which None stands
+        for, takes r = 0, as `relevant_` says; then nothing is known of its density, the run does not converge
+        and the result says so. "all" counts all of them, as version 0.1.0 did: with many variables the bound
+        is then huge.
+    max_steps : int, default=None
+        For the bound: largest number of steps, by default 100.
     random_state : int, RandomState or None, default=None
         Chooses the rows and seeds the classifier.
 
@@ -240,26 +242,24 @@ def estimate_sample_sizes(
         "test_size": test_size,
         "step": step,
     }
+    optional: dict[str, Any] = {"allocation": allocation, "empty": empty, "max_steps": max_steps}
+    given = {name: value for name, value in (needed | optional).items() if value is not None}
     if method == "curve":
-        given = [name for name, value in needed.items() if value is not None]
         if given:
-            raise ValueError(f"{given[0]} belongs to method='bound', got method='curve'.")
+            raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
         return _draw_curve(X, y, goal, groups, estimator, random_state)
     if goal is not None:
         raise ValueError(f"goal belongs to method='curve', got method='bound' and goal={goal!r}.")
     if groups is not None:
         raise ValueError("groups belong to method='curve', got method='bound'.")
-    missing = [name for name, value in needed.items() if value is None]
+    missing = [name for name in needed if name not in given]
     if missing:
         raise ValueError(f"method='bound' needs {', '.join(missing)}.")
     return run_algorithm(
         X,
         y,
-        **needed,
+        **given,
         estimator=estimator,  # checked there
-        allocation=allocation,
-        empty=empty,
-        max_steps=max_steps,
         random_state=random_state,
     )
 

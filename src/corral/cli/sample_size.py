@@ -61,8 +61,11 @@ def sample_size(
         int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
     ] = None,
     allocation: Annotated[
-        AllocationName, typer.Option(help="How rows are shared out: as in the paper, or at the least bound.")
-    ] = AllocationName.proportional,
+        AllocationName | None,
+        typer.Option(
+            help="How rows are shared out: as in the paper, which is the default, or at the least bound."
+        ),
+    ] = None,
     ids: Ids = None,
     drop: Drop = None,
     group: Group = None,
@@ -91,6 +94,15 @@ def sample_size(
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)
+    for_bound = {
+        "--initial-size": initial_size,
+        "--held-out": test_size,
+        "--step": step,
+        "--allocation": allocation,
+    }
+    for option, value in for_bound.items():
+        if tolerance is None and value is not None:
+            raise ValueError(f"{option} is for --tolerance, which was not given.")
     if tolerance is not None and group is not None:
         raise ValueError("--group is not for --tolerance: algorithm 4 knows single rows only.")
     asked = Asked(
@@ -119,7 +131,7 @@ def sample_size(
             initial_size=initial_size,
             test_size=test_size,
             step=step,
-            allocation=allocation.value,
+            allocation=None if allocation is None else allocation.value,
         )
     lines = str(found).split("\n")
     out.answer(sample_size_data(found), lines[:1], lines)

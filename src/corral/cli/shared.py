@@ -69,7 +69,7 @@ def sample_sizes(
     initial_size: int | None = None,
     test_size: int | None = None,
     step: int | None = None,
-    allocation: Any = "proportional",
+    allocation: Any = None,
 ) -> SampleSizes:
     """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
     import numpy as np
