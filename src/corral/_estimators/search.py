@@ -159,9 +159,10 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     -----
     Everything that is fitted to labels is fitted anew for each fold of the rows that it is judged by, and
     every row is predicted without itself and its copies. Above 20,000 rows the search uses a random choice of
-    them, in proportion to the classes, and above 2000 it leaves out only a random choice, in equal parts from
-    all classes. The members are fitted to all rows. With more variables than rows, those in which the classes
-    differ most are chosen first, within each fold.
+    them, in proportion to the classes. Of a class with more than 2000 / n_classes rows it leaves out only so
+    many, drawn at random. The members are fitted to all rows. A member has at most 0.4 times as many
+    measurements as there are rows, but no fewer than 30 and no more than 200: of wider tables those in which
+    the classes differ most are chosen first, within each fold.
 
     If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
     100,000 of them, and bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r)

@@ -92,13 +92,15 @@ class Trustworthiness:
         Notes
         -----
         Rows are compared by the log density of the class, each training row being left out with its copies
-        and its group (2000 of them, if there are more). Members of a pool count by how well they would tell
-        rows of each class from the others if the class were not known, each in units of the spread of its log
-        densities. How far each value lies from the nearest one of its column in the class counts as well:
-        beyond three standard deviations that speaks against a row, so that a value outside the training range
-        is far in all units, and in columns that the density makes no use of. So does a value more than seven
-        of them from the median of its column, if few training rows lie as far out, and a value of a column
-        that was the same in all training rows.
+        and its group. Of a class with more than 2000 / n_classes rows only so many are compared: in pools
+        those that the search has left out, in `RodeoClassifier` only if all classes together have more than
+        2000. Members of a pool count by how well they would tell rows of each class from the others if the
+        class were not known, each in units of the spread of its log densities. How far each value lies from
+        the nearest one of its column in the class counts as well: beyond three standard deviations that
+        speaks against a row, so that a value outside the training range is far in all units, and in columns
+        that the density makes no use of. So does a value more than seven of them from the median of its
+        column, if few training rows lie as far out, and a value of a column that was the same in all training
+        rows.
 
         A row with missing values is compared with training rows without these variables. That takes as long
         as the prediction of 500 rows for each combination of variables that are missing.
