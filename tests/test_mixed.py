@@ -28,6 +28,7 @@ from corral import (
 )
 from corral._core.density import kernel_density, local_density
 from corral._core.frames import learn_frames
+from corral._core.general import draw_kernels
 from corral._core.members import Mixture
 from corral._core.mixed import MixedMixture, mixed_log_densities
 from corral._core.mixed_frames import learn_mixed_frames
@@ -636,6 +637,22 @@ def test_the_density_of_a_table_as_it_is(table, tmp_path):
     t = np.linspace(-10.0, 20.0, 2001)
     values = np.exp(one.score_samples(pd.DataFrame({"length": t})))
     assert 0.9 < np.trapezoid(values, t) < 1.25  # the bandwidths change with the sample
+
+
+@pytest.mark.parametrize("column", ["few heavy rows", "constant", "levels"])
+def test_what_a_row_lacks_is_drawn_from_the_density_of_the_variable(column):
+    rng = np.random.default_rng(0)
+    x = {"constant": np.full(40, 2.0), "levels": rng.integers(0, 2, 40)}.get(column, rng.normal(size=40))
+    weights = np.where(np.arange(40) < 3, 1.0, 0.01) if column == "few heavy rows" else np.ones(40)
+    n_levels, n = (3 if column == "levels" else 0), 20_000
+    rows = general(np.append(x, np.nan)[:, np.newaxis].astype(float), np.append(weights, 1.0), [n_levels])
+    random, gaps = np.random.RandomState(0), np.full((n, 1), np.nan)
+    drawn = draw_kernels(rows, gaps, np.full((n, 1), 0.5), random.standard_normal((n, 1)), random)[:, 0]
+    pairs = list(zip(x, weights, strict=True))
+    t = np.arange(3.0) if n_levels else np.linspace(-8.0, 10.0, 901)
+    density = np.array([naive.value_density(pairs, at, n_levels) for at in t])
+    expected = density.cumsum() if n_levels else density.cumsum() * (t[1] - t[0])
+    assert_allclose((drawn[:, np.newaxis] <= t).mean(axis=0), expected, atol=0.015)
 
 
 def test_pipelines_and_column_transformers(table):

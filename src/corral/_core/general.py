@@ -30,7 +30,6 @@ rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -287,22 +286,38 @@ def draw_kernels(
 ) -> Floats:
     """Draw from the kernels of rows (n_drawn, n_features), with bandwidths and normal noise of that shape.
 
-    What a row lacks is drawn from the density of the variable: another row that has a value, and its kernel.
+    What a row lacks is drawn from the density of the variable in the class, if any row has a value: from the
+    kernel of such a row with the normal reference bandwidth, or by the frequencies of levels.
     """
     drawn = centres + noise * h
     w = rows.weight(np.arange(rows.n_rows))
     for j, n_levels in enumerate(rows.levels.tolist()):
-        has = ~np.isnan(rows.X[j])
+        has_value = ~np.isnan(rows.X[j])
+        values, weights = rows.X[j, has_value], w[has_value]
         gaps = np.isnan(centres[:, j])
-        x = centres[:, j].copy()
-        if gaps.any() and has.any():
-            x[gaps] = random.choice(rows.X[j, has], gaps.sum(), p=w[has] / w[has].sum())
-            mean = np.average(rows.X[j, has], weights=w[has])
-            deviation = math.sqrt(float(np.average((rows.X[j, has] - mean) ** 2, weights=w[has])))
-            drawn[gaps, j] = x[gaps] + noise[gaps, j] * 1.06 * deviation * has.sum() ** -0.2
         if n_levels:
-            others = expected_distances(h[:, j : j + 1], rows.levels[j : j + 1])[:, 0]
-            moves = random.uniform(size=x.size) < others
-            x[moves] = (x[moves] + random.randint(1, max(n_levels, 2), moves.sum())) % n_levels
-            drawn[:, j] = x
+            drawn[:, j] = _draw_levels(values, weights, centres[:, j], h[:, j], n_levels, random)
+        elif gaps.any() and values.size:
+            (reference,) = _reference_bandwidths(values, rows.units[has_value], weights, np.array([NO_UNIT]))
+            others = random.choice(values, gaps.sum(), p=weights / weights.sum())
+            drawn[gaps, j] = others + noise[gaps, j] * reference
+    return drawn
+
+
+def _draw_levels(
+    values: Floats,
+    weights: Floats,
+    centres: Floats,
+    h: Floats,
+    n_levels: int,
+    random: np.random.RandomState,
+) -> Floats:
+    """Draw levels (n_drawn,) from kernels at some, and for gaps by their frequencies, if there are any."""
+    drawn, gaps = centres.copy(), np.isnan(centres)
+    if gaps.any() and values.size:
+        share = np.bincount(values.astype(np.int64), weights, minlength=n_levels) + 1.0 / n_levels
+        drawn[gaps] = random.choice(n_levels, gaps.sum(), p=share / share.sum())
+    moves = random.uniform(size=centres.size) < expected_distances(h, np.full(h.size, n_levels))
+    moves &= ~gaps
+    drawn[moves] = (drawn[moves] + random.randint(1, max(n_levels, 2), moves.sum())) % n_levels
     return drawn

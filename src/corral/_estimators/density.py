@@ -246,8 +246,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
 
         The bandwidths at a training row are those of the other rows (leave-one-out). A value that the row
-        lacks comes from a row that has one. Levels are drawn from their kernels, as positions among the
-        levels in `encoding_`.
+        lacks comes from the density of the variable. Levels are drawn from their kernels, or by their
+        frequencies where the row lacks one, as positions among the levels in `encoding_`.
 
         Parameters
         ----------
