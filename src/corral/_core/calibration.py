@@ -31,7 +31,8 @@ class Target:
     codes : (n_points,) right classes.
     weights : (n_points,) that sum to 1, in each class to its prior.
     log_prior : (n_classes,)
-    count : how many points of equal weight there are.
+    count : how many points of equal weight they are worth, also those that `without` leaves out: the prior of
+        fitted weights counts as one of so many in every part of the points.
     """
 
     codes: Integers

@@ -86,7 +86,8 @@ class MixedMixture:
     Attributes
     ----------
     frame : coordinates, and single variables.
-    rows : (n_rows, n_features) the class in the member's units; a single one where all are pulled into one.
+    rows : (n_rows, n_features) all rows of the class in the member's units; `kernel_rows` are those that have
+        kernels.
     weights : (n_rows,)
     bandwidth, pull : of the kernels.
     """

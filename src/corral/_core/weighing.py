@@ -129,6 +129,7 @@ def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
 
 
 def score_points(log_proba: Floats, trial: Trial) -> PoolScores:
+    """Judge log probabilities (n_points, n_classes) of the points by their classes, weighed as the priors."""
     codes, weights = trial.codes, trial.weights
     is_hit = log_proba.argmax(axis=1) == codes
     right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)

@@ -281,7 +281,7 @@ def is_gap(value: Any) -> bool:
 
 
 def _as_levels(column: Column) -> list[Any]:
-    """Values as levels, None for gaps; text and numbers in one column are all text."""
+    """Values as levels: None for gaps, and Python's numbers for those of numpy."""
     values = [None if is_gap(value) else value for value in column.values.tolist()]
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
