@@ -73,7 +73,7 @@ def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = N
         log_sum,
     )
     log_sum[log_sum < -0.5 * kernels.EXCLUDED] = -np.inf
-    log_total = np.log(np.maximum(rows.measure.left(rows.weight(own)).total, TINY))
+    log_total = np.log(np.maximum(rows.left(own).total, TINY))
     used = np.isfinite(vectors)
     log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
     of_vectors: Floats = log_sum - log_norm[:, np.newaxis] - log_total

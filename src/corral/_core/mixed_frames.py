@@ -253,7 +253,6 @@ class _Moments(NamedTuple):
     known : (n_rows, n_variables) 1 where there is a value, else 0.
     residuals : (n_rows, n_variables) values less the means of their classes, 0 for gaps.
     means, variances : (n_classes, n_variables)
-    within, total : (n_variables,) variances within classes, and of all rows.
     sizes : (n_classes,) how many rows of equal weight each class is worth.
     """
 
@@ -263,8 +262,6 @@ class _Moments(NamedTuple):
     residuals: Floats
     means: Floats
     variances: Floats
-    within: Floats
-    total: Floats
     sizes: Floats
 
     @classmethod
@@ -287,7 +284,7 @@ class _Moments(NamedTuple):
         total = weights @ (has * (x - center) ** 2) / np.maximum(all_weights, 1e-300)
         n = sizes[:, np.newaxis] * known_share
         variances = class_variances(own, within, total, n, repeated(np.where(has > 0.0, x, np.nan)))
-        return cls(codes, weights, has, residuals, means, variances, within, total, sizes)
+        return cls(codes, weights, has, residuals, means, variances, sizes)
 
     def of_pairs(self, columns: Bools) -> Floats:
         """A precision of some columns, from the rows that have both values of a pair."""

@@ -354,12 +354,9 @@ class FittedModel(RodeoModel, LocalModel):
     Attributes
     ----------
     densities : one per class.
-    variable_scale : units of single variables, in which their bandwidths are; the same unless `scale` mixes
-        variables.
     """
 
     densities: Sequence[ClassDensity]
-    variable_scale: Scale
 
     def estimate(
         self,
@@ -404,7 +401,7 @@ def learn_model(
     mixed = settings.scale == "whiten"
     # Relevance is that of the original variables, also where the densities are of mixtures of them.
     kind: ScaleKind = "range" if mixed and not data.general else settings.scale
-    units = variable_units = learn_scale(data.X, data.weights, kind, levels=data.levels)
+    units = learn_scale(data.X, data.weights, kind, levels=data.levels)
     shadows = settings.rule == "shadow"
     rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=shadows)
     differences = learn_contrast(data, settings.min_effect) if settings.rule == "contrast" else None
@@ -430,7 +427,6 @@ def learn_model(
         n_copies=data.n_copies,
         training=training,
         data=data,
-        variable_scale=variable_units,
         min_effect=settings.min_effect,
         learnt_contrast=differences,
     )

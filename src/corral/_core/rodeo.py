@@ -60,7 +60,7 @@ def rodeo(
     log_sum = np.full(n_queries, -np.inf)
     steps = np.zeros((n_queries, d), dtype=np.int64)
     own = np.full(n_queries, -1) if own is None else own
-    left = rows.measure.left(rows.weight(own))
+    left = rows.left(own)
     asked = answered(rows, own)
     if asked.size:
         some_steps, some_sums = np.zeros((asked.size, d), dtype=np.int64), np.empty(asked.size)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral._core.calibration import Target
 from corral._core.candidates import Candidate, attempt, build_member
 from corral._core.kinds import KINDS, Kind, RowsInUnits, by_frame
 from corral._core.model import learn_contrast
@@ -109,7 +108,7 @@ class Search(NamedTuple):
     candidates : all kinds of members that were tried.
     log_weights : (n_candidates,) logarithms of their weights, -inf for those that are dropped.
     order : which candidates are kept, the heaviest first.
-    trial, target : points, folds, and what was predicted.
+    trial : points and folds.
     chosen : (n_chosen,) which rows the search has read.
     scores : what to expect.
     table : columns about all candidates.
@@ -120,7 +119,6 @@ class Search(NamedTuple):
     log_weights: Floats
     order: Sequence[int]
     trial: Trial
-    target: Target
     chosen: Integers
     scores: PoolScores
     table: dict[str, Any]
@@ -180,4 +178,4 @@ def search(
         scores = judge(candidates, trial, target, parts, empirical=empirical)
     table = tabulate(candidates, log_weights, trial, target)
     order = heaviest_first(candidates, log_weights)
-    return Search(candidates, log_weights, order, trial, target, chosen, scores, table, seed)
+    return Search(candidates, log_weights, order, trial, chosen, scores, table, seed)

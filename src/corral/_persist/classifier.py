@@ -10,7 +10,7 @@ import numpy as np
 from corral._core.density import ClassDensity, DensityPlan
 from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import AnyRows, LabelledRows
-from corral._core.scale import Scale, learn_scale
+from corral._core.scale import Scale
 from corral._estimators.classifier import RodeoClassifier
 from corral._persist.rows import (
     BANDWIDTHS,
@@ -59,7 +59,6 @@ def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None
         **rows,
         settings=settings,
         scale=scale,
-        variable_scale=scale if scale.mixing is None else learn_scale(data.X, data.weights, "range"),
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
     )

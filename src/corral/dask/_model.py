@@ -151,7 +151,6 @@ class ClusterModel(RodeoModel):
             n_copies=0,
             training=training,
             data=data,
-            variable_scale=self.scale,
             min_effect=self.settings.min_effect,
         )
 
