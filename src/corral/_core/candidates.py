@@ -159,15 +159,15 @@ def _refine_mixed(
     chosen, points = choose_for_refinement(rows, seed)
     some = rows.take(chosen).data
     sample = MixedSample(
-        scaled[chosen][points],
-        scaled[chosen],
-        some.units[points],
-        some.units,
-        some.all_weights,
-        np.searchsorted(some.codes, np.arange(prior.size + 1)),
-        make_target(some, points, prior),
-        frames,
-        some.level_counts[frames[0].levels.columns],
+        points=scaled[chosen][points],
+        rows=scaled[chosen],
+        unit_of_point=some.units[points],
+        unit_of_row=some.units,
+        weights=some.all_weights,
+        starts=np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        target=make_target(some, points, prior),
+        frames=frames,
+        n_levels=some.level_counts[frames[0].levels.columns],
     )
     return refined_frames(sample, refine_mixed(sample, _REFINE_DEVIATION))
 
@@ -201,13 +201,13 @@ def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed
     weights = some.all_weights
     centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
     return RefinedRows(
-        centred[points],
-        some.units[points],
-        centred,
-        some.units,
-        weights,
-        np.searchsorted(some.codes, np.arange(prior.size + 1)),
-        make_target(some, points, prior),
+        points=centred[points],
+        unit_of_point=some.units[points],
+        rows=centred,
+        unit_of_row=some.units,
+        weights=weights,
+        starts=np.searchsorted(some.codes, np.arange(prior.size + 1)),
+        target=make_target(some, points, prior),
     )
 
 

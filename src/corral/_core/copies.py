@@ -78,6 +78,11 @@ def effective_number(weights: Floats) -> float:
     return float(shares.sum() ** 2 / max((shares * shares).sum(), 1.0))
 
 
+def weights_or_ones(weights: Floats | None, n: int) -> Floats:
+    """Weights of n rows, 1 if all matter alike (None)."""
+    return np.ones(n) if weights is None else weights
+
+
 def shares_of_largest(weights: Floats | None) -> Floats | None:
     """Divide weights by the largest one, since only shares matter; None if all are alike.
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from corral._core.copies import effective_number
+from corral._core.copies import effective_number, weights_or_ones
 from corral._core.scale import drawn, inverse_root, oas_shrinkage, shrunk_covariance
 from corral._core.settings import Bools, Floats, Integers
 
@@ -93,7 +93,7 @@ class Moments:
     @classmethod
     def of(cls, scaled: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
         """Gather the moments of scaled rows."""
-        weights = np.ones(len(codes)) if weights is None else weights
+        weights = weights_or_ones(weights, len(codes))
         shares = shares_of_rows(codes, weights, n_classes)
         center = weights @ scaled / weights.sum()
         means = np.where(shares.any(axis=1, keepdims=True), shares @ scaled, center)
@@ -321,7 +321,7 @@ def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_cl
     more carefully, and what sets a class apart from its background rather than from all rows, but takes too
     long to be repeated in every fold.
     """
-    weights = np.ones(len(codes)) if weights is None else weights
+    weights = weights_or_ones(weights, len(codes))
     shares = weights / weights.sum()
     location = _standardised(ranks, shares)
     squares = ranks - shares @ ranks

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corral._core.copies import weights_or_ones
 from corral._core.frames import EXTRA_ROWS
-from corral._core.rows import LabelledRows, weights_or_ones
+from corral._core.rows import LabelledRows
 from corral._core.settings import Bools, Floats, Integers
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral._core import kernels
+from corral._core.copies import weights_or_ones
 from corral._core.levels import LevelsOfRows
 from corral._core.mixed_frames import FrameRows, MixedFrame
 from corral._core.settings import Floats, Integers
@@ -103,7 +104,7 @@ class MixedMixture:
         cls, scaled: Floats, weights: Floats | None, frame: MixedFrame, bandwidth: float, pull: float
     ) -> MixedMixture:
         """Put a kernel on each row of a class."""
-        weights = np.ones(len(scaled)) if weights is None else weights
+        weights = weights_or_ones(weights, len(scaled))
         return cls(frame, scaled, weights, bandwidth, pull)
 
     @property

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral._core import kernels
-from corral._core.copies import effective_number
+from corral._core.copies import effective_number, weights_or_ones
 from corral._core.frames import (
     TRUSTED_SHARE,
     Covariance,
@@ -267,7 +267,7 @@ class _Moments(NamedTuple):
     @classmethod
     def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> _Moments:
         """Gather the moments of scaled columns of measurements."""
-        weights = np.ones(len(codes)) if weights is None else weights
+        weights = weights_or_ones(weights, len(codes))
         has = (~np.isnan(x)).astype(np.float64)
         x = np.nan_to_num(x)
         shares = np.zeros((n_classes, len(codes)))

@@ -12,7 +12,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from corral._core import kernels
-from corral._core.copies import effective_number, merge_copies, number_copies, shares_of_largest
+from corral._core.copies import (
+    effective_number,
+    merge_copies,
+    number_copies,
+    shares_of_largest,
+    weights_or_ones,
+)
 from corral._core.settings import SMALLEST_COUNT, Bools, Floats, Integers
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -216,11 +222,6 @@ class LabelledRows:
             GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
             for at in self.members()
         ]
-
-
-def weights_or_ones(weights: Floats | None, n: int) -> Floats:
-    """Weights of n rows, 1 if all matter alike (None)."""
-    return np.ones(n) if weights is None else weights
 
 
 def joined_units(units: Integers, groups: Integers) -> Integers:

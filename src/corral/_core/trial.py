@@ -47,10 +47,7 @@ class Trial:
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = _folds_of_groups(data, random) if data.grouped else _folds_of_rows(data, random)
-        codes = data.codes[points]
-        weights = data.all_weights[points]
-        shares = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
-        weights = weights / shares[codes] * prior[codes]
+        weights = weights_by_prior(data, points, prior)
         weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
         return cls(data, points, folds, weights, prior, lapse)
 
@@ -92,11 +89,20 @@ def _folds_of_groups(data: LabelledRows, random: np.random.RandomState) -> Integ
     return folds[unit]
 
 
+def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
+    """Weights (n_points,) of points, those of each class together its prior; nothing for one without any."""
+    codes, weights = data.codes[points], data.all_weights[points]
+    of_class = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
+    shares: Floats = weights / of_class[codes] * prior[codes]
+    return shares
+
+
 def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
     """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
-    codes = data.codes[points]
-    weights = data.all_weights[points]
-    sums = np.bincount(codes, weights, minlength=prior.size)
-    shares = weights / np.maximum(sums, 1e-300)[codes] * prior[codes]
-    target = Target(codes, shares, log_of_prior(prior), effective_number(weights))
+    target = Target(
+        codes=data.codes[points],
+        weights=weights_by_prior(data, points, prior),
+        log_prior=log_of_prior(prior),
+        count=effective_number(data.all_weights[points]),
+    )
     return target.without(data.is_alone[points])
