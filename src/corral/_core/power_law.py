@@ -211,9 +211,9 @@ def probability_of_nothing(surplus: float, error: float, entropy: float) -> floa
 
 def sums_by_unit(values: Floats, units: Integers) -> Floats:
     """Sums (..., n_units) over the points (..., n_points) of each unit."""
-    distinct, unit = np.unique(units, return_inverse=True)
-    sums = np.zeros((*values.shape[:-1], distinct.size))
-    np.add.at(sums, (..., unit), values)
+    order = np.argsort(units, kind="stable")
+    first = np.flatnonzero(np.diff(units[order], prepend=units[order[0]] - 1))
+    sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
     return sums
 
 

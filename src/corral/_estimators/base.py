@@ -271,7 +271,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             How much each row matters, compared with all rows so far.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together; given for all parts or for none. Groups of different parts are
-            different. Of all rows so far, some class must have rows of two groups.
+            different. One group for each class is accepted, where `fit` refuses it: others may follow.
 
         Returns
         -------
@@ -298,7 +298,6 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
                 expected = named if expected is None else np.union1d(expected, named)
             if encoding is not None:
                 rows = self._training_recoded(encoding).extended(rows)
-            refuse_groups_of_whole_classes(rows.groups, rows.y, rows.weights)
             return self._learn(rows, expected=expected)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
