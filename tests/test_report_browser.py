@@ -839,7 +839,8 @@ def test_keys_reach_everything_and_show_where_they_are(usual):
         const controls = [...document.querySelectorAll("main :is(a, button, input, select, summary)")];
         window.missed = new Set(controls.filter((node) => node.tabIndex >= 0 && node.checkVisibility()));
         addEventListener("focusin", ({ target }) => {
-            window.outlines.add(getComputedStyle(target).outlineStyle);
+            // A busy browser may give the focus once more to where the link has led, which shows none.
+            if (!target.matches("main, h3")) window.outlines.add(getComputedStyle(target).outlineStyle);
             window.missed.delete(target);
         });
         return missed.size;
