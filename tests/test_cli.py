@@ -41,6 +41,7 @@ from corral._evaluation.scores import calibration_error
 from corral.cli import app
 from corral.cli.tables import CHUNK, read_table, table_columns
 from corral.datasets import make_shifted_groups
+from forgery import put_together, take_apart
 
 NAMES = ["length", "[bold]width", "<img src=x>", "höhe"]
 SPECIES = np.array(["ant", "bee", "cat"])
@@ -333,6 +334,61 @@ def test_missing_values_in_parquet(folder, frame, tmp_path):
     assert (found["rows"], found["gaps"]) == (90, {"höhe": 1})
     result = run(*arguments, "--missing", "drop-rows", "--na-values", "-999", "--json")
     assert json.loads(result.stdout)["rows"] == 86
+
+
+@pytest.fixture(scope="module")
+def gaps_marked(frame, tmp_path_factory):
+    """A model fitted to a table in which -999 and >200 stand for gaps, and tables with and without them."""
+    folder = tmp_path_factory.mktemp("marked")
+    gaps = frame.astype(object)
+    gaps.loc[[4, 40], "höhe"], gaps.loc[50, "length"], gaps.loc[60, "length"] = -999, ">200", "?"
+    gaps.drop(index=60).to_csv(folder / "m.csv", index=False)
+    gaps.loc[:59].to_csv(folder / "new.csv", index=False)
+    gaps.to_csv(folder / "more.csv", index=False)
+    gaps.replace({-999: "", ">200": "", "?": ""}).to_csv(folder / "plain.csv", index=False)
+    told = ("--na-values", "-999", "--na-values", ">200", "--na-values", "-999")
+    options = ("-t", "species", "--id", "id", "--estimator", "rodeo", "--model", folder / "m.corral")
+    run("fit", folder / "m.csv", *options, *told)
+    return folder
+
+
+def test_what_stands_for_a_gap_is_kept_in_the_model(gaps_marked, tmp_path):
+    model, out = gaps_marked / "m.corral", ("--out", tmp_path / "o.csv")
+    run("predict", model, gaps_marked / "plain.csv", *out)
+    expected = pd.read_csv(tmp_path / "o.csv")
+    for table, told in (("new.csv", ()), ("more.csv", ("--na-values", "?"))):
+        run("predict", model, gaps_marked / table, *out, *told)
+        labels = pd.read_csv(tmp_path / "o.csv")
+        pd.testing.assert_frame_equal(labels, expected[: len(labels)])
+    assert "row 60 holds '?'" in refused("predict", model, gaps_marked / "more.csv", *out)
+    found = json.loads(run("explain", model, gaps_marked / "new.csv", "--row", 4, "--json").stdout)
+    assert [each["value"] for each in found["variables"] if each["variable"] == "höhe"] == [None]
+    run("report", model, gaps_marked / "new.csv", "-t", "species", "--out", tmp_path / "r.html")
+
+
+def test_what_stands_for_a_gap_is_told(gaps_marked):
+    said = "what stands for a missing value, also in new tables: '-999', '>200'"
+    assert said in run("info", gaps_marked / "m.corral").stdout
+    assert json.loads(run("info", gaps_marked / "m.corral", "--json").stdout)["na_values"] == ["-999", ">200"]
+
+
+def test_what_stands_for_a_gap_outlives_files_but_no_other_fit(gaps_marked, frame, tmp_path):
+    loaded = load_model(gaps_marked / "m.corral")
+    save_model(loaded, tmp_path / "again.corral")
+    assert load_model(tmp_path / "again.corral").na_values_ == ["-999", ">200"]
+    assert not hasattr(loaded.fit(frame[NAMES], frame["species"]), "na_values_")
+    least_squares = LSPClassifier(sigmas=[1.0], alphas=[0.1]).fit(frame[NAMES], frame["species"])
+    least_squares.na_values_ = ["?"]
+    assert not hasattr(least_squares.fit(frame[NAMES], frame["species"]), "na_values_")
+
+
+@pytest.mark.parametrize("forged", ["-999", None, [-999], {"a": "-999"}, [["-999"]]])
+def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
+    header, arrays = take_apart(gaps_marked / "m.corral")
+    assert header["na_values"] == ["-999", ">200"]
+    put_together(tmp_path / "forged.corral", header | {"na_values": forged}, arrays)
+    with pytest.raises(ValueError, match="is damaged: na_values is not a list of texts"):
+        load_model(tmp_path / "forged.corral")
 
 
 def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):

@@ -99,8 +99,7 @@ def read_table(
     _refuse_same_names(X)
     _refuse_missing_labels(y)
     if reset:
-        _refuse_no_columns(X, type(estimator).__name__)
-        _refuse_lost_digits(X)
+        _begin_fit(estimator, X)
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
@@ -152,13 +151,19 @@ def read_numbers(
     _refuse_same_names(X)
     _refuse_missing_labels(y)
     if reset:
-        _refuse_no_columns(X, who)
-        _refuse_lost_digits(X)
+        _begin_fit(estimator, X)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
     refuse_gaps(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
+
+
+def _begin_fit(estimator: Any, X: Any) -> None:
+    """Refuse a table that nothing can be learnt from; forget what stood for a gap in an earlier one."""
+    _refuse_no_columns(X, type(estimator).__name__)
+    _refuse_lost_digits(X)
+    vars(estimator).pop("na_values_", None)
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:

@@ -28,6 +28,7 @@ from corral._persist.params import (
     pack_encoding,
     set_encoding,
     set_features,
+    set_na_values,
     set_row_names,
 )
 from corral._persist.rows import (
@@ -212,6 +213,8 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
             "column": estimator.row_names_column_,
             "names": (names[estimator.model_.compared_rows.numbers] if thinned else names).tolist(),
         }
+    if hasattr(estimator, "na_values_"):
+        packed["na_values"] = list(estimator.na_values_)
     return packed
 
 
@@ -226,4 +229,6 @@ def restore_estimator(packed: dict[str, Any], format_: int) -> Any:
     kind.restore(estimator, State(packed["state"], format_), d)
     if "row_names" in packed:
         set_row_names(estimator, packed["row_names"]["column"], packed["row_names"]["names"])
+    if "na_values" in packed:
+        set_na_values(estimator, packed["na_values"])
     return estimator

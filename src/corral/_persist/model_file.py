@@ -59,9 +59,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     Notes
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
-    variables, rows if they have names, and the versions that wrote it; a checksum covers it all. Classifiers
-    keep their training rows in it, since class densities are made of them, but of thinned classes only those
-    nearest to the centres of cells and those that were held out; `LSPClassifier` keeps its centres.
+    variables, rows if they have names, what ``corral fit --na-values`` named, and the versions that wrote it;
+    a checksum covers it all. Classifiers keep their training rows in it, since class densities are made of
+    them, but of thinned classes only those nearest to the centres of cells and those that were held out;
+    `LSPClassifier` keeps its centres.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parameters of estimators, and the names and levels of their variables and rows, in a model file."""
+"""Parameters, names and levels of variables, names of rows, and marks of gaps in a model file."""
 
 from __future__ import annotations
 
@@ -93,6 +93,13 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
         levels.append(listed)
         ordered[j] = state.boolean("ordered")
     estimator.encoding_ = Encoding(levels, ordered)
+
+
+def set_na_values(estimator: Any, texts: Any) -> None:
+    """Restore what stood for a missing value in the file of the training table."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("na_values is not a list of texts")
+    estimator.na_values_ = texts
 
 
 def set_row_names(estimator: Any, column: Any, names: Any) -> None:

@@ -153,6 +153,7 @@ def describe(fitted: Any) -> dict[str, Any]:
         "estimator": type(fitted).__name__,
         "params": fitted.get_params(),
         "variables": feature_names(fitted),
+        "na_values": getattr(fitted, "na_values_", []),
     }
     described |= _kinds(fitted)
     if hasattr(fitted, "shares") and fitted.shares():
@@ -233,6 +234,8 @@ def description(
     """What a model is and which variables describe its classes, beside their held-out accuracy."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
     yield from kinds_in_words(described)
+    if described["na_values"]:
+        yield f"what stands for a missing value, also in new tables: {listed(described['na_values'])}"
     if "pool" in described:
         members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
         yield f"densities that are pooled, and what each counts: {'; '.join(members)}"

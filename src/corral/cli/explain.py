@@ -14,7 +14,7 @@ from corral.cli.options import (
     Decimal,
     Encoding,
     ModelPath,
-    NaValues,
+    MoreNaValues,
     Quiet,
     Separator,
     TablePath,
@@ -53,7 +53,7 @@ def explain(
             "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
         ),
     ] = None,
-    na_values: NaValues = None,
+    na_values: MoreNaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -80,7 +80,8 @@ def explain(
     check_kinds((plot, PLOT))
     fitted, variables = load_classifier(model, explains=True)
     file = open_table(table, Given.checked(sep, decimal, encoding))
-    asked = read_rows(file, variables, row, na_values or (), naming_column(fitted, table_columns(file)))
+    gaps = variables.gap_marks(na_values)
+    asked = read_rows(file, variables, row, gaps, naming_column(fitted, table_columns(file)))
     variables.note_unknown_levels()
     if plot is not None and len(asked) > 1:
         raise ValueError(f"--plot draws one row, and {len(asked)} are asked for.")

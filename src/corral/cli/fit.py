@@ -147,7 +147,7 @@ def fit(
         categorical=categorical or (),
         complete=estimator is EstimatorName.lspc,
         missing=missing,
-        na_values=na_values or (),
+        na_values=list(dict.fromkeys(na_values or ())),
         least_rows=least_rows,
         names=ids[0] if ids else None,
         group=group,
@@ -167,6 +167,8 @@ def fit(
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
         on_step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
+    if asked.na_values:
+        fitted.na_values_ = list(asked.na_values)
     if getattr(fitted, "n_copies_", 0):
         note(copies_sentence(fitted.n_copies_, len(y)))
     for each in (fitted, *(part.estimator for part in held_out[name].parts)):

@@ -187,6 +187,15 @@ NaValues = Annotated[
         help="Text or number that stands for a missing value, like '?'; may be repeated.",
     ),
 ]
+MoreNaValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na-values",
+        metavar="TEXT",
+        help="Text or number that stands for a missing value, besides those that 'corral fit' was given; may "
+        "be repeated.",
+    ),
+]
 QuoteFormulas = Annotated[
     bool,
     typer.Option(

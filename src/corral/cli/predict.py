@@ -20,7 +20,7 @@ from corral.cli.options import (
     MissingInNew,
     MissingInNewRows,
     ModelPath,
-    NaValues,
+    MoreNaValues,
     Quiet,
     QuoteFormulas,
     Separator,
@@ -82,7 +82,7 @@ def predict(
         typer.Option("--reject-cost", metavar="COST", help="What it costs not to decide (with --costs)."),
     ] = None,
     missing: MissingInNewRows = MissingInNew.keep,
-    na_values: NaValues = None,
+    na_values: MoreNaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -132,13 +132,14 @@ def predict(
         rows = pd.concat([chunk[kept], rows], axis=1)
         return without_formulas(rows, to) if quote_formulas else rows
 
-    of_cells = {"missing": missing, "na_values": na_values, "quote_formulas": quote_formulas}
+    gaps = variables.gap_marks(na_values)
+    of_cells = {"missing": missing, "na_values": gaps, "quote_formulas": quote_formulas}
     options = {"kept": kept, "answers": answers.options(), **of_cells}
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
     writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
     with writing as add, threads(jobs), out.share("Predict") as on_progress:
-        for n_lacking, chunk in _chunks(file, variables, kept, missing, na_values or (), on_progress):
+        for n_lacking, chunk in _chunks(file, variables, kept, missing, gaps, on_progress):
             n_left_out += n_lacking
             n_rows += len(chunk)
             if len(chunk):

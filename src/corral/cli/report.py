@@ -18,7 +18,7 @@ from corral.cli.options import (
     Missing,
     MissingRows,
     ModelPath,
-    NaValues,
+    MoreNaValues,
     Quiet,
     Seed,
     Separator,
@@ -77,7 +77,7 @@ def report(
         ),
     ] = None,
     missing: MissingRows = Missing.keep,
-    na_values: NaValues = None,
+    na_values: MoreNaValues = None,
     sep: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -116,7 +116,7 @@ def report(
     file = open_table(table, Given.checked(sep, decimal, encoding))
     asked = Asked(
         missing=missing,
-        na_values=na_values or (),
+        na_values=variables.gap_marks(na_values),
         names=naming_column(fitted, table_columns(file)),
         group=group,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -125,6 +125,7 @@ class ModelVariables:
         without gaps, and "any" where that is left to the first step of a pipeline.
     unknown : how often values were met that are no levels of the model, by column and value.
     n_known : how many values were met in each column.
+    na_values : what stood for a missing value in the training table, besides the usual.
     """
 
     names: list[str]
@@ -132,15 +133,22 @@ class ModelVariables:
     kind: Literal["mixed", "complete", "any"]
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     n_known: Counter[str] = field(default_factory=Counter)
+    na_values: Sequence[str] = ()
 
     @classmethod
     def of(cls, fitted: Any) -> ModelVariables:
         """Ask a fitted estimator, which was given names of columns."""
         names = fitted.feature_names_in_.tolist()
+        na_values = getattr(fitted, "na_values_", ())
         if not hasattr(fitted, "encoding_"):
-            return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete")
+            return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete", na_values=na_values)
         pairs = zip(names, fitted.encoding_.levels, strict=True)
-        return cls(names, {name: levels for name, levels in pairs if levels is not None}, "mixed")
+        levels = {name: levels for name, levels in pairs if levels is not None}
+        return cls(names, levels, "mixed", na_values=na_values)
+
+    def gap_marks(self, given: Sequence[str] | None) -> list[str]:
+        """What stands for a missing value: what did in training, and what a user names besides."""
+        return list(dict.fromkeys((*self.na_values, *(given or ()))))
 
     def read(self, table: pd.DataFrame, path: Path | TableFile, if_missing: str = "") -> pd.DataFrame:
         """The variables of some rows; levels that the model does not know become gaps and are counted.
