@@ -9,11 +9,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from openpyxl import Workbook
+from pyarrow import feather
 from typer.testing import CliRunner
 
 import corral.cli.tables
@@ -66,6 +69,24 @@ def test_what_is_written_is_read_again(name, frame, tmp_path, monkeypatch):
     found, told = read(tmp_path / name)
     assert_same(found, frame, exact=name != "t.xlsx")  # which has 16 digits
     assert told == []
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_an_index_of_pandas_without_a_name_is_no_column(name, frame, tmp_path):
+    """As in pandas, where a filtered frame is written with it and read without."""
+    filtered = frame[frame["c"] > -1.0].drop(columns="id")
+    table, path = pa.Table.from_pandas(filtered), tmp_path / name
+    (pq.write_table if name == "t.parquet" else feather.write_feather)(table, path)
+    assert "__index_level_0__" in table.column_names
+    options = (path, "-t", "y", "--json")
+    assert json.loads(run("fit", *options, "--estimator", "rodeo").stdout)["variables"] == NUMBERS
+    found = json.loads(run("check", *options).stdout)
+    assert (found["columns"], [each["columns"] for each in found["findings"]]) == (4, [])
+    named = run(
+        "fit", *options, "--estimator", "rodeo", "--id", "__index_level_0__", "--model", tmp_path / "m"
+    )
+    assert json.loads(named.stdout)["variables"] == NUMBERS
+    assert load_model(tmp_path / "m").row_names_in_.tolist() == filtered.index.astype(str).tolist()
 
 
 def test_others_read_what_is_written(frame, tmp_path):

@@ -83,7 +83,7 @@ def check(
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import Given, open_table
-    from corral.cli.tables import read_table, table_columns
+    from corral.cli.tables import is_index, read_table, table_columns
 
     out = Output(as_json, quiet)
     file = open_table(table, Given.checked(sep, decimal, encoding))
@@ -92,7 +92,7 @@ def check(
     check_names(file, [*named, *dropped, *(categorical or ())], columns)
     if target in dropped:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
-    columns = [name for name in columns if name in named or name not in dropped]
+    columns = [name for name in columns if name in named or not (name in dropped or is_index(name, file))]
     categorical = [name for name in categorical or () if name in columns]
     with out.share(f"Read {file.name}") as on_progress:
         whole = read_table(

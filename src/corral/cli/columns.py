@@ -22,6 +22,7 @@ from corral.cli.formats import TableFile
 from corral.cli.options import Missing
 from corral.cli.tables import (
     as_labels,
+    is_index,
     is_unnamed,
     may_mean_missing,
     missing_rows,
@@ -105,7 +106,8 @@ def training_rows(
         "na_values": asked.na_values,
         "on_progress": on_progress,
     }
-    candidates = [name for name in columns if name not in (target, *asked.left_out, *group)]
+    others = (target, *asked.left_out, *group)
+    candidates = [name for name in columns if name not in others and not is_index(name, path)]
     whole = read_table(path, candidates, **options)
     variables = _usable(whole[candidates], path, asked)
     table = _complete(whole[[*variables, target, *group]], path, asked, target)

@@ -37,6 +37,8 @@ CHUNK = 20_000
 
 # Of so few digits that numpy holds it, and written in the only way.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# What pandas calls an index without a name in files of Parquet and Feather.
+_INDEX = re.compile(r"__index_level_\d+__")
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
 
@@ -126,6 +128,11 @@ def read_table(path: Path | TableFile, columns: Sequence[str], **options: Any) -
 def is_unnamed(column: str) -> bool:
     """Whether a column got its name from pandas: most often it numbers the rows."""
     return column.startswith(("Unnamed: ", "__index_level_"))
+
+
+def is_index(column: str, file: TableFile) -> bool:
+    """Whether a column is an index of pandas that had no name, which pandas does not show as a column."""
+    return file.is_typed and _INDEX.fullmatch(column) is not None
 
 
 def text_columns(rows: pd.DataFrame) -> list[str]:
