@@ -1,6 +1,7 @@
 """Tests of rows that have names: an index in Python, a column of ids on the command line."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -138,7 +139,12 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
     # A number may be a name; where some are, it is none of a row.
     numbered = tmp_path / "numbered.csv"
     frame.assign(patient=np.arange(60) + 100).to_csv(numbered, index=False)
-    assert refused("explain", model, numbered, "--row", 7) == f"{numbered} has no row whose 'patient' is '7'."
+    assert refused("explain", model, numbered, "--row", 7) == (
+        f"{numbered} has no row whose 'patient' is '7'; where ids are whole numbers, --row takes ids only, "
+        "not numbers of rows."
+    )
+    told = " ".join(re.sub("[│\n]", " ", run("explain", "--help").stdout).split())
+    assert "or, unless ids are whole numbers, its number, from 0 on; may be repeated." in told
     assert run("explain", model, numbered, "--row", 107, "-q").stdout.startswith("107 (row 7) is ")
     nameless = tmp_path / "nameless.csv"
     frame[NAMES].to_csv(nameless, index=False)

@@ -277,7 +277,10 @@ def read_rows(
 def _no_such_row(path: TableFile, text: str, names: str | None) -> str:
     if names is None:
         return f"{path}: --row {text!r} is no number of a row, and the model knows no column that names rows."
-    return f"{path} has no row whose {names!r} is {text!r}."
+    said = f"{path} has no row whose {names!r} is {text!r}"
+    if text.isdecimal():
+        said += "; where ids are whole numbers, --row takes ids only, not numbers of rows"
+    return f"{said}."
 
 
 def class_called(text: str | None, classes: NDArray[Any]) -> Any:

@@ -38,8 +38,8 @@ def explain(
         list[str],
         typer.Option(
             metavar="ROW",
-            help="Which row of the table: its number, from 0 on, or its name in the column that "
-            "'corral fit --id' was given; may be repeated.",
+            help="Which row of the table: its id in the column that 'corral fit --id' was given, or, unless "
+            "ids are whole numbers, its number, from 0 on; may be repeated.",
         ),
     ],
     against: Annotated[
