@@ -699,7 +699,7 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     run("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
     assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
     said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
-    assert said.stderr.splitlines()[1].startswith(
+    assert said.stderr.splitlines()[0].startswith(
         "note: it is not known whether any row is new to the model, because all 90 rows may be training rows"
     )
     assert stand_ins[2][4]["held_out"] is None
@@ -722,7 +722,7 @@ def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thi
         (pipeline, "its RodeoClassifier does not keep training rows as they were"),
     ):
         said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
-        assert said.splitlines()[-1] == (
+        assert said.splitlines()[0] == (
             f"note: it is not known whether any row is new to the model, because {why}; errors in the "
             "report are those of all rows, and 'corral fit --report' measures on rows held out."
         )

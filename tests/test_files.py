@@ -487,6 +487,18 @@ def test_a_file_of_the_same_kind_is_replaced_with_a_note(arguments, folder):
     assert run(*arguments, "--quiet").stderr == ""
 
 
+@pytest.mark.parametrize("written", ["a model", "a report", "a page", "csv", "png"])
+def test_a_file_that_stays_is_not_said_to_be_replaced(written, folder, frame):
+    """A table that is refused is read after the files have been looked at."""
+    arguments = WRITING[written]
+    run(*arguments, "--quiet")
+    before = Path(written_by(arguments)).read_bytes()
+    frame.drop(columns=NAMES[0]).assign(species="ant").to_csv("t.csv", index=False)
+    said = run(*arguments, code=2).stderr
+    assert "will be replaced" not in said
+    assert Path(written_by(arguments)).read_bytes() == before
+
+
 def test_another_table_is_no_place_for_a_model_or_report(folder, frame):
     frame.to_csv("data2.csv", index=False)
     expected = f"data2.csv {NOT_OF_ITS_KIND}"

@@ -53,13 +53,14 @@ def demo(
     six of them, from x(g-1) on; in the other 24 it is uniform on (0, 1). The second is the Palmer penguins, a
     table with gaps and columns of text, whose rows belong to three years.
     """
-    from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, table_of
+    from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, note_replaced, table_of
 
     folder.mkdir(parents=True, exist_ok=True)
     groups, penguins = ([folder / file for file in files] for files in (_GROUPS, _PENGUINS))
     for paths, columns in ((groups, [*_NAMES, "group", "id"]), (penguins, _MEASURED)):
         table = table_of("a table of the demo", columns.__eq__)
         check_kinds(*zip(paths, (table, table, MODEL, PREDICTIONS, PLOT, REPORT), strict=True))
+    note_replaced(*groups, *penguins)
     _show_groups(groups, jobs)
     typer.echo()
     _show_penguins(penguins, jobs)

@@ -71,7 +71,7 @@ def explain(
     from corral.cli.columns import class_called, read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
     from corral.cli.formats import Given, open_table
-    from corral.cli.outputs import PLOT, check_kinds
+    from corral.cli.outputs import PLOT, check_kinds, note_replaced
     from corral.cli.tables import table_columns
 
     check_different(model, table, plot)
@@ -95,6 +95,7 @@ def explain(
                 "none."
             )
         if plot is not None:
+            note_replaced(plot)
             _draw(found, plot)
         data.append(explanation_data(found, number, name))
         words = list(explanation_words(found, f"Row {number}" if name is None else f"{name} (row {number})"))

@@ -134,7 +134,7 @@ def fit(
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
-    from corral.cli.outputs import MODEL, REPORT, check_kinds
+    from corral.cli.outputs import MODEL, REPORT, check_kinds, note_replaced
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
@@ -173,6 +173,7 @@ def fit(
         note(copies_sentence(fitted.n_copies_, len(y)))
     for each in (fitted, *(part.estimator for part in held_out[name].parts)):
         _silence(each)
+    note_replaced(model, report)
     if model is not None:
         save_model(fitted, model)
     if report is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corral._persist.files import check_replaceable
+from corral._persist.files import STANDARD_STREAM, check_replaceable
 
 # In the head of every report. Those of version 0.1.0 have no such line, but allow one script alone to run.
 _REPORT_MARKS = (
@@ -35,14 +35,21 @@ class Kind(NamedTuple):
 
 
 def check_kinds(*outputs: tuple[Path | None, Kind]) -> None:
-    """Refuse to replace a file of another kind; say of any other that it will be replaced."""
-    given = [(check_replaceable(path), kind) for path, kind in outputs if path is not None]
-    old = [(path, kind) for path, kind in given if path.exists() and path.stat().st_size]
-    for path, kind in old:
-        if not kind.recognises(path):
+    """Refuse to replace a file of another kind."""
+    for path, kind in outputs:
+        if path is not None and _holds_something(check_replaceable(path)) and not kind.recognises(path):
             raise ValueError(f"{path} is there and is not {kind.name}: remove it, or write to another file.")
-    for path, _ in old:
-        warnings.warn(f"{path} is there and will be replaced.", stacklevel=2)
+
+
+def note_replaced(*paths: Path | None) -> None:
+    """Say which files are there and will be replaced, when nothing can refuse to write them any more."""
+    for path in paths:
+        if path is not None and path != STANDARD_STREAM and _holds_something(path):
+            warnings.warn(f"{path} is there and will be replaced.", stacklevel=2)
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _head(path: Path) -> bytes:

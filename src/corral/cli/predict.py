@@ -109,7 +109,7 @@ def predict(
     from corral.cli.answers import Answers
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
-    from corral.cli.outputs import PREDICTIONS, check_kinds
+    from corral.cli.outputs import PREDICTIONS, check_kinds, note_replaced
     from corral.cli.tables import table_columns
     from corral.cli.writing import formula_in, printed_table, resuming_table, without_formulas
 
@@ -147,6 +147,7 @@ def predict(
                 formula = formula or formula_in(chunk[kept], to)
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
+        note_replaced(to)
     seconds = time.perf_counter() - start
     variables.note_what_was_met()
     _note_what_to_know(n_rows, n_left_out, None if quote_formulas else formula, to)

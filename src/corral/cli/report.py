@@ -97,7 +97,7 @@ def report(
     from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
-    from corral.cli.outputs import REPORT, check_kinds
+    from corral.cli.outputs import REPORT, check_kinds, note_replaced
     from corral.cli.tables import table_columns
     from corral.cli.variables import as_numbers
 
@@ -139,6 +139,7 @@ def report(
         elif goal is not None:
             with out.waiting("Take rows away"):
                 sizes = LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
+        note_replaced(page)
         with out.waiting("Write the report"):
             options = {"held_out": held_out, "sample_sizes": sizes}
             _write_page(page, fitted, X, y, source=file.name, random_state=seed, **options)
