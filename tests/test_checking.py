@@ -409,6 +409,24 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
 
 
+def test_copies_do_not_make_a_class_large(planted, tmp_path):
+    X, y = planted
+    y[:3] = "rare", "rare", "rarer"
+    X.assign(y=y).iloc[[*range(len(X)), 0, 2]].to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert refused(*fit) == (
+        "class 'rarer' has 1 row (2 with copies), fewer than the 2 needed to hold some out; leave such "
+        "classes out by --drop-small-classes 2."
+    )
+    assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
+    result = run(*fit, "--drop-small-classes", 2)
+    assert json.loads(result.stdout)["rows"] == 300
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 2 of 302 rows, which are of classes of fewer than 2 rows: 'rarer' (1, 2 with copies); "
+        "training rows are counted without them."
+    )
+
+
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     X, y = planted
     y[:2] = "rare"

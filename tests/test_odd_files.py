@@ -157,7 +157,8 @@ REFUSED = {
     "a class of one row": (
         "t.csv",
         with_cells("y", {3: "w"}),
-        "class 'w' has 1 row, fewer than the 2 needed to hold some out.",
+        "class 'w' has 1 row, fewer than the 2 needed to hold some out; leave such classes out by "
+        "--drop-small-classes 2.",
     ),
     "a target of measurements": (
         "t.csv",

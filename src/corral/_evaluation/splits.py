@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -43,26 +44,37 @@ class Units:
             return cls(copies)
         return cls(copies, joined_units(copies, np.unique(groups, return_inverse=True)[1]))
 
+    @property
+    def distinct(self) -> Integers:
+        """Positions of the rows without their copies, the first of each."""
+        return np.unique(self.copies, return_index=True)[1]
 
-def splitter(y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int) -> Any:
+
+def splitter(
+    y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int, if_few_rows: str = ""
+) -> Any:
     """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole.
 
     Groups are held out whole, so that classes are as in the whole only as far as groups allow it.
+    `if_few_rows` ends the sentence that refuses a class of too few rows: what can be done about it.
     """
-    first = np.unique(units.copies, return_index=True)[1]
-    y = y[first]
+    n_rows, distinct = Counter(y.tolist()), units.distinct
+    y = y[distinct]
     _check_classes(y)
-    needed, of = cv or 2, "row"
+    needed = cv or 2
     classes, counts = np.unique(y, return_counts=True)
     if units.groups is not None:
-        groups, of = units.groups[first], "group"
+        groups = units.groups[distinct]
         counts = np.array([np.unique(groups[y == label]).size for label in classes])
     least = int(counts.min())
     if least < needed:
         label = classes.tolist()[int(counts.argmin())]
+        if units.groups is not None:
+            what, advice = f"{least} group{'s' * (least > 1)}", ""
+        else:
+            what, advice = _rows_in_words(least, n_rows[label]), f"; {if_few_rows}" if if_few_rows else ""
         raise ValueError(
-            f"class {label!r} has {least} {of}{'s' * (least > 1)}, fewer than the {needed} needed to hold "
-            "some out."
+            f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}."
         )
     if units.groups is not None:
         return (
@@ -79,6 +91,12 @@ def splitter(y: NDArray[Any], units: Units, *, test_size: float, cv: int | None,
             f"of the {classes.size} classes."
         )
     return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
+
+
+def _rows_in_words(n_distinct: int, n_rows: int) -> str:
+    """Say how many rows there are; copies are counted apart."""
+    copies = f" ({n_rows} with copies)" if n_rows > n_distinct else ""
+    return f"{n_distinct} row{'s' * (n_distinct != 1)}{copies}"
 
 
 def _check_classes(y: NDArray[Any]) -> None:

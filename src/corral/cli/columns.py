@@ -6,7 +6,7 @@ What a user should know of it is a warning, which the command line tells as a no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from corral._checking.columns import names_rows, texts_name_rows
 from corral._checking.findings import listed as first_names
 from corral._checking.labels import alike
-from corral._core.settings import Bools
+from corral._core.settings import Bools, Integers
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
 from corral.cli.tables import (
@@ -95,6 +95,8 @@ def training_rows(
     path: TableFile, target: str, asked: Asked, on_progress: Callable[[float], None]
 ) -> Training:
     """Rows to learn from; `on_progress` is called with the share of the file that has been read."""
+    from corral._evaluation.splits import Units
+
     if target in (*asked.left_out, asked.group):
         raise ValueError(f"the target, {target!r}, cannot be left out.")
     columns = table_columns(path)
@@ -112,22 +114,32 @@ def training_rows(
     variables = _usable(whole[candidates], path, asked)
     table = _complete(whole[[*variables, target, *group]], path, asked, target)
     y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
-    kept = _large_classes(y, asked.least_rows)
+    kept = _large_classes(y, np.arange(y.size), asked.least_rows)
     table, y = table[kept], y[kept]
+    X = _variables_of(table[variables], path, asked, options)
+    if asked.least_rows > 1:  # again, without copies: only of rows that are sound it is known which are some
+        kept = _large_classes(y, Units.of(X, y).distinct, asked.least_rows)
+        table, y = table[kept], y[kept]
+        X = X if kept.all() else _variables_of(table[variables], path, asked, options)
     _warn_of_labels(y)
-    refuse_lost_digits(table[[name for name in variables if name not in asked.categorical]], path)
-    if asked.complete:
-        X = as_numbers(table[variables], path, if_text=IF_TEXT, if_missing=IF_MISSING)
-    else:
-        levels = columns_of_levels(table[variables], path, asked.categorical)
-        if levels and not path.is_typed:  # again, as they are written: some may have been read as numbers
-            table = read_table(path, variables, levels=levels, **options).loc[table.index]
-        X = learnt_variables(table[variables], path, levels, IF_MISSING)
     _note_names_of_rows(X)
     groups = None if asked.group is None else _groups(table[asked.group], path)
     if groups is not None and len(set(groups)) == 1:
         raise ValueError(f"{path}: all rows are of one group {asked.group!r}, {groups[0]!r}: two are needed.")
     return Training(_named(X, whole, asked.names), y, groups)
+
+
+def _variables_of(
+    table: pd.DataFrame, path: TableFile, asked: Asked, options: Mapping[str, Any]
+) -> pd.DataFrame:
+    """The variables of rows to learn from, which are read again by `options` where columns hold levels."""
+    refuse_lost_digits(table[[name for name in table.columns if name not in asked.categorical]], path)
+    if asked.complete:
+        return as_numbers(table, path, if_text=IF_TEXT, if_missing=IF_MISSING)
+    levels = columns_of_levels(table, path, asked.categorical)
+    if levels and not path.is_typed:  # as they are written: some may have been read as numbers
+        table = read_table(path, table.columns, levels=levels, **options).loc[table.index, table.columns]
+    return learnt_variables(table, path, levels, IF_MISSING)
 
 
 def _usable(table: pd.DataFrame, path: TableFile, asked: Asked) -> list[str]:
@@ -360,9 +372,10 @@ def _labelled(table: pd.DataFrame, target: str) -> pd.DataFrame:
     return table
 
 
-def _large_classes(y: NDArray[Any], least_rows: int) -> Bools:
-    """Which rows are of classes of enough rows; the others are told of."""
-    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+def _large_classes(y: NDArray[Any], distinct: Integers, least_rows: int) -> Bools:
+    """Which rows are of classes of enough rows, of which the `distinct` ones count; others are told of."""
+    classes, codes, n_rows = np.unique(y, return_inverse=True, return_counts=True)
+    counts = np.bincount(codes[distinct], minlength=classes.size)
     small = counts < least_rows
     if small.any() and small.sum() > classes.size - 2:
         raise ValueError(
@@ -370,9 +383,13 @@ def _large_classes(y: NDArray[Any], least_rows: int) -> Bools:
             "two are needed."
         )
     if small.any():
-        shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
+        of_small = zip(classes[small].tolist(), counts[small], n_rows[small], strict=True)
+        shown = [
+            f"{label!r} ({n})" if n == n_all else f"{label!r} ({n}, {n_all} with copies)"
+            for label, n, n_all in of_small
+        ]
         warnings.warn(
-            f"left out {counts[small].sum()} of {y.size} rows, which are of classes of fewer than "
+            f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
             f"{least_rows} rows: {listed(shown, str)}; training rows are counted without them.",
             stacklevel=3,
         )

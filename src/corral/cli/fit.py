@@ -110,7 +110,10 @@ def fit(
     least_rows: Annotated[
         int,
         typer.Option(
-            "--drop-small-classes", metavar="N", help="Leave out rows of classes of fewer than N rows.", min=1
+            "--drop-small-classes",
+            metavar="N",
+            help="Leave out rows of classes of fewer than N rows, copies not counted.",
+            min=1,
         ),
     ] = 1,
     sep: Separator = None,
@@ -156,7 +159,8 @@ def fit(
     with out.share(f"Read {file.name}") as on_progress:
         X, y, groups = training_rows(file, target, asked, on_progress)
     units = Units.of(X, y, groups)
-    split = splitter(y, units, test_size=test_size, cv=cv, seed=seed)
+    if_few_rows = f"leave such classes out by --drop-small-classes {cv or 2}"
+    split = splitter(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=if_few_rows)
     if not quiet:
         note_findings(X, y)
         _note_if_repeated(X.index, group)
