@@ -201,6 +201,26 @@ def test_json_says_what_marks_classes(marked):
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
 
 
+def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
+    """Six columns of noise: one class lacks most values of five of them, and nothing else marks it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    X[:60, :5][rng.random((60, 5)) < 0.8] = np.nan
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(y=np.repeat(["gone", "there"], 60))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ("-t", "y", "--estimator", "rodeo", "--rule", "contrast", "--model", tmp_path / "m.corral")
+    fitted = run("fit", tmp_path / "t.csv", *options).stdout
+    phrases = load_model(tmp_path / "m.corral").describe().missing_phrases(0)
+    assert len(phrases) == 5
+    for shown in map(unwrapped, (fitted, run("info", tmp_path / "m.corral").stdout)):
+        assert [phrase in shown for phrase in phrases] == [True] * 4 + [False]
+        assert f"{phrases[3]} and 1 more" in shown
+        assert "a missing less often (0%; others" in shown
+        assert f"no variable found {phrases[0]}" in shown
+    found = json.loads(run("info", tmp_path / "m.corral", "--json").stdout)
+    assert found["often_missing"]["gone"] == phrases
+
+
 def test_a_table_by_another_rule_says_so(folder):
     assert "describe it by rule='zscore'" in fit(folder, "t.csv", "--estimator", "rodeo").stdout
 

@@ -224,6 +224,7 @@ def _marks(found: Description) -> dict[str, Any]:
     return {
         "relevant": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
         "marks": marks,
+        "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
         "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
     }
 
@@ -281,9 +282,11 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     if "marks" not in described:
         yield listed(relevant, str) or "no variable found"
         return
-    yield from [mark["words"] for mark in described["marks"][label][:_MOST_MARKS]] or ["no variable found"]
-    if len(relevant) > _MOST_MARKS:
-        yield f"and {len(relevant) - _MOST_MARKS} more"
+    of_values = [mark["words"] for mark in described["marks"][label]] or ["no variable found"]
+    for phrases in (of_values, described["often_missing"][label]):
+        yield from phrases[:_MOST_MARKS]
+        if len(phrases) > _MOST_MARKS:
+            yield f"and {len(phrases) - _MOST_MARKS} more"
     others = described["also_rests_on"][label]
     if others:
         yield f"labels also rest on {', '.join(others)}"
