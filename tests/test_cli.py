@@ -411,6 +411,15 @@ def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
         load_model(tmp_path / "forged.corral")
 
 
+@pytest.mark.parametrize("parts", [(), ("--cv", 3)])
+def test_copies_are_told_of_once(parts, frame, tmp_path):
+    """Parts that are learnt from have as many copies, or fewer, which nobody asked for."""
+    frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
+    notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
+    assert notes == ["note: 4 of 94 rows are copies of others; a row and its copies are left out together."]
+
+
 def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
     mixed = np.random.default_rng(0).permutation(90)
     columns = {"number": range(90), "sampleID": mixed, "count": [1, 2] * 45}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +41,7 @@ from corral.cli.options import (
 from corral.cli.shared import note, threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -130,7 +133,6 @@ def fit(
     of text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
     numbers without gaps only.
     """
-    from corral._estimators.warned import copies_sentence
     from corral._evaluation.held_out import fit_by_groups, held_out_predictions
     from corral._evaluation.splits import Units, splitter
     from corral._persist.model_file import save_model
@@ -167,16 +169,14 @@ def fit(
     name = type(chosen).__name__
     classifiers = {name: chosen, **_baselines(X)}
     n_fits = len(classifiers) * split.get_n_splits() + 1
-    with threads(jobs), out.steps(n_fits, own_bars=hasattr(chosen, "verbose")) as on_step:
+    steps = out.steps(n_fits, own_bars=hasattr(chosen, "verbose"))
+    with threads(jobs), steps as on_step, _copies_told_once():
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
         on_step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
-    if asked.na_values:
-        fitted.na_values_ = list(asked.na_values)
-    if getattr(fitted, "n_copies_", 0):
-        note(copies_sentence(fitted.n_copies_, len(y)))
-    for each in (fitted, *(part.estimator for part in held_out[name].parts)):
-        _silence(each)
+    _finish(fitted, asked.na_values, len(y))
+    for part in held_out[name].parts:
+        _silence(part.estimator)
     note_replaced(model, report)
     if model is not None:
         save_model(fitted, model)
@@ -337,6 +337,27 @@ def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors)
         f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
         f"most frequent class: {advice}."
     )
+
+
+@contextmanager
+def _copies_told_once() -> Iterator[None]:
+    """Warn of copies in no single fit: `_finish` tells of those in the whole table."""
+    from corral._estimators.warned import CopiedRowsWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CopiedRowsWarning)
+        yield
+
+
+def _finish(fitted: Any, na_values: Sequence[str], n_rows: int) -> None:
+    """Tell a model what stood for a gap in its table, and the user of copies among its rows."""
+    from corral._estimators.warned import copies_sentence
+
+    if na_values:
+        fitted.na_values_ = list(na_values)
+    if getattr(fitted, "n_copies_", 0):
+        note(copies_sentence(fitted.n_copies_, n_rows))
+    _silence(fitted)
 
 
 def _silence(fitted: Any) -> None:

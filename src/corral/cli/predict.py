@@ -148,7 +148,6 @@ def predict(
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
         note_replaced(to)
-    seconds = time.perf_counter() - start
     variables.note_what_was_met()
     _note_what_to_know(n_rows, n_left_out, None if quote_formulas else formula, to)
     if to == STANDARD_STREAM:
@@ -160,7 +159,7 @@ def predict(
         "left_out": n_left_out,
         "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
         "novel": _n_novel(answers, n_rows, to, columns),
-        "seconds": seconds,
+        "seconds": time.perf_counter() - start,
         "columns": columns,
         "out": to,
     }
