@@ -192,6 +192,14 @@ def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
     assert_allclose(eight_times.weights, once.weights, rtol=1e-6, atol=1e-12)
 
 
+def test_few_groups_outweigh_what_tables_usually_have():
+    errors = np.repeat([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]], 20, axis=1)
+    found = fit_share(
+        errors, np.ones(1), np.full(120, 1 / 120), np.repeat(np.arange(6), 20), None, (0.6, 3.4)
+    )
+    assert 0.4 < found.loss(1.0).value < 0.5
+
+
 def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
     losses = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error
     weights, groups = np.full(400, 1 / 400), np.repeat(np.arange(100), 4)

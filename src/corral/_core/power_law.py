@@ -237,8 +237,11 @@ def fit_share(
     prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
-    count = WORTH / float(weights @ weights) / _design_effect(losses[0] - share, weights, units)
-    levels = betaincinv(share * count + prior[0], (1.0 - share) * count + prior[1], _probabilities())
+    effect = _design_effect(losses[0] - share, weights, units)
+    count = WORTH / float(weights @ weights) / effect
+    # What goes beyond Jeffreys' prior must not outweigh few units that have many points.
+    wrong, right = (least + (seen - least) / effect for seen, least in zip(prior, JEFFREYS, strict=True))
+    levels = betaincinv(share * count + wrong, (1.0 - share) * count + right, _probabilities())
     return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
 
 
