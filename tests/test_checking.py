@@ -192,15 +192,28 @@ FAULTS = {
     "-999": (
         lambda X, y: (with_numbers(X, "x1", -999.0, [4, 40]), y),
         "sentinel",
-        "column 'x1' holds -999 in 2 rows and nothing else below {least:g}: say that -999 stands for a "
+        "column 'x1' holds -999 in 2 rows and nothing else below {least:.4g}: say that -999 stands for a "
         "missing "
         "value.",
     ),
     "9999 once": (
         lambda X, y: (with_numbers(X, "x1", 9999.0, [4]), y),
         "sentinel",
-        "column 'x1' holds 9999 in 1 row and nothing else above {most:g}: say that 9999 stands for a missing "
-        "value.",
+        "column 'x1' holds 9999 in 1 row and nothing else above {most:.4g}: say that 9999 stands for a "
+        "missing value.",
+    ),
+    "99999999 in a column of days": (
+        lambda X, y: add(
+            X, y, day=np.where(np.arange(len(X)) % 50, 20230100 + np.arange(len(X)) * 7 % 30, 99999999)
+        ),
+        "sentinel",
+        "column 'day' holds 99999999 in 6 rows and nothing else above 20230129: say that 99999999 stands for "
+        "a missing value.",
+    ),
+    "a long number in every row": (
+        lambda X, y: add(X, y, batch=20231224),
+        "constant",
+        "column 'batch' holds 20231224 in every row, which tells nothing: leave it out.",
     ),
     "-1 among ages": (
         lambda X, y: add(X, y, age=np.where(np.arange(len(X)) % 50, 20 + np.arange(len(X)) * 7 % 60, -1)),

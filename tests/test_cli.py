@@ -838,7 +838,7 @@ def test_explain_says_what_is_novel(folder, frame, tmp_path):
     arguments = ("explain", folder / "m.corral", tmp_path / "far.csv", "--row", 5)
     result = json.loads(run(*arguments, "--json").stdout)
     assert result["novel"]
-    nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 1e+04 ("
+    nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 10000 ("
     words = unwrapped(run(*arguments).stdout)
     assert f"It is novel: unlike all training rows; {nearest}training rows " in words
     assert "). The label means little." in words

@@ -23,6 +23,7 @@ from corral import (
     save_model,
 )
 from corral._core.contrast import contrast
+from corral._estimators.number_text import different_texts, exact_text, number_text
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 COLUMNS = [
@@ -283,6 +284,81 @@ def test_few_values_are_named():
     share, others = X["patch"][y == "rosea"].mean(), X["patch"][y != "rosea"].mean()
     assert lines["rosea"] == f"patch = 1 more often ({share:.0%}; others {others:.0%})"
     assert lines["other"] == "no variable found"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (38.7, "38.7"),
+        (47.654, "47.65"),
+        (560.0, "560"),
+        (-0.0, "0"),
+        (1e-4, "0.0001"),
+        (1.23456e-5, "1.235e-05"),
+        (9999.97, "10000"),
+        (24730.5, "24730"),
+        (35971.8, "35972"),
+        (-123456.0, "-123456"),
+        (20231231.0, "20231231"),
+        (999999999999999.0, "999999999999999"),
+        (1e15, "1e+15"),
+        (np.nan, "nan"),
+        (-np.inf, "-inf"),
+    ],
+)
+def test_numbers_in_words(value, text):
+    assert number_text(value) == text
+
+
+def test_numbers_that_are_compared_look_different():
+    assert different_texts([52.3712, 52.3748]) == ["52.371", "52.375"]
+    assert different_texts([101325.25, 101325.38, 7.0]) == ["101325.2", "101325.4", "7"]
+    assert different_texts([0.1 + 0.2, 0.3]) == ["0.3", "0.3"]
+    assert different_texts([np.nan, 1.0]) == ["nan", "1"]
+
+
+def test_values_of_many_rows_are_written_as_the_table_has_them():
+    said = [exact_text(value) for value in (1013.25, 123456.0, 0.1 + 0.2, 2 / 3, np.float32(0.1))]
+    assert said == ["1013.25", "123456", "0.3", "0.6667", "0.1"]
+
+
+def long_numbers(n=60):
+    """Two classes that differ by a code of two values, by days written as numbers and by an income."""
+    random = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], n)
+    X = pd.DataFrame({"code": np.where(random.random(2 * n) < np.where(y == "a", 0.2, 0.8), 123457, 123456)})
+    X["day"] = 20230100 + random.integers(1, 15, 2 * n) + np.where(y == "a", 0, 14)
+    X["income"] = random.normal(np.where(y == "a", 24730.5, 35970.5), 1000.0)
+    return X, y
+
+
+def test_long_numbers_keep_their_digits():
+    X, y = long_numbers()
+    description = RodeoSelector().fit(X, y).describe()
+    middles = {
+        name: [X[name][y == label].quantile(interpolation="nearest") for label in "ab"]
+        for name in ("day", "income")
+    }
+    for a, (code, often) in enumerate([(123456, "low"), (123457, "high")]):
+        shares = [(X["code"][y == label] == code).mean() for label in "ab"]
+        assert (
+            description.phrase(a, 0)
+            == f"code = {code} more often ({shares[a]:.0%}; others {shares[1 - a]:.0%})"
+        )
+        for j, name in enumerate(("day", "income"), start=1):
+            said = [f"{number:.0f}" for number in (description.typical[a, j], description.background[a, j])]
+            assert_allclose(
+                [float(each) for each in said], [middles[name][a], middles[name][1 - a]], rtol=0.05
+            )
+            assert description.phrase(a, j) == f"{name} {often} ({said[0]}; others {said[1]})"
+    assert "e+" not in repr(description) + description._repr_html_()
+
+
+def test_codes_keep_their_digits_where_rows_are_not_kept():
+    X, _ = long_numbers()
+    rounded = contrast(X.to_numpy(float), np.repeat([0, 1], 60), 2).rounded()
+    assert set(rounded.value[:, 0]) == set(rounded.typical[:, 0]) == {123456.0, 123457.0}
+    assert (rounded.typical[:, 2] % 10.0 == 0.0).all()  # of measurements it may be that of a single row
 
 
 def test_mostly_zeros_are_told_by_ranges_or_shares():

@@ -588,7 +588,7 @@ def test_words_on_many_rows_that_are_novel_by_one_variable():
     assert "most often length (in 9 of 9): see whether the units" in said[1]
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
-        (3.1e6, 2900.0, "; median 3.1e+06, of training rows 2900: about 1000 times larger"),
+        (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):

@@ -108,6 +108,20 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
         assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
 
 
+def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
+    found = fitted.explain(iris[0][1:2])
+    ends = np.array([[1.0] * 4, [52.371] * 4])
+    for value, said in (
+        (52.373, "52.373 (training rows 1 to 52.371)"),
+        (123456.0, "123456 (training rows 1 to 52.37)"),
+    ):
+        beyond = replace(found, values=np.full((1, 4), value), training_range=ends)
+        assert beyond.value_in_words(0, 2) == f"{found.feature_names[2]} = {said}"
+    assert beyond.value_in_words(0, 2, ("setosa", 5.5)).endswith(
+        "(setosa typically 5.5; training rows 1 to 52.37)"
+    )
+
+
 def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
     found = fitted.explain(iris[0][1:2] + 100.0)
     alike = replace(found, unlikeness=np.full(found.unlikeness.shape, 0.01))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral._checking.findings import ENOUGH_ROWS, MOST_NAMED, Finding, counted, listed
 from corral._checking.labels import alike
 from corral._core.settings import Bools, Floats
+from corral._estimators.number_text import exact_text, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,7 +216,7 @@ def _marks_a_class(rare: Bools, y: NDArray[Any]) -> bool:
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return repr(value[:40])
-    return f"{float(value):g}" if isinstance(value, int | float | np.number) else str(value)
+    return exact_text(float(value)) if isinstance(value, int | float | np.number) else str(value)
 
 
 def sentinels(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator[Finding]:
@@ -228,15 +229,16 @@ def sentinels(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator[F
             others = np.delete(values, end)
             if _is_sentinel(value, n, finite[finite != value], others):
                 side, limit = ("below", others[0]) if end == 0 else ("above", others[-1])
+                text = number_text(value)
                 rows = variables.index[x == value]
                 yield Finding(
                     "sentinel",
                     (name,),
                     tuple(rows[:MOST_NAMED]),
-                    f"column {name!r} holds {value:g} in {counted(n, 'row')} and nothing else {side} "
-                    f"{limit:g}",
-                    f"say that {value:g} stands for a missing value",
-                    (f"{value:g}",),
+                    f"column {name!r} holds {text} in {counted(n, 'row')} and nothing else {side} "
+                    f"{exact_text(limit)}",
+                    f"say that {text} stands for a missing value",
+                    (text,),
                 )
 
 

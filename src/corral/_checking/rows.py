@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from corral._checking.findings import ENOUGH_ROWS, Finding, counted, listed
 from corral._core.copies import number_copies
 from corral._core.settings import Floats, Integers
+from corral._estimators.number_text import number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +154,7 @@ def of_groups(groups: pd.Series[Any], name: str, y: NDArray[Any] | None) -> Iter
         (name,),
         (),
         f"column {name!r} names {len(counts)} groups of {counts.min()} to {counts.max()} rows, "
-        f"{counts.median():g} in the middle",
+        f"{number_text(counts.median())} in the middle",
         f"take it that there are {len(counts)} observations rather than {len(groups)}",
     )
     if y is None:

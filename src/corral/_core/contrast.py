@@ -42,6 +42,9 @@ _MIN_ROWS = 3
 # with it either: samples that it keeps from being separate have slopes without end.
 _NEGLIGIBLE_SHARE = 1e-12
 
+# Of a variable with at most so many values, single ones may say more than a direction.
+FEW_VALUES = 10
+
 # Levels that are looked at one by one, the most frequent ones.
 _MAX_FLAGS = 50
 
@@ -97,14 +100,16 @@ class Contrast:
     n_values: Integers
 
     def rounded(self) -> Contrast:
-        """The same with four digits of values and quartiles, which may be those of single rows otherwise."""
+        """The same with four digits of values and quartiles, which may be those of single rows otherwise.
+
+        A variable with few values keeps them as they are: each is that of many rows, and its name if it is a
+        code.
+        """
+        names = ("typical", "background_typical", "quartiles", "background_quartiles", "value")
+        few = self.n_values <= FEW_VALUES
         return replace(
             self,
-            typical=_four_digits(self.typical),
-            background_typical=_four_digits(self.background_typical),
-            quartiles=_four_digits(self.quartiles),
-            background_quartiles=_four_digits(self.background_quartiles),
-            value=_four_digits(self.value),
+            **{name: np.where(few, getattr(self, name), _four_digits(getattr(self, name))) for name in names},
         )
 
     def shares_of_ones(self) -> Floats:

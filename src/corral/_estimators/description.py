@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._core.contrast import Contrast
+from corral._core.contrast import FEW_VALUES, Contrast
 from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.encoding import with_names_of_levels
 from corral._estimators.html import html_table
+from corral._estimators.number_text import different_texts, exact_text, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Of a variable with at most so many values, single ones may say more than a direction.
-_FEW_VALUES = 10
 
 # Evidence that changes odds by less than a twentieth.
 _NO_EVIDENCE = 0.05
@@ -159,13 +157,20 @@ class Description:
         if np.isnan(value):
             return "missing"
         if levels is None:
-            return f"{value:.4g}"
+            return number_text(value)
         return str(levels[int(value)])
 
     def _quoted(self, variable: int, value: float) -> str:
         """Write a value within a sentence, where the name of a level has quotes."""
         text = self.value_text(variable, value)
         return text if self.levels[variable] is None or np.isnan(value) else f'"{text}"'
+
+    def _middles(self, a: int, j: int) -> list[str]:
+        """Write what is typical of a class and of its background, so that what differs looks different."""
+        middles = [float(self.typical[a, j]), float(self.background[a, j])]
+        if self.levels[j] is None and not np.isnan(middles).any():
+            return different_texts(middles)
+        return [self.value_text(j, middle) for middle in middles]
 
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
@@ -183,11 +188,9 @@ class Description:
         direction = self.direction[a, j]
         if not direction:  # relevant by another rule, and too few values or no difference of its own
             return f"{self.feature_names[j]} (direction unknown)"
-        middles = [f"{middle[a, j]:.4g}" for middle in (self.typical, self.background)]
-        ranges = [
-            f"{low:.4g} to {high:.4g}"
-            for low, high in (self.typical_range[:, a, j], self.background_range[:, a, j])
-        ]
+        middles = different_texts([self.typical[a, j], self.background[a, j]])
+        ends = different_texts([*self.typical_range[:, a, j], *self.background_range[:, a, j]])
+        ranges = [f"{ends[0]} to {ends[1]}", f"{ends[2]} to {ends[3]}"]
         shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
         if direction.endswith(" often"):
             shown = shares
@@ -196,7 +199,7 @@ class Description:
         elif ranges[0] != ranges[1]:
             shown = ranges
         else:  # as where most values are zero
-            shown = [f"{self.value[a, j]:.4g} in {shares[0]}", f"in {shares[1]}"]
+            shown = [f"{exact_text(self.value[a, j])} in {shares[0]}", f"in {shares[1]}"]
         return f"{self.feature_names[j]} {direction} ({shown[0]}; others {shown[1]})"
 
     def also_rests_on(self, label_number: int) -> list[int]:
@@ -305,8 +308,7 @@ class Description:
                     str(label) if not i else "",
                     self.feature_names[j],
                     self.direction[a, j],
-                    self.value_text(j, self.typical[a, j]),
-                    self.value_text(j, self.background[a, j]),
+                    *self._middles(a, j),
                     f"{self.effect[a, j]:+.2f}",
                     f"{self.pvalue[a, j]:.1g}",
                 ]
@@ -319,13 +321,13 @@ def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArr
     """Directions in words, or which value is more frequent where there are few values."""
     direction: NDArray[np.object_] = contrast.direction.astype(object)
     same_middle = contrast.typical == contrast.background_typical
-    few = contrast.n_values <= _FEW_VALUES
+    few = contrast.n_values <= FEW_VALUES
     by_value = (contrast.n_values == 2) | (few & (same_middle | (contrast.direction == "shape")))
     by_value |= np.array([of_column is not None for of_column in levels])
     for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
         of_column = levels[j]
         if of_column is None:
-            direction[a, j] = f"= {contrast.value[a, j]:.4g} more often"
+            direction[a, j] = f"= {exact_text(contrast.value[a, j])} more often"
         else:
             often = "more" if contrast.effect[a, j] > 0.0 else "less"
             direction[a, j] = f'= "{of_column[int(contrast.value[a, j])]}" {often} often'

@@ -16,6 +16,7 @@ from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.unlikeness import unlikeness
 from corral._estimators.encoding import is_gap
 from corral._estimators.html import html_lines, html_table
+from corral._estimators.number_text import different_texts, number_text
 from corral._estimators.trust import LEVEL
 
 if TYPE_CHECKING:
@@ -295,22 +296,34 @@ class Explanation:
         order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
 
-    def range_in_words(self, variable: int) -> str:
-        """Say from where to where the training rows go in a variable; empty for levels.
+    def value_in_words(self, sample: int, variable: int, typical: tuple[str, Any] | None = None) -> str:
+        """Name a value of a sample, and say from where to where the training rows go in the variable.
 
         Parameters
         ----------
+        sample : int
+            Position of the sample.
         variable : int
             Position of the variable.
+        typical : tuple of str and value, default=None
+            A class, and the number or level that is typical of it, to be named as well.
 
         Returns
         -------
         words : str
+            As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that
+            numbers that differ look different. There is no range of levels.
         """
-        if self.training_range is None or not np.isfinite(self.training_range[:, variable]).all():
-            return ""
-        low, high = self.training_range[:, variable].tolist()
-        return f"training rows {value_text(low)} to {value_text(high)}"
+        ends = [] if self.training_range is None else self.training_range[:, variable].tolist()
+        ends = ends if np.isfinite(ends).all() else []
+        value = self.values[sample, variable]
+        compared = [value, *([] if typical is None else [typical[1]]), *ends]
+        are_numbers = all(isinstance(each, float) and not is_gap(each) for each in compared)
+        texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
+        beside = [] if typical is None else [f"{typical[0]} typically {texts[1]}"]
+        beside += [f"training rows {texts[-2]} to {texts[-1]}"] if ends else []
+        said = f"{self.feature_names[variable]} = {_quoted(value, texts[0])}"
+        return f"{said} ({'; '.join(beside)})" if beside else said
 
     def novelty(self, sample: int) -> str:
         """Say if a sample is unlike all training rows, and in which variables.
@@ -327,10 +340,7 @@ class Explanation:
         """
         if self.novel is None or self.nearest is None or not self.novel[sample]:
             return ""
-        named = []
-        for j in self.unlike(sample):
-            said, known = named_value(self.feature_names[j], self.values[sample, j]), self.range_in_words(j)
-            named.append(f"{said} ({known})" if known else said)
+        named = [self.value_in_words(sample, j) for j in self.unlike(sample)]
         if not named:
             return (
                 f"unlike all training rows, and nearest to those of {self.nearest[sample]}, from which it "
@@ -426,16 +436,20 @@ class Explanation:
 
 
 def value_text(value: Any) -> str:
-    """Write a value of a sample: a number with four digits, the name of a level, or "missing"."""
+    """Write a value of a sample: a number, the name of a level, or "missing"."""
     if is_gap(value):
         return "missing"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def named_value(name: str, value: Any) -> str:
     """Write a variable and its value within a sentence, where the name of a level has quotes."""
-    text = value_text(value)
-    return f'{name} = "{text}"' if isinstance(value, str) else f"{name} = {text}"
+    return f"{name} = {_quoted(value, value_text(value))}"
+
+
+def _quoted(value: Any, text: str) -> str:
+    """Put the text of a value in quotes if it is the name of a level."""
+    return f'"{text}"' if isinstance(value, str) else text
 
 
 def _ranges(X: Floats) -> Floats:

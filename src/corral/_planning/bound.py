@@ -48,6 +48,7 @@ from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.encoding import names_of, refuse_infinite
 from corral._estimators.html import html_lines, html_table
+from corral._estimators.number_text import number_text
 from corral._estimators.tables import refuse_gaps
 from corral._estimators.validation import check_choice, check_integer, check_number
 
@@ -250,7 +251,7 @@ class SampleSizes:
 
 def in_rows(n: float) -> str:
     """A number of rows that is known to two or three digits at best."""
-    return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else f"{n:.1e}"
+    return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else number_text(float(f"{n:.1e}"))
 
 
 def run_algorithm(

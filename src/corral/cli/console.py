@@ -26,6 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corral._estimators.explanation import named_value, value_text
+from corral._estimators.number_text import number_text
 from corral._estimators.validation import feature_names
 from corral._persist.files import naming
 from corral._planning.curve import TIMES
@@ -267,7 +268,7 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
     for label in relevant or counts or ():
         cells: list[RenderableType] = [label]
         if counts is not None:
-            cells.append(f"{counts[label]:g}")
+            cells.append(number_text(counts[label]))
         if accuracy is not None:
             cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
         if relevant is not None:

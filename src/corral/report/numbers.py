@@ -17,7 +17,8 @@ from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.decisions import is_torn
 from corral._estimators.description import Description
 from corral._estimators.encoding import is_gap
-from corral._estimators.explanation import Explanation, named_value
+from corral._estimators.explanation import Explanation
+from corral._estimators.number_text import rounded_number
 from corral._estimators.tables import UnknownLevelsWarning
 from corral._evaluation.held_out import HeldOut
 from corral._planning import SampleSizes
@@ -116,10 +117,7 @@ def digits(values: Any, n: int = 4) -> Any:
     """Numbers with n digits, more only before the point; whole ones as they are."""
     if np.ndim(values):
         return [digits(value, n) for value in values]
-    value = float(values)
-    if not value.is_integer():
-        value = float(f"{value:.{n}g}") if abs(value) < 10.0**n else float(round(value))
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return rounded_number(values, n)
 
 
 def cells(values: Any) -> list[Any]:
@@ -390,12 +388,11 @@ def _judge_rows(
 
 def _unlike(explanation: Explanation, i: int, j: int, a: int, description: Description | None) -> str:
     """A value that makes a row unlike class a, beside the one that is typical of the class, and the range."""
-    said = named_value(explanation.feature_names[j], explanation.values[i, j])
-    beside = [explanation.range_in_words(j)] if explanation.range_in_words(j) else []
-    if description is not None and np.isfinite(description.typical[a, j]):
-        typical = description.value_text(j, description.typical[a, j])
-        beside = [f"{description.classes[a]} typically {typical}", *beside]
-    return f"{said} ({'; '.join(beside)})" if beside else said
+    if description is None or not np.isfinite(description.typical[a, j]):
+        return explanation.value_in_words(i, j)
+    typical = description.typical[a, j]
+    named = typical if description.levels[j] is None else description.value_text(j, typical)
+    return explanation.value_in_words(i, j, (str(description.classes[a]), named))
 
 
 def medians_where_unlike(

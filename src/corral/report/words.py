@@ -15,6 +15,7 @@ from sklearn.metrics import confusion_matrix
 from corral._checking.findings import listed
 from corral._checking.labels import small_classes
 from corral._estimators.description import Description
+from corral._estimators.number_text import different_texts, number_text
 from corral._estimators.warned import copies_sentence
 from corral._evaluation.held_out import HeldOut
 from corral._evaluation.scores import Scores, rows_to_halve_interval
@@ -110,7 +111,8 @@ def _if_many_are_novel(
 
 def _beside_training_rows(median: float, of_training: float) -> str:
     """Two medians; and the power of ten between them, if it is one, as where units differ."""
-    said = f"; median {median:.4g}, of training rows {of_training:.4g}"
+    here, there = different_texts([median, of_training])
+    said = f"; median {here}, of training rows {there}"
     if median * of_training <= 0.0:
         return said
     power = math.log10(median / of_training)
@@ -240,7 +242,7 @@ def classes_at_a_glance(estimator: Any, description: Description | None) -> list
     return [
         {
             "name": str(label),
-            "rows": f"{estimator.class_count_[a]:g}",
+            "rows": number_text(estimator.class_count_[a]),
             "variables": [] if description is None else _marks(description, a),
         }
         for a, label in enumerate(estimator.classes_.tolist())
@@ -409,7 +411,7 @@ def facts(
     """Tell what the page is about; what is expected of new rows only if that was not `measured`."""
     facts = [
         ("data", source or "not named"),
-        ("training rows", f"{estimator.class_count_.sum():g}"),
+        ("training rows", number_text(estimator.class_count_.sum())),
         ("variables", str(estimator.n_features_in_)),
         ("classes", str(estimator.classes_.size)),
         ("rows given to browse", str(n_rows)),
@@ -444,7 +446,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def _count(n: float, what: str) -> str:
-    return f"{n:g} {what}" + ("" if n == 1 else "s")
+    return f"{number_text(n)} {what}" + ("" if n == 1 else "s")
 
 
 def in_words(found: SampleSizes) -> list[str]:
