@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
+import naive
+from corral._checking.giveaways import _accuracy_of_one
 from corral._checking.table import check_table
 from corral.cli.fit import note_if_useless
 from corral.cli.options import Priors
@@ -295,6 +297,42 @@ def test_ids_and_groups(planted):
     of_class = X.assign(patient=y)
     kinds = [finding.kind for finding in check_table(of_class, y, group="patient")]
     assert kinds == ["groups", "classes of one group"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 25), st.integers(1, 12), st.booleans(), st.booleans())
+def test_one_column_predicts_as_the_plain_loop_does(seed, n, n_values, grouped, ordered):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, n_values, n) + rng.choice([0.0, 0.0, 0.5, np.nan], n)
+    codes = np.append([0, 1], rng.integers(0, 3, n - 2))
+    units = rng.integers(0, rng.integers(1, n + 1), n) if grouped else np.arange(n)
+    expected = naive.accuracy_of_one_column(x, codes, units, ordered=ordered)
+    assert _accuracy_of_one(x, codes, units, ordered=ordered) == pytest.approx(expected)
+
+
+def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(40), 5)
+    y = np.where(patient % 2, "ill", "well")
+    X = as_frame(rng.normal(size=(200, 2))).assign(age=rng.normal(50, 10, 40)[patient], patient=patient)
+    (finding,) = check_table(X, y, group="patient")
+    assert finding.kind == "groups"
+    assert {finding.kind for finding in check_table(X.drop(columns="patient"), y)} == {"gives the label away"}
+    leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
+    found = {finding.kind: str(finding) for finding in check_table(leaky, y, group="patient")}
+    assert found["gives the label away"] == (
+        "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
+        "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
+    )
+    lost = X["patient"].where(X["patient"] != 3)  # 'check' tells of rows without a group, and goes on
+    assert "gives the label away" not in {
+        each.kind for each in check_table(X.assign(patient=lost), y, group="patient")
+    }
+    table = tmp_path / "visits.csv"
+    X.assign(state=y).to_csv(table, index=False)
+    arguments = ("fit", table, "-t", "state", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    assert "'age' alone gives" in run(*arguments, "--drop", "patient").stderr
+    assert "alone gives" not in run(*arguments, "--group", "patient").stderr
 
 
 def test_speed():

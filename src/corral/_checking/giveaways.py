@@ -26,9 +26,14 @@ _PATIENTS_OF_CLASS = 3
 
 
 def giveaways(
-    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools, skipped: set[str]
+    variables: pd.DataFrame,
+    numeric: dict[str, Floats],
+    y: NDArray[Any],
+    known: Bools,
+    skipped: set[str],
+    groups: pd.Series[Any] | None = None,
 ) -> Iterator[Finding]:
-    """Columns that predict the label nearly alone."""
+    """Columns that predict the label nearly alone, of rows whose groups are held out if there are some."""
     considered = [name for name in variables.columns if name not in skipped]
     rows = _distinct_rows(variables[considered], numeric, y, known)
     if rows.size > _ROWS_TRIED:
@@ -37,22 +42,30 @@ def giveaways(
     if classes.size < 2 or rows.size < 2 * ENOUGH_ROWS:
         return
     baseline = counts.max() / rows.size
+    units = np.arange(len(y)) if groups is None else _units(groups)
+    held_out = "" if groups is None else ", each by rows of other groups"
     for name in considered:
         x = _as_codes(variables[name], numeric)[rows]
-        accuracy = _accuracy_of_one(x, codes, ordered=name in numeric)
+        accuracy = _accuracy_of_one(x, codes, units[rows], ordered=name in numeric)
         if 1.0 - accuracy <= _ERRORS_LEFT * (1.0 - baseline):
             names_groups = _may_name_groups(x, codes)
             yield Finding(
                 "names groups" if names_groups else "gives the label away",
                 (name,),
                 (),
-                f"column {name!r} alone gives {accuracy:.1%} of the rows their label, where the most "
-                f"frequent class gives {baseline:.1%}"
+                f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the "
+                f"most frequent class gives {baseline:.1%}"
                 + (", and each of its values stands in several rows of one class" if names_groups else ""),
                 "if it names patients or the like, name it as the group, otherwise leave it out"
                 if names_groups
                 else "leave it out, unless it will be known before the label is",
             )
+
+
+def _units(groups: pd.Series[Any]) -> Integers:
+    """Numbers of the groups of rows; a row without one is a group of its own."""
+    codes: Integers = groups.factorize()[0].astype(np.int64)
+    return np.where(codes < 0, codes.max() + 1 + np.arange(codes.size), codes)
 
 
 def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:
@@ -97,25 +110,53 @@ def _may_name_groups(x: Floats, codes: Integers) -> bool:
     )
 
 
-def _accuracy_of_one(x: Floats, codes: Integers, *, ordered: bool) -> float:
+def _accuracy_of_one(x: Floats, codes: Integers, units: Integers, *, ordered: bool) -> float:
     """Share of rows whose class is that of most others with their value or, without any, of the nearest.
 
-    Only numbers are `ordered`, so that a value has nearest ones. A missing value is a value, but has none.
+    Others are rows of other `units`, numbers of what is left out together. Only numbers are `ordered`, so
+    that a value has nearest ones. A missing value is a value, but has none.
     """
     values, which = np.unique(x, return_inverse=True)
     votes = np.zeros((values.size, codes.max() + 1))
     np.add.at(votes, (which, codes), 1.0)
-    others = votes[which]
+    pairs, of_pair = np.unique(units * values.size + which, return_inverse=True)
+    of_unit = np.zeros((pairs.size, votes.shape[1]))
+    np.add.at(of_unit, (of_pair, codes), 1.0)
+    others = votes[which] - of_unit[of_pair]  # a row has no vote on itself
+    alone = ~others.any(axis=1) & ~np.isnan(x)
     rows = np.arange(codes.size)
-    others[rows, codes] -= 1.0  # a row has no vote on itself
     own = others[rows, codes]
     others[rows, codes] = -1.0
     right = own > others.max(axis=1)
-    alone = (votes.sum(axis=1)[which] == 1.0) & ~np.isnan(x)
-    n_numbers = int(np.count_nonzero(~np.isnan(values)))  # a gap comes last
-    if ordered and n_numbers > 1:
-        gaps = np.append(np.diff(values[:n_numbers]), np.inf)
-        before = np.append(np.inf, gaps[:-1])
-        nearest = np.arange(n_numbers) + np.where(before <= gaps, -1, 1)
-        right[alone] = votes.argmax(axis=1)[nearest[which[alone]]] == codes[alone]
+    if ordered and alone.any():
+        nearest = _nearest_of_others(values, which, units)[alone]
+        found = nearest >= 0
+        sought = (units[alone] * values.size + nearest)[found]
+        at = np.minimum(np.searchsorted(pairs, sought), pairs.size - 1)
+        left = votes[nearest[found]] - np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
+        right[np.flatnonzero(alone)[found]] = left.argmax(axis=1) == codes[alone][found]
     return float(right.mean())
+
+
+def _nearest_of_others(values: Floats, which: Integers, units: Integers) -> Integers:
+    """Numbers of the values nearest to those of the rows that rows of other units have; -1 if there are none.
+
+    Of a row whose value only its own unit has, these are the ends of the run of such values.
+    """
+    numbers = values[~np.isnan(values)]  # a gap comes last
+    lowest = np.full(values.size, units.max())
+    np.minimum.at(lowest, which, units)
+    highest = np.zeros_like(lowest)
+    np.maximum.at(highest, which, units)
+    of_one = np.where(lowest == highest, lowest, -1)[: numbers.size]
+    starts = np.flatnonzero(np.append(True, of_one[1:] != of_one[:-1]) | (of_one < 0))
+    run = np.searchsorted(starts, np.arange(values.size), side="right") - 1
+    below = starts[run] - 1
+    above = np.append(starts[1:], numbers.size)[run]
+    padded = np.concatenate([[-np.inf], numbers, [np.inf]])
+    here = values if numbers.size == values.size else np.append(numbers, 0.0)
+    down, up = here - padded[below + 1], padded[above + 1] - here
+    nearest = np.where(down <= up, below, above)
+    nearest[(down == np.inf) & (up == np.inf)] = -1
+    found: Integers = nearest[which]
+    return found

@@ -86,7 +86,7 @@ def check_table(
     findings += constants(variables, numeric, y)
     findings += sentinels(variables, numeric)
     if y is not None and known is not None:
-        findings += giveaways(variables, numeric, y, known, skipped)
+        findings += giveaways(variables, numeric, y, known, skipped, None if group is None else table[group])
     numbers = {name: x for name, x in numeric.items() if name not in skipped}
     findings += copies(numbers, variables[levels], y)
     findings += repeated_ids(table, ids, group)

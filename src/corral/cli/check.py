@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corral._checking.findings import Finding
 
 # What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "identifier", "labels alike", "missing labels", "text among numbers")
+_TOLD_BY_FIT = ("copies", "groups", "identifier", "labels alike", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
@@ -136,11 +136,17 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     return {"levels": levels, "gaps": gaps}
 
 
-def note_findings(X: pd.DataFrame, y: NDArray[Any]) -> None:
-    """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does."""
+def note_findings(
+    X: pd.DataFrame, y: NDArray[Any], groups: NDArray[Any] | None = None, group: str | None = None
+) -> None:
+    """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does.
+
+    `groups` are what the rows belong to, and `group` the column that says so, which is none of X.
+    """
     from corral._checking.table import check_table
 
-    for finding in check_table(X, y):
+    table = X if group is None else X.assign(**{group: groups})
+    for finding in check_table(table, y, group=group):
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 
