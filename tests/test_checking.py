@@ -310,6 +310,34 @@ def test_one_column_predicts_as_the_plain_loop_does(seed, n, n_values, grouped, 
     assert _accuracy_of_one(x, codes, units, ordered=ordered) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("which", ["some gaps", "gaps in all rows", "one column of numbers"])
+def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
+    X, y = planted
+    rng = np.random.default_rng(0)
+    X = X.mask(rng.random(X.shape) < 0.1).assign(kind=rng.choice([*"abc", None], len(X)), x5=X["x5"])
+    if which == "gaps in all rows":
+        X = X.mask(np.arange(len(X))[:, np.newaxis] % 5 == np.arange(7))
+    elif which == "one column of numbers":
+        X = X[["x5", "kind"]]
+    X, y = pd.concat([X, X[:20]], ignore_index=True), np.append(y, y[:20])
+    (finding,) = check_table(X, y)
+    said = "20 of 320 rows are copies of "
+    assert finding.found == f"{said}another one, such as rows 0 and 300"
+    table = tmp_path / "table.csv"
+    X.assign(label=y).to_csv(table, index=False)
+    fit = ("fit", table, "-t", "label", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    assert f"{said}others; " in run(*fit).stderr
+
+
+def test_near_copies_are_counted_among_all_rows(planted):
+    X, y = planted
+    near = pd.concat(
+        [X, X[:3] + 1e-9, X[:40].assign(x0=np.nan, x1=X["x1"][::-1].to_numpy()[:40])], ignore_index=True
+    )
+    (finding,) = check_table(near, np.concatenate([y, y[:3], y[:40]]))
+    assert finding.found == "6 of 343 rows are nearly the same as another one, such as rows 0 and 300"
+
+
 def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(40), 5)

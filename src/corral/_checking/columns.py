@@ -39,6 +39,12 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
     return numbers
 
 
+def numbered_texts(column: pd.Series[Any]) -> Floats:
+    """Numbers in place of the texts of a column; NaN where there is none."""
+    codes = column.factorize()[0].astype(np.float64)
+    return np.where(codes < 0.0, np.nan, codes)
+
+
 def is_numeric(column: pd.Series[Any], numbers: Floats) -> bool:
     """Whether a column, and what is read from it, holds numbers and gaps alone."""
     return bool((np.isfinite(numbers) | column.isna().to_numpy()).all() and np.isfinite(numbers).any())

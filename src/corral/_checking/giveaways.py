@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._checking.columns import numbered_texts
 from corral._checking.findings import ENOUGH_ROWS, Finding
 from corral._core.copies import number_copies
 from corral._core.settings import Bools, Floats, Integers
@@ -70,10 +71,7 @@ def _units(groups: pd.Series[Any]) -> Integers:
 
 def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:
     """The numbers of a column, or numbers in place of its texts; NaN where there is none."""
-    if column.name in numeric:
-        return numeric[column.name]
-    codes = column.factorize()[0].astype(np.float64)
-    return np.where(codes < 0.0, np.nan, codes)
+    return numeric[column.name] if column.name in numeric else numbered_texts(column)
 
 
 def _distinct_rows(

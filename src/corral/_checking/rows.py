@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral._checking.columns import numbered_texts
 from corral._checking.findings import ENOUGH_ROWS, Finding, counted, listed
-from corral._core.copies import number_copies
+from corral._core.copies import filled, number_copies
 from corral._core.settings import Floats, Integers
 from corral._estimators.number_text import number_text
 
@@ -24,24 +25,21 @@ _MOST_STEPS = 1000
 
 
 def copies(numeric: dict[str, Floats], levels: pd.DataFrame, y: NDArray[Any] | None) -> Iterator[Finding]:
-    """Rows that are copies of others, or nearly so."""
-    if len(numeric) < 2:  # in one column, rows agree by chance
+    """Rows that are copies of others, counted as a fit counts them, or nearly so."""
+    d = len(numeric)
+    if d + levels.shape[1] < 2 or len(levels) < 2:  # in one column, rows agree by chance
         return
-    X = np.column_stack(list(numeric.values()))
-    complete = np.isfinite(X).all(axis=1)
-    X, index = X[complete], levels.index[complete]
-    if len(X) < 2:
-        return
-    codes = np.array([levels[name].factorize()[0][complete] for name in levels.columns], dtype=np.int64)
-    labels = None if y is None else np.unique(y[complete].astype(str), return_inverse=True)[1]
-    units = number_copies(np.column_stack([X, *codes.astype(np.float64)]), labels)
+    X = np.column_stack([*numeric.values(), *(numbered_texts(levels[name]) for name in levels.columns)])
+    labels = None if y is None else np.unique(y.astype(str), return_inverse=True)[1]
+    units = number_copies(X, labels)
     if units is not None:
-        yield from _exact_copies(units, index, None if y is None else y[complete])
-    pairs = _near_pairs(X)
-    if codes.size and len(pairs):
-        pairs = pairs[(codes[:, pairs[:, 0]] == codes[:, pairs[:, 1]]).all(axis=0)]
+        yield from _exact_copies(units, levels.index, y)
+    complete = np.flatnonzero(np.isfinite(X[:, :d]).all(axis=1))
+    pairs = complete[_near_pairs(X[complete, :d])]
+    same_levels = filled(X[:, d:])
+    pairs = pairs[(same_levels[pairs[:, 0]] == same_levels[pairs[:, 1]]).all(axis=1)]
     if len(pairs):
-        first, second = (index[i] for i in pairs[0])
+        first, second = (levels.index[i] for i in pairs[0])
         n = np.unique(pairs).size
         yield Finding(
             "near copies",
@@ -85,14 +83,17 @@ def _near_pairs(X: Floats) -> Integers:
     """Pairs of rows that differ, but by far less than others do; empty if chance explains them."""
     import pandas as pd
 
+    none = np.empty((0, 2), dtype=np.int64)
+    if len(X) < ENOUGH_ROWS or X.shape[1] < 2:
+        return none
     first = np.flatnonzero(~pd.DataFrame(X).duplicated().to_numpy())
     spread = _spread(X[first])
     if first.size < ENOUGH_ROWS or np.count_nonzero(spread) < 2:
-        return np.empty((0, 2), dtype=np.int64)
+        return none
     Z = X[first][:, spread > 0.0] / spread[spread > 0.0]
     near = _pairs_within(Z, _NEAR)
     if not len(near) or 2 * len(near) < len(_pairs_within(Z, _WIDER * _NEAR)):
-        return np.empty((0, 2), dtype=np.int64)
+        return none
     return first[near[np.lexsort((near[:, 1], near[:, 0]))]]
 
 

@@ -35,6 +35,11 @@ class Units:
     copies: Integers
     groups: Integers | None = None
 
+    @property
+    def n_copies(self) -> int:
+        """How many rows are copies of others."""
+        return self.copies.size - np.unique(self.copies).size
+
     @classmethod
     def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> Units:
         """Number the rows of a frame, which may have gaps and columns of levels, given their labels."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from corral._evaluation.held_out import HeldOut
+    from corral._evaluation.splits import Units
     from corral._planning import LearningCurve
     from corral.cli.console import Output
 
@@ -174,7 +175,7 @@ def fit(
         held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
         on_step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
-    _finish(fitted, asked.na_values, len(y))
+    _finish(fitted, asked.na_values, units)
     for part in held_out[name].parts:
         _silence(part.estimator)
     note_replaced(model, report)
@@ -349,14 +350,14 @@ def _copies_told_once() -> Iterator[None]:
         yield
 
 
-def _finish(fitted: Any, na_values: Sequence[str], n_rows: int) -> None:
+def _finish(fitted: Any, na_values: Sequence[str], units: Units) -> None:
     """Tell a model what stood for a gap in its table, and the user of copies among its rows."""
     from corral._estimators.warned import copies_sentence
 
     if na_values:
         fitted.na_values_ = list(na_values)
-    if getattr(fitted, "n_copies_", 0):
-        note(copies_sentence(fitted.n_copies_, n_rows))
+    if units.n_copies:
+        note(copies_sentence(units.n_copies, units.copies.size))
     _silence(fitted)
 
 
