@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 import naive
 from corral._checking.giveaways import _accuracy_of_one
 from corral._checking.table import check_table
+from corral._checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
 from corral.cli.options import Priors
 from corral.datasets import (
@@ -252,6 +253,30 @@ FAULTS = {
         "mostly empty",
         "more than half of 300 values are missing in 1 column: 'comment' (300): leave it out.",
     ),
+    "a unit": (
+        lambda X, y: add(X, y, weight=[f"{60 + i * 0.1:.1f} kg" for i in range(len(X))]),
+        "numbers as text",
+        "column 'weight' holds numbers with 'kg', such as '60.0 kg' in row 0, which makes text of them: "
+        "write plain numbers, such as 60.0, or each of them is a level of its own.",
+    ),
+    "percent": (
+        lambda X, y: add(X, y, share=[f"{i * 7 % 79}%" for i in range(len(X))]),
+        "numbers as text",
+        "column 'share' holds numbers with '%', such as '0%' in row 0, which makes text of them: write plain "
+        "numbers, such as 0, or each of them is a level of its own.",
+    ),
+    "marks of thousands": (
+        lambda X, y: add(X, y, price=[f"{700.25 + i * 7:,.2f}" for i in range(len(X))]),
+        "numbers as text",
+        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, which makes "
+        "text of them: write plain numbers, such as 1001.25, or each of them is a level of its own.",
+    ),
+    "commas": (
+        lambda X, y: add(X, y, price=[f"{1000 + i:,}" for i in range(len(X))]),
+        "numbers with a comma",
+        "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
+        "the comma out if it marks thousands, or say that it is a decimal one.",
+    ),
     "missing labels": (
         lambda X, y: (X, np.where(np.arange(len(y)) < 4, None, y)),
         "missing labels",
@@ -336,6 +361,52 @@ def test_near_copies_are_counted_among_all_rows(planted):
     )
     (finding,) = check_table(near, np.concatenate([y, y[:3], y[:40]]))
     assert finding.found == "6 of 343 rows are nearly the same as another one, such as rows 0 and 300"
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (lambda i: f"{i}.5 kg" if i % 3 else f"{i}.5", "'kg'"),  # in some rows alone
+        (lambda i: f"{i}.5 kg" if i else "unknown", "'kg'"),
+        (lambda i: f"{i}m2", "'m2'"),
+        (lambda i: f"-{i}.5°C", "'°C'"),
+        (lambda i: f"$ {1000 * i:,}.00", "marks of thousands and '$'"),
+        (lambda i: f"{i}.000 €", "'€'"),
+        (lambda i: f"{i},5 kg", "a comma and 'kg'"),
+        (lambda i: f"{i + 1}\u202f250", "marks of thousands"),
+        (lambda i: f"{i + 1}'250'125", "marks of thousands"),
+        (lambda i: f"{i}", None),
+        (lambda i: f"{i % 9} mg", None),  # which may be levels
+        (lambda i: f"{i:03} A", None),
+        (lambda i: f"P{i}", None),
+        (lambda i: f"{i}{'abcd'[i % 4]}", None),
+        (lambda i: f"{i}-{i + 4}", None),
+        (lambda i: f"2024-01-{i}", None),
+        (lambda i: f"10.0.{i}.1", None),
+        (lambda i: f"{i}:30", None),
+        (lambda i: f"{i} Main Street", None),
+        (lambda i: f"{i} kg" if i % 4 else "unknown" + "!" * i, None),  # too many others
+    ],
+)
+def test_how_numbers_are_written(text, beside):
+    column = pd.DataFrame({"x": [text(i) for i in range(40)]})
+    found = [finding.found for finding in numbers_as_text(column)]
+    assert [each.split(" numbers with ")[1].split(", such as ")[0] for each in found] == [beside] * bool(
+        beside
+    )
+
+
+def test_numbers_as_text_are_noted_in_a_fit(planted, tmp_path):
+    X, y = planted[0].loc[:59, ["x0", "x1"]], planted[1][:60]
+    table = tmp_path / "table.csv"
+    X.assign(weight=X["x0"].round(3).astype(str) + " kg", group=y).to_csv(table, index=False)
+    fit = ("fit", table, "-t", "group", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    said = "column 'weight' holds numbers with 'kg', such as "
+    notes = run(*fit).stderr.splitlines()
+    assert [note.startswith(f"note: {said}") for note in notes if "'weight'" in note] == [True]
+    assert said not in run(*fit, "--categorical", "weight").stderr  # where it was asked for
+    X.assign(price=[f"{1000 + i:,}" for i in range(len(X))], group=y).to_csv(table, index=False)
+    assert "is a decimal one (--decimal ',')." in run("check", table, "-t", "group").stdout
 
 
 def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):

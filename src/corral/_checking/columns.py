@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corral._checking.findings import ENOUGH_ROWS, MOST_NAMED, Finding, counted, listed
 from corral._checking.labels import alike
+from corral._checking.written_numbers import holds_written_numbers
 from corral._core.settings import Bools, Floats
 from corral._estimators.number_text import exact_text, number_text
 
@@ -64,7 +65,7 @@ def _not_numbers(column: pd.Series[Any]) -> Bools:
 def texts_name_rows(column: pd.Series[Any]) -> bool:
     """Whether a column of text seems to name rows: another text in each of them."""
     different = len(column) >= ENOUGH_ROWS and column.notna().all() and column.is_unique
-    return bool(different and not nearly_numeric(column))
+    return bool(different and not nearly_numeric(column) and not holds_written_numbers(column))
 
 
 def names_rows(name: str, values: Floats) -> bool:

@@ -21,6 +21,7 @@ from corral._checking.findings import Finding
 from corral._checking.giveaways import giveaways
 from corral._checking.labels import is_missing, of_labels
 from corral._checking.rows import copies, of_groups, repeated_ids
+from corral._checking.written_numbers import numbers_as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +82,11 @@ def check_table(
     findings += named
     skipped = {name for finding in named for name in finding.columns}
     levels = [name for name in variables.columns if name not in (*numeric, *skipped)]
-    findings += text_among_numbers(variables[[name for name in levels if name not in categorical]])
-    findings += odd_levels(variables[levels])
+    texts = variables[[name for name in levels if name not in categorical]]
+    slips = [*text_among_numbers(texts)]
+    written = [*numbers_as_text(texts.drop(columns=[finding.columns[0] for finding in slips]))]
+    findings += [*slips, *written]
+    findings += odd_levels(variables[levels].drop(columns=[finding.columns[0] for finding in written]))
     findings += constants(variables, numeric, y)
     findings += sentinels(variables, numeric)
     if y is not None and known is not None:

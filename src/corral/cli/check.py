@@ -45,6 +45,7 @@ _OPTIONS = {
     "repeated ids": "--group",
     "sentinel": "--na-values",
     "text among numbers": "--na-values",
+    "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
 }
@@ -76,8 +77,9 @@ def check(
 
     Among them are columns that name rows, are constant, nearly empty or give the label away, copies of rows,
     labels and levels that differ by case or spaces, numbers like -999 that stand for nothing, classes of few
-    rows, text among numbers, and ids that repeat. 'corral fit' notes them as well. The answer also says which
-    columns are levels, and where values are missing; neither is a mistake.
+    rows, text among numbers, numbers with units or marks of thousands, and ids that repeat. 'corral fit'
+    notes them as well. The answer also says which columns are levels, and where values are missing; neither
+    is a mistake.
     """
     from corral._checking.table import check_table
     from corral.cli.columns import check_names
@@ -137,16 +139,21 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
 
 
 def note_findings(
-    X: pd.DataFrame, y: NDArray[Any], groups: NDArray[Any] | None = None, group: str | None = None
+    X: pd.DataFrame,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None = None,
+    group: str | None = None,
+    categorical: Sequence[str] = (),
 ) -> None:
     """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does.
 
-    `groups` are what the rows belong to, and `group` the column that says so, which is none of X.
+    `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
+    of `categorical` are levels, whatever they look like.
     """
     from corral._checking.table import check_table
 
     table = X if group is None else X.assign(**{group: groups})
-    for finding in check_table(table, y, group=group):
+    for finding in check_table(table, y, group=group, categorical=categorical):
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 

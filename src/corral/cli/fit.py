@@ -165,7 +165,7 @@ def fit(
     if_few_rows = f"leave such classes out by --drop-small-classes {cv or 2}"
     split = splitter(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=if_few_rows)
     if not quiet:
-        note_findings(X, y, groups, group)
+        note_findings(X, y, groups, group, asked.categorical)
         _note_if_repeated(X.index, group)
     name = type(chosen).__name__
     classifiers = {name: chosen, **_baselines(X)}
