@@ -1011,16 +1011,73 @@ def test_a_table_that_cannot_be_read(name, folder, tmp_path):
 @pytest.mark.parametrize(
     ("column", "shown"),
     [
-        (pd.date_range("2020-01-01", periods=90), "'2020-01-01 00:00:00'"),
         ([[1.0, 2.0]] * 90, "'[1. 2.]'"),
         ([b"12"] * 90, "\"b'12'\""),
     ],
-    ids=["dates", "lists", "bytes"],
+    ids=["lists", "bytes"],
 )
 def test_columns_of_parquet_that_are_no_numbers(column, shown, frame, tmp_path):
     frame.assign(odd=column).to_parquet(tmp_path / "t.parquet")
-    said = refused("fit", tmp_path / "t.parquet", "--target", "species", "--id", "id")
-    assert f"column 'odd' is not numeric: row 0 holds {shown}" in said
+    arguments = (tmp_path / "t.parquet", "--target", "species", "--id", "id")
+    assert f"column 'odd' is not numeric: row 0 holds {shown}" in refused("fit", *arguments)
+    said = run("check", *arguments).stdout
+    assert f"- column 'odd' holds {shown} in row 0, which is neither a number nor text: leave it out" in said
+    assert "odd (" not in said
+
+
+DAYS = pd.date_range("2020-01-01", periods=90)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (DAYS, "2020-01-01 00:00:00"),
+        (DAYS.tz_localize("UTC"), "2020-01-01 00:00:00+00:00"),
+        (DAYS.date, "2020-01-01"),
+        (DAYS.time, "00:00:00"),
+        (DAYS - DAYS[0], "0 days 00:00:00"),
+    ],
+    ids=["moments", "of a zone", "dates", "times", "spans"],
+)
+def test_dates_and_times_are_not_taken(column, shown, frame, tmp_path):
+    frame.assign(day=column).to_parquet(tmp_path / "t.parquet")
+    arguments = (tmp_path / "t.parquet", "--target", "species", "--id", "id")
+    found = run("check", *arguments).stdout
+    assert (
+        f"- column 'day' holds dates or times, which are not taken, such as '{shown}' in row 0: leave "
+        in found
+    )
+    assert "such as the days since a certain one (--drop day)." in found
+    assert "day (" not in found
+    said = refused("fit", *arguments)
+    assert (
+        f"column 'day' holds dates or times, which are not taken: row 0 holds '{shown}'; leave it out" in said
+    )
+    assert said.endswith("or write a number in its place, such as the days since a certain one.")
+
+
+def test_dates_of_spreadsheets_are_not_taken(frame, tmp_path):
+    arguments = (tmp_path / "t.xlsx", "--target", "species", "--id", "id")
+    days = pd.Series(DAYS, dtype=object)
+    frame.assign(day=days.where(days.index > 0, "soon")).to_excel(tmp_path / "t.xlsx", index=False)
+    assert (
+        "'day' holds dates or times, which are not taken, such as '2020-01-02 00:00:00' in row 1"
+        in run("check", *arguments).stdout
+    )
+    assert "'day' holds dates or times, which are not taken: row 1 holds '2020-01-02" in refused(
+        "fit", *arguments
+    )
+    assert "levels: day (90)" in run("check", *arguments, "--categorical", "day").stdout
+    # A few cells that a spreadsheet has taken for dates are slips.
+    frame.assign(x=[DAYS[0], *range(1, 90)]).to_excel(tmp_path / "t.xlsx", index=False)
+    assert (
+        "column 'x' would be numeric, but row 0 holds '2020-01-01 00:00:00'"
+        in run("check", *arguments).stdout
+    )
+    said = refused("fit", *arguments)
+    assert (
+        "column 'x' is not numeric: row 0 holds '2020-01-01 00:00:00'; mend the cell; otherwise leave" in said
+    )
 
 
 def test_columns_of_parquet_that_are_numbers(frame, tmp_path):

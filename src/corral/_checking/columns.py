@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +62,50 @@ def nearly_numeric(column: pd.Series[Any]) -> bool:
 def _not_numbers(column: pd.Series[Any]) -> Bools:
     wrong: Bools = ~np.isfinite(numbers_in(column)) & column.notna().to_numpy()
     return wrong
+
+
+def first_strange(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The first value of a column that is neither number nor text, such as a date or a list, if one is.
+
+    A column that would be numeric but for a few values has no strange ones: they are slips.
+    """
+    known = column.dropna()
+    if column.dtype.kind in "mM":
+        return known[:1]
+    if column.dtype != object:
+        return known[:0]
+    strange = [not isinstance(value, str | bool | np.bool_ | Number) for value in known]
+    return known[:0] if not any(strange) or nearly_numeric(column) else known[strange][:1]
+
+
+def is_time(value: Any) -> bool:
+    """Whether a value is a date, a time of day or a span of time."""
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta)
+
+
+def neither_numbers_nor_text(columns: pd.DataFrame, categorical: Collection[str]) -> Iterator[Finding]:
+    """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
+    for name in columns.columns:
+        strange = first_strange(columns[name])
+        if strange.empty or (name in categorical and is_time(strange.iloc[0])):
+            continue
+        row, shown = strange.index[0], str(strange.iloc[0])[:40]
+        if is_time(strange.iloc[0]):
+            yield Finding(
+                "dates",
+                (name,),
+                (row,),
+                f"column {name!r} holds dates or times, which are not taken, such as {shown!r} in row {row}",
+                "leave it out, or write a number in its place, such as the days since a certain one",
+            )
+        else:
+            yield Finding(
+                "neither numbers nor text",
+                (name,),
+                (row,),
+                f"column {name!r} holds {shown!r} in row {row}, which is neither a number nor text",
+                "leave it out",
+            )
 
 
 def texts_name_rows(column: pd.Series[Any]) -> bool:

@@ -12,6 +12,7 @@ from corral._checking.columns import (
     identifiers,
     is_numeric,
     mostly_empty,
+    neither_numbers_nor_text,
     numbers_in,
     odd_levels,
     sentinels,
@@ -67,6 +68,8 @@ def check_table(
     column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
     """
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
+    strange = [*neither_numbers_nor_text(variables, categorical)]
+    variables = variables.drop(columns=[finding.columns[0] for finding in strange])
     numeric = {name: numbers_in(variables[name]) for name in variables.columns}
     numeric = {
         name: x
@@ -76,7 +79,7 @@ def check_table(
         and is_numeric(variables[name], x)
     }
     known = None if y is None else ~is_missing(y)
-    findings = [*of_labels(y)] if y is not None else []
+    findings = [*([] if y is None else of_labels(y)), *strange]
     findings += mostly_empty(variables)
     named = [*identifiers(variables, numeric)]
     findings += named

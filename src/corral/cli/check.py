@@ -35,6 +35,8 @@ _TOLD_BY_FIT = ("copies", "groups", "identifier", "labels alike", "missing label
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
+    "dates": "--drop",
+    "neither numbers nor text": "--drop",
     "constant": "--drop",
     "nearly constant": "--drop",
     "mostly empty": "--drop",
@@ -77,9 +79,9 @@ def check(
 
     Among them are columns that name rows, are constant, nearly empty or give the label away, copies of rows,
     labels and levels that differ by case or spaces, numbers like -999 that stand for nothing, classes of few
-    rows, text among numbers, numbers with units or marks of thousands, and ids that repeat. 'corral fit'
-    notes them as well. The answer also says which columns are levels, and where values are missing; neither
-    is a mistake.
+    rows, text among numbers, numbers with units or marks of thousands, dates, and ids that repeat. 'corral
+    fit' notes them as well. The answer also says which columns are levels, and where values are missing;
+    neither is a mistake.
     """
     from corral._checking.table import check_table
     from corral.cli.columns import check_names
@@ -126,10 +128,12 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     """How many levels columns have that hold levels, and how many values are missing, by column."""
     import numpy as np
 
-    from corral._checking.columns import nearly_numeric, numbers_in
+    from corral._checking.columns import first_strange, nearly_numeric, numbers_in
 
     levels = {}
     for name in variables.columns:
+        if name not in categorical and not first_strange(variables[name]).empty:
+            continue
         known = variables[name].dropna()
         is_text = np.isnan(numbers_in(known)).any() or known.dtype.kind == "b"
         if name in categorical or (is_text and not nearly_numeric(known)):

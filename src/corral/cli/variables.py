@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking.columns import nearly_numeric, numbers_in
+from corral._checking.columns import first_strange, is_time, nearly_numeric, numbers_in
 from corral._core.settings import Floats
 from corral._estimators.encoding import integers_of, one_float
 from corral.cli.formats import TableFile, looks_like_comma_number
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
+_IF_TIMES = "write a number in its place, such as the days since a certain one"
 _MOST_SHOWN = 3
 _TRUTHS = {"true": True, "false": False}
 
@@ -58,7 +59,10 @@ def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
         return False
     held = known[is_text]
     if not held.map(lambda value: isinstance(value, str | bool)).all():  # dates and lists of a Parquet file
-        raise ValueError(_not_numeric(held, path, IF_TEXT, na_values=False))
+        strange = first_strange(column)
+        is_slip = strange.empty
+        held = held if is_slip else strange
+        raise ValueError(_not_numeric(held, path, IF_TEXT, na_values=False, is_slip=is_slip))
     if nearly_numeric(column) or looks_like_comma_number(str(held.iloc[0])):
         advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
         raise ValueError(_not_numeric(held, path, advice, na_values=True, is_slip=nearly_numeric(column)))
@@ -281,7 +285,11 @@ def _not_numeric(
     Where it `is_slip`, a few cells among many numbers, what mends the cells comes first.
     """
     value = _shown(held.iloc[0])
-    said = [f"{path}: column {held.name!r} is not numeric: row {held.index[0]} holds {value}"]
+    are_times = is_time(held.iloc[0]) and not is_slip
+    why = "holds dates or times, which are not taken" if are_times else "is not numeric"
+    said = [f"{path}: column {held.name!r} {why}: row {held.index[0]} holds {value}"]
+    if are_times:
+        return "; ".join([*said, f"{if_text}, or {_IF_TIMES}" if if_text else _IF_TIMES]) + "."
     if looks_like_comma_number(str(held.iloc[0])):
         said.append("if the comma is a decimal one, say --decimal ','; if it marks thousands, take it out")
     elif is_slip:
@@ -296,6 +304,8 @@ def _not_numeric(
 def _mending(held: pd.Series[Any]) -> str:
     """What can be done about cells of text in a column of numbers."""
     texts = held.astype(str).unique()
+    if is_time(held.iloc[0]):  # which no --na-values names
+        return f"mend the {f'{len(held)} cells that hold no numbers' if len(held) > 1 else 'cell'}"
     if len(texts) == 1:
         cells = "the cell" if len(held) == 1 else f"the {len(held)} cells that hold it"
         return f"mend {cells}, or say --na-values {_shown(texts[0])} if it stands for a missing value"
