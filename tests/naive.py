@@ -668,6 +668,27 @@ def merge_copies(
     return X[kept], y[kept], np.array([math.fsum(parts) for parts in merged.values()]), [n for n, _ in first]
 
 
+def joined_groups(copies: list[int], groups: list[int]) -> dict[int, int]:
+    """The least group that each is joined with: by rows of which the smaller has more than half in common.
+
+    Of a row that more than three groups hold, each is compared with the next in size only.
+    """
+    rows: dict[int, set[int]] = {}
+    for copy, group in zip(copies, groups, strict=True):
+        rows.setdefault(group, set()).add(copy)
+    shared: Counter[tuple[int, int]] = Counter()
+    for copy in set(copies):
+        holders = sorted((group for group in rows if copy in rows[group]), key=lambda g: (len(rows[g]), g))
+        pairs = itertools.combinations(holders, 2) if len(holders) <= 3 else itertools.pairwise(holders)
+        shared.update(pairs)
+    joined = {group: group for group in rows}
+    for (smaller, larger), n_shared in shared.items():
+        if n_shared > len(rows[smaller]) / 2:
+            least, other = sorted((joined[smaller], joined[larger]))
+            joined = {group: least if to == other else to for group, to in joined.items()}
+    return joined
+
+
 def least_squares_outputs(
     X: ArrayLike,
     y: ArrayLike,

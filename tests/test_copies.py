@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
 from corral import CopiedRowsWarning, RodeoClassifier, RodeoClassifierCV, RodeoDensity
-from corral._core.copies import effective_number, filled, number_copies
+from corral._core.copies import copies_and_units, effective_number, filled, number_copies
 from corral._core.rows import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
 
@@ -312,3 +312,78 @@ def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
     assert_array_equal(
         number_copies(np.tile(X, (2, 1)))[[0, 1, 3]], number_copies(np.tile(X, (2, 1)))[[4, 5, 7]]
     )
+
+
+# --------------------------------------------------------------------------------- copies in groups
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_are_joined_as_by_plain_loops(seed):
+    rng = np.random.default_rng(seed)
+    copies, groups = rng.integers(0, 60, 120), rng.choice(30, 120, p=rng.dirichlet(np.full(30, 0.5)))
+    numbers, units = copies_and_units(copies, groups, 120)
+    joined = naive.joined_groups(copies.tolist(), groups.tolist())
+    expected = np.array([joined[group] for group in groups.tolist()])
+    assert 1 < np.unique(expected).size < np.unique(groups).size
+    assert_array_equal(units[:, None] == units, expected[:, None] == expected)
+    are_copies = (copies[:, None] == copies) & (expected[:, None] == expected)
+    assert_array_equal(numbers[:, None] == numbers, are_copies)
+    again, same = copies_and_units(numbers, groups, 120)  # as when a file is read
+    assert_array_equal(again, numbers)
+    assert_array_equal(same, units)
+
+
+def patients(shift, seed=0, n_rows=8):
+    """Twenty patients of two classes, each with a blank; and rows of new patients without one."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(20), n_rows)
+    y = groups % 2
+    X = rng.normal(size=(groups.size, 4))
+    X[:, 0] += shift * y
+    X[::n_rows] = 0.0
+    new = rng.normal(size=(500, 4))
+    new[:, 0] += shift * (np.arange(500) % 2)
+    return X, y, groups, new
+
+
+def test_a_blank_that_all_groups_share_leaves_them_apart():
+    X, y, groups, new = patients(0.0)
+    noise = RodeoClassifierCV(**QUICK).fit(X, y, groups=groups)
+    assert noise.n_copies_ == 0
+    assert noise.predict_proba(new).max(axis=1).mean() < 0.65  # linked by the blank, it was 0.96
+    assert noise.is_novel(new[:50] + 1000).all()
+    X, y, groups, new = patients(3.0)
+    model = RodeoClassifierCV(**QUICK).fit(X, y, groups=groups)
+    assert abs(model.best_score_ - model.score(new, np.arange(500) % 2)) < 0.05
+    assert_array_equal(model.relevant_, [[True, False, False, False]] * 2)
+
+
+@quiet
+@pytest.mark.parametrize("n_times", [2, 5])
+def test_noise_whose_groups_are_repeated_under_other_names_does_not_score_above_chance(n_times):
+    X, y, groups, _ = patients(0.0, n_rows=4)
+    named = np.concatenate([groups + 20 * k for k in range(n_times)])
+    model = RodeoClassifierCV(**QUICK).fit(np.tile(X, (n_times, 1)), np.tile(y, n_times), groups=named)
+    assert model.n_copies_ == (n_times - 1) * 80
+    assert_array_equal(np.unique(model.model_.data.units), np.arange(20))
+    assert model.best_score_ < 0.65
+
+
+def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
+    groups = np.repeat(np.arange(100_000), 2)
+    copies = np.where(np.arange(groups.size) % 2, 0, np.arange(groups.size) + 1)
+    _, units = copies_and_units(copies, groups, groups.size)  # whose pairs would fill 80 GB
+    assert_array_equal(units, groups)
+
+
+@quiet
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoClassifierCV(**QUICK)])
+def test_groups_that_copies_make_one_are_refused(estimator):
+    X = np.tile(np.random.default_rng(0).normal(size=(20, 3)), (3, 1))
+    y, groups = np.arange(60) % 2, np.repeat([0, 1, 2], 20)
+    with pytest.raises(ValueError, match=r"at least two groups, got one \(groups count as one where"):
+        estimator.fit(X, y, groups=groups)
+    X[40:] += 10.0
+    with pytest.raises(ValueError, match=r"each class lies in a single one \(groups count as one where"):
+        estimator.fit(X, np.repeat([0, 0, 1], 20), groups=groups)
+    estimator.fit(X, y, groups=groups)

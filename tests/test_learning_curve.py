@@ -258,6 +258,15 @@ def test_threads_change_no_bit(table):
     assert_allclose(one.weights.sum(), 1)
 
 
+@pytest.mark.parametrize("n_groups", [1, 3, 5])
+def test_few_groups_are_divided_into_parts_of_two_at_least(n_groups):
+    rng = np.random.default_rng(0)
+    y, groups = np.arange(160) % 2, np.arange(160) * n_groups // 160
+    curve = measured(rng.normal(size=(160, 2)), y, groups=groups)
+    assert_allclose(curve.times, [1, 1 / 2][: 1 + (n_groups >= 4)])
+    assert_allclose(curve.proba.sum(axis=2), 1)
+
+
 def test_rows_are_predicted_by_their_part_alone(table, monkeypatch):
     seen = []
     predict = core._predict

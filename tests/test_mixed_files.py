@@ -271,11 +271,16 @@ def test_a_share_of_the_rows_of_each_class_is_held_out():
         assert np.sum(y[test] == label) == pytest.approx(0.25 * np.sum(y == label), abs=3)
 
 
-def test_copies_link_groups():
+def test_copies_of_most_rows_link_groups():
     table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=12), "b": np.arange(12.0)})
     table.loc[3] = table.loc[8]
-    units = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
-    assert [set(part) for part in np.split(units.groups, 4)] == [{0}, {1}, {1}, {2}]
+    one = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    assert_array_equal(one.groups, np.repeat([0, 1, 2, 3], 3))
+    assert one.distinct.size == 12
+    table.loc[4] = table.loc[7]
+    two = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    assert_array_equal(two.groups, np.repeat([0, 1, 1, 2], 3))
+    assert two.distinct.size == 10
 
 
 def test_classifiers_learn_by_groups_where_they_can():

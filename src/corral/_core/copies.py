@@ -32,6 +32,11 @@ Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k} f_{k-1} f_{k+1}` on a
 different rows occur k times each, and these are more than five times the root of the right side, k copies
 were made of each row of a table in which rows agree by chance: k of the equal rows of a class are one, and
 the next k another.
+
+Where rows belong to groups, a row may be in several of them because a group was entered twice, or because
+groups share a blank, a control or a default. Two groups count as one if more than half of the different rows
+of the smaller one are copies of rows of the other; else each keeps its copies as rows of its own, since one
+blank must not make one group of all.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from corral._core.settings import Bools, Floats, Integers
@@ -63,6 +69,9 @@ _ONE_IN = 5
 # So many rows, and about so many pairs of columns, tell chance from copies.
 _ENOUGH_ROWS = 20_000
 _ENOUGH_PAIRS = 200
+
+# Of a row that more groups hold, each is compared only with the next in size: pairs would be too many.
+_FEW_HOLDERS = 3
 
 _CHUNK = 4096
 _ROUNDING = 1e-6
@@ -129,6 +138,54 @@ def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
     first = np.unique(copies, return_index=True)[1]
     numbers[rest] = rest[first][copies]
     return np.unique(numbers, return_inverse=True)[1]
+
+
+def copies_and_units(
+    copies: Integers | None, groups: Integers | None, n_rows: int
+) -> tuple[Integers | None, Integers]:
+    """Find what is left out together: numbers of copies, None if no row has one, and numbers of units.
+
+    Copies in groups that stay apart are copies no more.
+
+    Parameters
+    ----------
+    copies : (n_rows,) numbers that copies share, or None.
+    groups : (n_rows,) numbers that rows of a group share, or None.
+    n_rows : number of rows.
+    """
+    if groups is None:
+        return copies, np.arange(n_rows) if copies is None else copies
+    _, group = np.unique(groups, return_inverse=True)
+    if copies is None:
+        return None, group
+    units = _joined_groups(copies, group)[group]
+    copies = _in_order(copies * (units.max(initial=-1) + 1) + units)
+    return copies if np.unique(copies).size < n_rows else None, units
+
+
+def _joined_groups(copies: Integers, group: Integers) -> Integers:
+    """Number groups (n_groups,) so that those share a number that share most of their rows.
+
+    Of the groups that hold a row each is compared with the next in size, and with all if they are few.
+    """
+    n_groups = int(group.max(initial=-1)) + 1
+    row, holder = np.divmod(np.unique(copies * n_groups + group), max(n_groups, 1))
+    n_different = np.bincount(holder, minlength=n_groups)
+    order = np.lexsort((holder, n_different[holder], row))
+    row, holder = row[order], holder[order]
+    are_few = np.bincount(row)[row] <= _FEW_HOLDERS
+    pairs = []
+    for step in range(1, _FEW_HOLDERS):
+        is_pair = (row[step:] == row[:-step]) & (are_few[step:] | (step == 1))
+        smaller, larger = holder[:-step][is_pair], holder[step:][is_pair]
+        pairs.append(smaller * n_groups + larger)
+    pair, n_shared = np.unique(np.concatenate(pairs), return_counts=True)
+    smaller, larger = np.divmod(pair, max(n_groups, 1))
+    alike = 2 * n_shared > n_different[smaller]
+    ones = np.ones(np.count_nonzero(alike))
+    links = coo_array((ones, (smaller[alike], larger[alike])), shape=(n_groups, n_groups))
+    joined: Integers = connected_components(links, directed=False)[1].astype(np.int64)
+    return joined
 
 
 def filled(X: Floats) -> Floats:

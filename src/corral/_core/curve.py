@@ -196,7 +196,9 @@ def learn_curve(
     weights = Trial.prepare(rows.data, points, prior, 0.0, random).weights
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
-    sizes = [n for n in _PARTS if n == 1 or n_rows >= n * fewest]
+    n_units = np.unique(rows.data.units).size
+    # A part of one unit would leave nothing to predict it by.
+    sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_units >= 2 * n)]
     jobs = [
         _Job(k, np.flatnonzero(parts == part), random.randint(2**31 - 1))
         for k, n_parts in enumerate(sizes)

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from corral._core import kernels
 from corral._core.copies import (
+    copies_and_units,
     effective_number,
     merge_copies,
     number_copies,
@@ -68,7 +67,8 @@ class LabelledRows:
     numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
     units : (n_rows,) numbers that copies with other labels and rows of a group share: they are left out
         together.
-    copies : numbers that copies share, of all rows that count, before copies were merged; None without any.
+    copies : numbers that copies of one unit share, of all rows that count, before copies were merged; None
+        without any.
     levels : (n_features,) numbers of levels, 0 for a column of measurements.
     grouped : whether rows of a class may share a unit.
     """
@@ -106,10 +106,7 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies = find_copies(X, codes)
-        units = np.arange(len(X)) if copies is None else copies
-        if groups is not None:
-            units = joined_units(units, groups)
+        copies, units = copies_and_units(find_copies(X, codes), groups, len(X))
         first = np.arange(len(X))
         if copies is not None:
             first, weights = merge_copies(copies * labels.size + codes, weights)
@@ -222,18 +219,6 @@ class LabelledRows:
             GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
             for at in self.members()
         ]
-
-
-def joined_units(units: Integers, groups: Integers) -> Integers:
-    """Numbers that rows share if they share a unit or a group, or are linked by others that do."""
-    _, a = np.unique(units, return_inverse=True)
-    _, b = np.unique(groups, return_inverse=True)
-    links = coo_array((np.ones(a.size), (a, b)), shape=(a.max(initial=-1) + 1, b.max(initial=-1) + 1))
-    n = links.shape[0]
-    whole = coo_array((links.data, (links.row, links.col + n)), shape=(n + links.shape[1],) * 2)
-    _, component = connected_components(whole, directed=False)
-    joined: Integers = component[a].astype(np.int64)
-    return joined
 
 
 def squared_factor(n: Floats | np.float64) -> Floats:

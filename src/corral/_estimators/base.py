@@ -31,6 +31,7 @@ from corral._estimators.validation import (
     feature_names,
     refuse_groups_of_whole_classes,
     row_names,
+    sort_rows,
     unchanged_by_errors,
 )
 from corral._estimators.warned import warn_of_unknown_columns
@@ -233,8 +234,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
-            group out. Some class must have rows of two groups. The tests of `describe` count rows that are
-            alike within groups as fewer.
+            group out. Two groups count as one if more than half of the different rows of the smaller one are
+            copies of rows of the other, as those of a patient who was entered twice; else copies in several
+            groups, such as blanks, are rows of each of them. Some class must have rows of two groups. The
+            tests of `describe` count rows that are alike within groups as fewer.
 
         Returns
         -------
@@ -242,9 +245,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """
         with unchanged_by_errors(self):
             rows = self._check_rows(X, y, sample_weight, groups, reset=True)
-            refuse_groups_of_whole_classes(rows.groups, rows.y, rows.weights)
             self._name_rows(X)
-            return self._learn(rows, expected=None)
+            return self._learn_at_once(rows)
 
     def partial_fit(
         self,
@@ -298,7 +300,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
                 expected = named if expected is None else np.union1d(expected, named)
             if encoding is not None:
                 rows = self._training_recoded(encoding).extended(rows)
-            return self._learn(rows, expected=expected)
+            return self._learn(rows, sort_rows(rows, expected))
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
@@ -411,9 +413,15 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """Find the variables that describe each class in some of the rows."""
         return learn_contrast(data, self.model_.min_effect).relevant
 
+    def _learn_at_once(self, training: TrainingRows) -> Self:
+        """Fit validated rows that no others follow, and set `model_`."""
+        data = sort_rows(training)
+        refuse_groups_of_whole_classes(training, data)
+        return self._learn(training, data)
+
     @abstractmethod
-    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
-        """Fit validated rows and set `model_`; classes may be expected that have no rows."""
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        """Fit validated rows, also given sorted by class, and set `model_`; some classes may have no rows."""
 
     def _check_rows(
         self,

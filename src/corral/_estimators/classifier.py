@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from corral._core.model import FittedModel, learn_model
@@ -22,7 +22,6 @@ from corral._estimators.validation import (
     check_one_row,
     check_priors,
     check_rodeo,
-    sort_rows,
 )
 from corral._estimators.warned import advice_on_units, warn_of_copies, warn_of_empty_selections
 
@@ -173,7 +172,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     :math:`N_j` pairs of rows differ in column j alone, and :math:`N_{jk}` in j and k alone, chance explains
     about :math:`\sum_{j<k} N_j N_k / \sum_{j<k} N_{jk}` pairs of equal rows. If that is less than a fifth of
     them, equal rows are copies. Rows that agree in a single column are copies unless values that stand in
-    one and in three rows say otherwise, or values stand in more than three rows on average.
+    one and in three rows say otherwise, or values stand in more than three rows on average. Equal rows of
+    different groups are copies only if the groups share most of their rows, see `fit`.
 
     What relevance means depends on the rule and, for those that look at bandwidths, on the units. By
     contrast a relevant variable is one whose values are higher, lower, closer together or further apart in
@@ -307,9 +307,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
             lapse=check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True),
         )
 
-    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         settings = self.model_settings()
-        data = sort_rows(training, expected)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())

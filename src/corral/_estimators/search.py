@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from corral._core.large import is_large, learn_large_pool
 from corral._core.model import LocalModel
 from corral._core.pool import PoolModel
-from corral._core.rows import TrainingRows
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier
@@ -23,7 +23,6 @@ from corral._estimators.validation import (
     check_number,
     check_priors,
     is_empirical,
-    sort_rows,
     take_names_from,
 )
 from corral._estimators.warned import warn_of_copies
@@ -55,7 +54,7 @@ class PoolMember(DensityClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         raise TypeError("a member of a pool cannot be fitted by itself: fit a RodeoClassifierCV.")
 
 
@@ -228,9 +227,8 @@ class RodeoClassifierCV(InReference, DensityClassifier):
             check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
-    def _learn(self, training: TrainingRows, *, expected: NDArray[Any] | None) -> Self:
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         min_effect = self.check_parameters()
-        data = sort_rows(training, expected)
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         empirical = is_empirical(self.priors)

@@ -223,16 +223,25 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     return np.asarray(numbers, dtype=np.int64).reshape(-1)
 
 
-def refuse_groups_of_whole_classes(groups: Integers | None, y: NDArray[Any], weights: Floats | None) -> None:
-    """Refuse groups (n_rows,) without which no class would have rows: certainty could not be calibrated."""
-    if groups is None:
+def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -> None:
+    """Refuse groups without which no class would have rows: certainty could not be calibrated.
+
+    Parameters
+    ----------
+    training : the rows as they were given.
+    data : the same, sorted, with units that groups share if they share most of their rows.
+    """
+    if training.groups is None or not data.is_alone.all():
         return
-    counts = slice(None) if weights is None else weights > 0.0
-    if np.unique(groups[counts]).size < 2:
-        raise ValueError("groups must name at least two groups, got one: nothing could be left out.")
-    pairs = set(zip(y[counts].tolist(), groups[counts].tolist(), strict=True))
-    if len(pairs) == len({label for label, _ in pairs}):
+    counts = slice(None) if training.weights is None else training.weights > 0.0
+    n_units = np.unique(data.units).size
+    are_joined = n_units < np.unique(training.groups[counts]).size
+    why = " (groups count as one where one has more than half of its rows in common with another)"
+    if n_units < 2:
         raise ValueError(
-            "groups must spread some class over at least two groups, but each class lies in a single one: "
-            "without it, nothing would be known of the class."
+            f"groups must name at least two groups, got one{why * are_joined}: nothing could be left out."
         )
+    raise ValueError(
+        "groups must spread some class over at least two groups, but each class lies in a single one"
+        f"{why * are_joined}: without it, nothing would be known of the class."
+    )

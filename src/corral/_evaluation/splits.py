@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 
-from corral._core.copies import number_copies
-from corral._core.rows import joined_units
+from corral._core.copies import copies_and_units, number_copies
 from corral._core.settings import Integers
 from corral._estimators.encoding import encoded
 
@@ -27,9 +26,10 @@ class Units:
 
     Attributes
     ----------
-    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row.
-    groups : (n_rows,) numbers that rows of a group share, and all rows that share one with a copy of any;
-        None if rows have no groups.
+    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for
+        those in groups that stay apart.
+    groups : (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if
+        rows have no groups.
     """
 
     copies: Integers
@@ -44,10 +44,9 @@ class Units:
     def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> Units:
         """Number the rows of a frame, which may have gaps and columns of levels, given their labels."""
         copies = number_copies(encoded(X), np.unique(y, return_inverse=True)[1])
-        copies = np.arange(len(X)) if copies is None else copies
-        if groups is None:
-            return cls(copies)
-        return cls(copies, joined_units(copies, np.unique(groups, return_inverse=True)[1]))
+        numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        copies, units = copies_and_units(copies, numbers, len(X))
+        return cls(np.arange(len(X)) if copies is None else copies, None if groups is None else units)
 
     @property
     def distinct(self) -> Integers:

@@ -77,7 +77,9 @@ def learn_cluster_pool(
     is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
     if not is_general:
         scales["range"] = blurred_range(drawn.X)  # which tells of no row
-    sample = LabelledRows.sort(_training(drawn, asked.levels))
+    training = _training(drawn, asked.levels)
+    sample = LabelledRows.sort(training)
+    refuse_groups_of_whole_classes(training, sample)
     sample = replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals)
     whole = RowsInUnits.in_units(sample, scales)
     differences = learn_contrast(sample, asked.min_effect)
@@ -118,9 +120,7 @@ def learn_cluster_pool(
 
 
 def _training(rows: Part, levels: Integers | None) -> TrainingRows:
-    groups = check_groups(rows.groups, len(rows.X))
-    refuse_groups_of_whole_classes(groups, rows.y, rows.weights)
-    return TrainingRows(rows.X, rows.y, rows.weights, levels, groups)
+    return TrainingRows(rows.X, rows.y, rows.weights, levels, check_groups(rows.groups, len(rows.X)))
 
 
 def _plan(

@@ -153,7 +153,7 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
             sources = [source._replace(first=int(n)) for source, n in zip(sources, of_all.first, strict=True)]
             if (of_all.n_rows.sum(axis=0) <= self.max_rows).all():
                 everything = all_rows(sources, of_all, self.encoding_.counts, self.client_)
-                return self._learn(everything, expected=None)
+                return self._learn_at_once(everything)
             return self._learn_many(sources, of_all)
 
     @available_if(_is_never)
