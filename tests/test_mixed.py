@@ -744,6 +744,7 @@ def test_groups_in_parts_and_files(tmp_path):
     [
         ([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."),
         ([1, None, 2, 2], "but row 1 has none"),
+        (np.array(["2020", "NaT", "2021", "2021"], dtype="M8[ns]"), "but row 1 has none"),
         ([7, 7, 7, 7], "at least two groups, got one"),
         ([1, 1, 2, 2], "each class lies in a single one"),
     ],
@@ -861,8 +862,11 @@ def test_five_thousand_levels():
         pd.Series(pd.Categorical(["a", "b"] * 9 + ["a", None])),
         pd.Series([1, 0] * 9 + [1, None], dtype="Int64"),
         ["a", "b"] * 9 + ["a", None],
+        np.array(["2020", "2021"] * 9 + ["2020", "NaT"], dtype="M8[ns]"),
+        pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 9 + ["2020-01-01", None])),
+        np.array([*np.array([1, 2] * 9 + [1], dtype="m8[h]"), np.timedelta64("NaT")], dtype=object),
     ],
-    ids=["objects", "floats", "NA", "categories", "Int64", "list"],
+    ids=["objects", "floats", "NA", "categories", "Int64", "list", "times", "dates", "durations"],
 )
 @pytest.mark.parametrize("make", [RodeoClassifier, RodeoClassifierCV, RodeoSelector, LSPClassifier])
 def test_missing_labels_are_counted_and_placed(make, y):

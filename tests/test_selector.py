@@ -225,13 +225,20 @@ def test_a_table_without_columns_is_refused_in_a_sentence(output):
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
-@pytest.mark.parametrize("kind", ["array", "pandas", "nullable", "polars"])
+@pytest.mark.parametrize(
+    "kind", ["array", "masked", "pandas", "nullable", "polars", "list", "floats beside", "objects", "column"]
+)
 def test_integers_that_floats_cannot_tell_apart_are_refused(kind):
     ids = 90071992547409930 + np.arange(20)
     X = np.column_stack([np.arange(20) % 7, ids])
     frame = pd.DataFrame(X, columns=["x0", "x1"])
     table = {
         "array": X,
+        "masked": np.ma.masked_array(X, X == 3),
+        "list": X.tolist(),
+        "floats beside": [(x / 2, i) for x, i in X.tolist()],
+        "objects": X.astype(object),
+        "column": frame.astype({"x1": object}),
         "pandas": frame,
         "nullable": frame.astype({"x1": "Int64"}),
         "polars": pl.DataFrame({"x0": X[:, 0], "x1": X[:, 1]}),
@@ -241,7 +248,27 @@ def test_integers_that_floats_cannot_tell_apart_are_refused(kind):
     for estimator in (RodeoSelector(), RodeoClassifierCV(), LSPClassifier()):
         with pytest.raises(ValueError, match=said):
             estimator.fit(table, y)
-    RodeoSelector().fit(np.column_stack([X[:, 0], 1000 * np.arange(20) + 2**60]), y)  # these stay apart
+    apart = np.column_stack([X[:, 0], 1000 * np.arange(20) + 2**60])
+    for table in (apart, apart.tolist(), apart.astype(object)):
+        RodeoSelector().fit(table, y)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning")
+def test_levels_may_be_integers_of_any_number_of_digits():
+    wards = pd.DataFrame({"ward": [2**53, 2**53 + 1] * 20, "x": np.arange(40.0)}, dtype=object)
+    y = np.arange(40) % 2
+    model = RodeoClassifierCV(categorical_features=["ward"], random_state=0).fit(wards, y)
+    assert model.score(wards, y) == 1.0
+    model.partial_fit(wards, y)
+    assert model.score(wards, y) == 1.0
+
+
+@pytest.mark.parametrize("make", [np.array, list, lambda X: np.array(X, dtype=object), pd.DataFrame])
+def test_integers_of_a_further_part_that_floats_cannot_tell_apart_are_refused(make):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = RodeoClassifier().fit(X if make is not pd.DataFrame else pd.DataFrame(X), y)
+    with pytest.raises(ValueError, match=r"holds the integers 9007199254740992 and 9007199254740993"):
+        model.partial_fit(make([[2**53, 1], [2**53 + 1, 2]]), [0, 1])
 
 
 def test_wrong_parameters_are_named(shifted):

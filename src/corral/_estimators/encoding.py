@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from corral._core.settings import Bools, Floats, Integers
 
 # Up to here, integers that differ are different floats.
-_LARGEST_EXACT = 2**53
+LARGEST_EXACT = 2**53
+
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 # Texts that are at most one in so many of a column's values are typing errors rather than levels.
 _ONE_IN = 5
@@ -167,7 +169,7 @@ def columns_of_levels(names: list[str], dtypes: Sequence[Any], categorical: Any)
         if categorical is None:
             return []
         categorical = []
-    named = _positions(categorical, names)
+    named = positions_of(categorical, names)
     return [j for j, dtype in enumerate(dtypes) if j in named or kind_of_dtype(dtype) != "number"]
 
 
@@ -208,8 +210,10 @@ def columns_of(X: Any) -> list[Column]:
     return columns
 
 
-def integers_of(X: Any, j: int) -> NDArray[np.integer[Any]]:
-    """The integers of column j of a frame, without gaps; none if its type is another one."""
+def integers_of(X: Any, j: int) -> NDArray[Any]:
+    """The integers of column j of a frame, without gaps, as objects if they are such; none of other types."""
+    if kind_of_dtype(X.dtypes.iloc[j] if hasattr(X, "iloc") else X.dtypes[j]) == "objects":
+        return integers_among((X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]]).to_list())
     if not re.match(r"u?int\d", str(X.dtypes.iloc[j] if hasattr(X, "iloc") else X.dtypes[j]).lower()):
         return np.empty(0, dtype=np.int64)
     series = X.iloc[:, j].dropna() if hasattr(X, "iloc") else X[X.columns[j]].drop_nulls()
@@ -217,9 +221,20 @@ def integers_of(X: Any, j: int) -> NDArray[np.integer[Any]]:
     return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
 
 
-def one_float(integers: NDArray[np.integer[Any]]) -> list[int]:
+def integers_among(values: list[Any]) -> NDArray[np.object_]:
+    """The integers among objects that floats reach; none if a text or boolean makes levels of all of them."""
+    integers: list[int] = []
+    for value in values:
+        if isinstance(value, str | bool | np.bool_):
+            return np.empty(0, dtype=object)
+        if isinstance(value, int | np.integer) and abs(int(value)) <= _LARGEST_FLOAT:
+            integers.append(int(value))
+    return np.array(integers, dtype=object)
+
+
+def one_float(integers: NDArray[Any]) -> list[int]:
     """Two of some integers that differ but are the same float; none if there are no such."""
-    if not integers.size or max(int(integers.max()), -int(integers.min())) <= _LARGEST_EXACT:
+    if not integers.size or max(int(integers.max()), -int(integers.min())) <= LARGEST_EXACT:
         return []
     values = np.sort(integers)
     same = (np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1])
@@ -273,10 +288,22 @@ def _of_objects(name: str, values: NDArray[Any]) -> Column:
     return Column(name, values, None, "number" if is_number else "levels")
 
 
+def are_gaps(values: NDArray[Any]) -> Bools:
+    """Which values of a column are gaps."""
+    if values.dtype.kind in "mM":
+        are_none: Bools = np.isnat(values)
+        return are_none
+    if values.dtype.kind not in "fO":
+        return np.zeros(values.shape, dtype=np.bool_)
+    return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)
+
+
 def is_gap(value: Any) -> bool:
-    """None, NaN, or pandas' NA, which is not even equal to itself."""
+    """None, NaN, a time that is none, or pandas' NA, which is not even equal to itself."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
@@ -354,7 +381,7 @@ def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
         return [column._replace(kind="number", levels=None) for column in columns]
     marked = list(columns)
     names = [column.name for column in columns]
-    named = _positions(categorical, names)
+    named = positions_of(categorical, names)
     for j, column in enumerate(columns):
         if j not in named:
             _refuse_few_texts(column)
@@ -387,7 +414,7 @@ def check_categorical(categorical: Any) -> None:
         raise ValueError(f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}.")
 
 
-def _positions(categorical: Any, names: list[str]) -> list[int]:
+def positions_of(categorical: Any, names: list[str]) -> list[int]:
     """Positions of columns that are named, numbered or marked by a mask."""
     given = np.asarray(categorical)
     if given.dtype.kind == "b":

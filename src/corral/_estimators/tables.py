@@ -12,17 +12,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from corral._core.settings import Floats
 from corral._estimators.encoding import (
+    LARGEST_EXACT,
     Column,
     Encoding,
+    are_gaps,
     check_categorical,
     columns_of,
+    integers_among,
     integers_of,
-    is_gap,
     kind_of_dtype,
     marked_columns,
     names_of,
     numbers_of,
     one_float,
+    positions_of,
     refuse_infinite,
 )
 from corral._estimators.validation import warn_user
@@ -95,12 +98,14 @@ def read_table(
     reset : whether this is a fit.
     extend : whether `encoding_` learns the levels that it lacks, as those of further training rows.
     """
+    learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
+    if reset or extend:
+        _refuse_lost_digits(X, _columns_of_levels(X, categorical, learnt))
     X = _unmasked(X)
     _refuse_same_names(X)
     _refuse_missing_labels(y)
     if reset:
         _begin_fit(estimator, X)
-    learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
         return Table(rows, labels, {})
@@ -147,6 +152,8 @@ def read_numbers(
     reset : whether this is a fit.
     """
     who = type(estimator).__name__
+    if reset:
+        _refuse_lost_digits(X, ())
     X = _unmasked(X)
     _refuse_same_names(X)
     _refuse_missing_labels(y)
@@ -162,7 +169,6 @@ def read_numbers(
 def _begin_fit(estimator: Any, X: Any) -> None:
     """Refuse a table that nothing can be learnt from; forget what stood for a gap in an earlier one."""
     _refuse_no_columns(X, type(estimator).__name__)
-    _refuse_lost_digits(X)
     vars(estimator).pop("na_values_", None)
 
 
@@ -209,17 +215,17 @@ def refuse_gaps(
 
 
 def _refuse_missing_labels(y: Any) -> None:
-    """Refuse labels of which some are NaN, None, pandas' NA or polars' null."""
+    """Refuse labels of which some are NaN, NaT, None, pandas' NA or polars' null."""
     try:
         labels = np.asarray(y)
     except ValueError:  # lists of unequal lengths, which are refused elsewhere
         return
-    if labels.ndim != 1 or labels.dtype.kind not in "fO":
+    if labels.ndim != 1:
         return
-    missing = [i for i, label in enumerate(labels.tolist()) if is_gap(label)]
-    if missing:
+    missing = np.flatnonzero(are_gaps(labels))
+    if missing.size:
         raise ValueError(
-            f"{len(missing)} of {labels.size} labels are missing, the first in row {missing[0]}: "
+            f"{missing.size} of {labels.size} labels are missing, the first in row {missing[0]}: "
             "fill them in, or leave such rows out."
         )
 
@@ -234,18 +240,47 @@ def _refuse_no_columns(X: Any, who: str) -> None:
         )
 
 
-def _refuse_lost_digits(X: Any) -> None:
-    """Refuse a column of integers of which two that differ are the same float."""
-    is_frame = hasattr(X, "dtypes")
-    if not is_frame and (not isinstance(X, np.ndarray) or X.dtype.kind not in "iu" or X.ndim != 2):
-        return
-    for j, name in enumerate(names_of(X, X.shape[1])):
-        pair = one_float(integers_of(X, j) if is_frame else X[:, j])
+def _refuse_lost_digits(X: Any, of_levels: Sequence[int]) -> None:
+    """Refuse a column of integers of which two that differ are the same float.
+
+    Columns `of_levels` may hold such integers as objects, since levels are never made floats.
+    """
+    columns = _integers_by_column(X)
+    for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
+        pair = [] if integers.dtype.kind == "O" and j in of_levels else one_float(integers)
         if pair:
             raise ValueError(
                 f"Column {name!r} holds the integers {pair[0]} and {pair[1]}, which are one number as "
                 "floats: leave it out if it names rows, or make text of it, or numbers of fewer digits."
             )
+
+
+def _integers_by_column(X: Any) -> list[NDArray[Any]]:
+    """The integers of each column of a table; nothing of what has no columns, or no integers."""
+    if hasattr(X, "dtypes"):
+        return [integers_of(X, j) for j in range(X.shape[1])]
+    if isinstance(X, list | tuple):
+        try:
+            floats = np.asarray(X, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError):  # which is refused elsewhere, or holds text
+            return []
+        if floats.ndim != 2 or not (np.abs(floats) >= LARGEST_EXACT).any():
+            return []
+        X = np.array([list(row) for row in X], dtype=object)
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return []
+    if X.dtype.kind == "O":
+        return [integers_among(column.tolist()) for column in X.T]
+    return [np.ma.compressed(column) for column in X.T] if X.dtype.kind in "iu" else []
+
+
+def _columns_of_levels(X: Any, categorical: Any, learnt: Encoding | None) -> list[int]:
+    """Positions of the columns that have been learnt to hold levels, or that the user has named."""
+    if learnt is not None:
+        return [j for j, levels in enumerate(learnt.levels) if levels is not None]
+    if isinstance(categorical, str | None) or len(getattr(X, "shape", ())) != 2:
+        return []
+    return positions_of(categorical, names_of(X, X.shape[1]))
 
 
 def _refuse_same_names(X: Any) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils import check_array
 
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Floats, Integers, RodeoSettings
-from corral._estimators.encoding import is_gap
+from corral._estimators.encoding import are_gaps
 
 # A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
 _LOOKED_PAST = ("corral", "joblib", "sklearn")
@@ -216,7 +216,7 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     given = np.asarray(groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
-    missing = np.array([is_gap(value) for value in given.tolist()], dtype=bool)
+    missing = are_gaps(given)
     if missing.any():
         raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
     _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
