@@ -98,6 +98,38 @@ def assert_same(one, other, where="value"):
 # What comes back
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"temperature": 5.0},
+        {"lapse": 0.5},
+        {"update": "sequential", "beta": 0.5, "c0": 3.0, "min_bandwidth": 0.2},
+        {"scale": None, "bandwidth": "class", "features": "separate"},
+        {"rule": "contrast", "cutpoint": 1.0, "min_effect": 0.6},
+        {"temperature": -1.0, "update": "never"},
+    ],
+)
+def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, queries, path):
+    model = RodeoClassifier(c0=2).fit(*data)
+    params, proba = model.get_params(), model.predict_proba(queries)
+    model.set_params(**changed)
+    again = saved(model, path)
+    assert_array_equal(again.predict_proba(queries), proba)
+    assert_array_equal(again.describe().to_frame(), model.describe().to_frame())
+    assert again.get_params() == params
+
+
+def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, path):
+    density = RodeoDensity().fit(data[0])
+    expected = density.score_samples(queries)
+    density.set_params(update="sequential", beta=0.5)
+    again = saved(density, path)
+    assert_array_equal(again.score_samples(queries), expected)
+    assert_same(again.get_params(), RodeoDensity().get_params())
+    pool = RodeoClassifierCV(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
+    assert saved(pool, path).min_effect == pool.model_.min_effect
+
+
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):

@@ -24,8 +24,8 @@ from corral._estimators.validation import check_choice, check_rodeo, feature_nam
 from corral._persist.classifier import pack_classifier, restore_classifier
 from corral._persist.params import (
     construct,
-    kept_params,
     pack_encoding,
+    params_of_fit,
     set_encoding,
     set_features,
     set_na_values,
@@ -197,7 +197,7 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
     packed = {
         "estimator": type(estimator).__name__,
-        "params": kept_params(estimator),
+        "params": params_of_fit(estimator),
         "n_features_in_": estimator.n_features_in_,
         "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
         "state": kind.pack(estimator),

@@ -36,7 +36,9 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     Parameters
     ----------
     estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
-        A fitted one. Its parameters `n_jobs` and `verbose` are not kept. Of a `DaskRodeoClassifier` save what
+        A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
+        since the fit, such as `temperature`, are kept as they were in it: a file predicts what the estimator
+        does. Of a `DaskRodeoClassifier` save what
         its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
         MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
         "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
@@ -109,7 +111,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator : as it was saved
-        It predicts the same numbers on the same machine. `n_jobs` and `verbose` have their defaults.
+        It predicts the same numbers on the same machine. Parameters that predictions depend on are those of
+        the fit, whatever `set_params` has made of them since; `n_jobs` and `verbose` have their defaults.
 
     Raises
     ------

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from corral._core.model import RodeoModel
+from corral._core.pool import PoolModel
+from corral._core.settings import RodeoSettings
+from corral._estimators.density import RodeoDensity
 from corral._estimators.encoding import Encoding
 from corral._persist.values import State
 
@@ -32,6 +37,36 @@ _NOT_KEPT = ("n_jobs", "verbose")
 def kept_params(estimator: BaseEstimator) -> dict[str, Any]:
     """Parameters that belong to the model, not to the machine."""
     return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
+
+
+def params_of_fit(estimator: Any) -> dict[str, Any]:
+    """The same of a fitted estimator: as they were in the fit, where what it has learnt depends on them.
+
+    `set_params` changes no fitted model, and a model that is restored must not be changed by it either.
+    """
+    params, settings = kept_params(estimator), _settings_of_fit(estimator)
+    changed = {
+        name: value
+        for name, value in settings.items()
+        if name in params and not np.array_equal(params[name], value)
+    }
+    return params | changed
+
+
+def _settings_of_fit(estimator: Any) -> dict[str, Any]:
+    """What a fitted estimator knows of the parameters that it was fitted with."""
+    model = getattr(estimator, "model_", None)
+    if isinstance(model, PoolModel):
+        return {"min_effect": model.min_effect}
+    if isinstance(model, RodeoModel):
+        settings = {of.name: getattr(model.settings, of.name) for of in fields(model.settings)}
+        return settings | _settings_of_rodeo(settings.pop("rodeo"))
+    return _settings_of_rodeo(estimator.settings_) if isinstance(estimator, RodeoDensity) else {}
+
+
+def _settings_of_rodeo(settings: RodeoSettings) -> dict[str, Any]:
+    named = {of.name: getattr(settings, of.name) for of in fields(settings)}
+    return named | {"min_bandwidth": "auto" if settings.min_bandwidth is None else settings.min_bandwidth}
 
 
 def construct(kind: type[BaseEstimator], params: Any) -> Any:

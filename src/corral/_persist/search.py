@@ -21,7 +21,7 @@ from corral._core.trust import Calibration
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.search import RodeoClassifierCV
 from corral._persist.classifier import pack_classifier, restore_classifier
-from corral._persist.params import construct, kept_params, set_features
+from corral._persist.params import construct, params_of_fit, set_features
 from corral._persist.rows import (
     LARGEST_MIXING,
     SMALLEST,
@@ -52,7 +52,7 @@ def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
         return {"rows": pack_rows(model), "pool": _pack_pool(model.pool)}
     return {  # as version 0.1.0 has fitted and written it
         "best_estimator": {
-            "params": kept_params(estimator.best_estimator_),
+            "params": params_of_fit(estimator.best_estimator_),
             "state": pack_classifier(estimator.best_estimator_),
         },
         **{name: getattr(estimator, name) for name in ("best_params_", "cv_results_", *_SCORES)},
