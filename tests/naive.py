@@ -885,9 +885,10 @@ def worth_of_rows(
         rho = 1.0
     elif between and within:
         usual = (n - sum(len(of) ** 2 / len(classes[a]) for (a, _), of in cells.items())) / between
-        below = [sum((s[0] < r[0]) + 0.5 * (s[0] == r[0]) for s in rows) for r in rows]
-        v = [2.0 * b / n - 1.0 for b in below]
-        for values in (v, [v_i**2 for v_i in v]):
+        distinct = sorted({r[0] for r in rows})
+        counts = [Fraction(sum(r[0] == value for r in rows)) for value in distinct]
+        for polynomial in rank_polynomials(counts):
+            values = [float(polynomial[distinct.index(r[0])]) for r in rows]
             mean = {a: sum(values[i] for i in of) / len(of) for a, of in classes.items()}
             ssb = ssw = 0.0
             for (a, _), of in cells.items():

@@ -544,6 +544,20 @@ def test_groups_with_random_labels_get_no_variables():
     assert without >= 20
 
 
+@pytest.mark.parametrize("shape", ["two modes", "skewness"])
+def test_groups_that_differ_in_shape_alone_mark_no_class(shape):
+    marked = 0
+    groups = np.repeat(np.arange(24), 30)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        normal, exponential = rng.normal(size=(720, 5)), rng.exponential(size=(720, 5)) - 1.0
+        modes = rng.choice([-2.0, 2.0], (720, 5)) + 0.3 * rng.normal(size=(720, 5))
+        one, other = (modes, 2.05 * normal) if shape == "two modes" else (exponential, -exponential)
+        X = np.where((rng.random((24, 5)) < 0.5)[groups], one, other)
+        marked += contrast(X, groups % 2, 2, groups=groups).relevant.any()
+    assert marked <= 1
+
+
 def test_groups_leave_what_is_there():
     X, codes, groups = rows_of_groups(0, n_groups=60)
     X[:, 4] += 3.0 * codes

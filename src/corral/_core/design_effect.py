@@ -25,15 +25,16 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import f, rankdata
+from scipy.stats import f
 
 from corral._core.settings import Bools, Floats, Integers
+from corral._core.two_samples import rank_polynomials
 
 # Few groups tell little of how alike their rows are, and to believe them too different invents differences
 # between classes. So the correlation is the upper end of a one-sided interval that misses it in this share.
 _DOUBT = 0.25
 
-# Ranks lie between -1 and 1; so little variance between groups is none.
+# Scores have a variance of 1; so little variance between groups is none.
 _ROUNDING = 1e-20
 
 
@@ -69,9 +70,10 @@ def least_log_pvalues(first: Integers, second: Integers) -> Floats:
 def worth_of_rows(X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers) -> Floats:
     r"""Return by which factor groups lower Kish's effective number of rows.
 
-    The correlation is that of the ranks of a variable or of their squared distances from the middle,
-    whichever is larger, so that it serves questions of place and of spread. It is estimated by the analysis
-    of variance of the groups of all classes together, each class around its own mean.
+    The correlation is the largest of those of the polynomials of ranks that `two_samples` tests, so that it
+    serves all their questions: groups may differ in place, in spread, in skewness or in having two modes. It
+    is estimated by the analysis of variance of the groups of all classes together, each class around its own
+    mean.
 
     Parameters
     ----------
@@ -115,25 +117,26 @@ def _correlation(
         return 1.0
     if n == n_cells:
         return 0.0
-    ranks = rankdata(x)
-    v = (2.0 * ranks - 1.0) / n - 1.0
     if (x == x[np.unique(cell, return_index=True)[1]][cell]).all():
         return 1.0
     usual = (n - float((sizes**2 / in_class[class_of_cell]).sum())) / between
-    return max(_share_between(r, codes, cell, class_of_cell, usual, between) for r in (v, v**2))
+    _, at, counts = np.unique(x, return_inverse=True, return_counts=True)
+    polynomials, exist = rank_polynomials(counts[np.newaxis].astype(np.float64))
+    scores = polynomials[exist[:, 0], 0][:, at]
+    return max(_share_between(s, codes, cell, class_of_cell, usual, between) for s in scores)
 
 
 def _share_between(
-    v: Floats, codes: Integers, cell: Integers, class_of_cell: Integers, usual: float, between: int
+    scores: Floats, codes: Integers, cell: Integers, class_of_cell: Integers, usual: float, between: int
 ) -> float:
     """Share of the variance within classes that lies between their groups, of a `usual` size."""
     sizes = np.bincount(cell)
-    means = np.bincount(cell, v) / sizes
-    of_class = np.bincount(codes, v) / np.maximum(np.bincount(codes), 1)
-    within = float(((v - means[cell]) ** 2).sum()) / (v.size - sizes.size)
+    means = np.bincount(cell, scores) / sizes
+    of_class = np.bincount(codes, scores) / np.maximum(np.bincount(codes), 1)
+    within = float(((scores - means[cell]) ** 2).sum()) / (scores.size - sizes.size)
     mean_square = float((sizes * (means - of_class[class_of_cell]) ** 2).sum()) / between
     if mean_square < _ROUNDING:
         return 0.0
-    mean_square /= f.ppf(_DOUBT, between, v.size - sizes.size)
+    mean_square /= f.ppf(_DOUBT, between, scores.size - sizes.size)
     variance = max((mean_square - within) / usual, 0.0)
     return variance / (variance + within) if variance > 0.0 else 0.0

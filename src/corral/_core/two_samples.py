@@ -62,7 +62,7 @@ def effects_between(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Cliff's delta (n_tests,), and the effects of all degrees (n_degrees, n_tests) in its units."""
     first, second = _shares(first), _shares(second)
     delta = (first * (2.0 * second.cumsum(axis=1) - second - 1.0)).sum(axis=1)
-    polynomials, _ = _polynomials(first + second)
+    polynomials, _ = rank_polynomials(first + second)
     return delta, 0.5 * _DELTA_UNITS * np.vecdot(polynomials, first - second)
 
 
@@ -84,7 +84,7 @@ def _shares(counts: Floats) -> Floats:
     return shares
 
 
-def _polynomials(counts: Floats) -> tuple[Floats, Bools]:
+def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:
     """Orthonormal polynomials of the mid-ranks (n_degrees, n_tests, n_cells), and which of them exist.
 
     Those that do not exist, because there are too few distinct values, are zero.
@@ -111,7 +111,7 @@ def _polynomials(counts: Floats) -> tuple[Floats, Bools]:
 def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Logarithms of p-values (n_tests,), and the largest squared standardised statistic of each test."""
     n1, n2 = first.sum(axis=1), second.sum(axis=1)
-    polynomials, exist = _polynomials(first + second)
+    polynomials, exist = rank_polynomials(first + second)
     exist &= (n1 > 0) & (n2 > 0)
     deviation = np.sqrt(np.maximum(n1 * n2, 1e-300) / np.maximum(n1 + n2 - 1.0, 1e-300))
     z = np.where(exist, np.vecdot(polynomials, first) / deviation, 0.0)
