@@ -1079,10 +1079,11 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
     """The combined p-value of two counted samples, and their largest squared standardised statistic."""
     both = [f + g for f, g in zip(first, second, strict=True)]
     n1, n2 = sum(first), sum(second)
-    p_values, squares = [], [0.0]
+    p_values, squares, lengths = [], [0.0], [Fraction(0)] * len(both)
     for polynomial in rank_polynomials(both):
         norm = sum(c * p_v**2 for c, p_v in zip(both, polynomial, strict=True)) / (n1 + n2)
         total = sum(f * p_v for f, p_v in zip(first, polynomial, strict=True))
+        lengths = [of + p_v**2 / norm for of, p_v in zip(lengths, polynomial, strict=True)]
         z = _signed_root(total * abs(total) / norm * (n1 + n2 - 1) / (n1 * n2))
         squares.append(z * z)
         if abs(z) <= 2:
@@ -1092,11 +1093,13 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
             p_values.append(min(1.0, 2 * permutation_tail(first, second, scores, norm)))
     if not p_values:
         return 1.0, 0.0
+    kurtosis = sum(c * of**2 for c, of in zip(both, lengths, strict=True)) / (n1 + n2)
+    dependent = 2 * max(both) > n1 + n2 or min(n1, n2) < 5 * ((n1 - n2) / (n1 + n2)) ** 2 * kurtosis
     least, level = 1.0, 0.0
     for smaller, most, share in ((0, 1, 0.5), (1, 2, 0.25), (2, 4, 0.25)):
         if len(p_values) > smaller:
             together = p_values[:most]
-            if 2 * max(both) > n1 + n2:
+            if dependent:
                 p = len(together) * min(together)
             else:
                 p = _chi_squared_tail(sum(NormalDist().inv_cdf(p / 2) ** 2 for p in together), len(together))

@@ -15,6 +15,7 @@ import naive
 from corral import RodeoClassifier, RodeoSelector
 from corral._core.contrast import Contrast, contrast
 from corral._core.design_effect import least_log_pvalues, worth_of_rows
+from corral._core.two_samples import log_pvalues
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("relevant", "direction", "background")
@@ -438,6 +439,33 @@ def test_classes_that_do_not_differ_get_no_variables(kind: str) -> None:
         X = COLUMNS[kind](rng, 8 * y.size).reshape(-1, 8)
         found.append(contrast(X, y, 5).relevant.any(axis=1))
     assert np.mean(found) <= 0.015
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_others", "draw"),
+    [
+        *product([3, 6], [200], [lambda rng, n: np.arange(n)]),
+        *product([3, 10], [500], [lambda rng, n: rng.poisson(1.0, n)]),
+    ],
+    ids=["3 rows", "6 rows", "3 counts", "10 counts"],
+)
+def test_a_few_rows_of_many_are_rarely_believed_to_differ(n_rows, n_others, draw) -> None:
+    rng = np.random.default_rng(0)
+    both = np.unique(draw(rng, n_others + n_rows), return_counts=True)[1]
+    first = rng.multivariate_hypergeometric(both, n_rows, size=10_000).astype(float)
+    log_p, _ = log_pvalues(first, both - first)
+    assert np.mean(np.exp(log_p) <= 0.001) <= 0.0012
+
+
+@pytest.mark.parametrize(("n1", "n2"), [(20, 20), (30, 60), (40, 400), (400, 40), (250, 2500)])
+def test_few_rows_of_a_sample_are_those_of_the_plain_loop(n1: int, n2: int) -> None:
+    rng = np.random.default_rng(n1)
+    values = np.rint(2.0 * np.concatenate([rng.normal(0.2, 0.7, n1), rng.normal(size=n2)])).astype(int)
+    first, second = (np.bincount(of + 9, minlength=19) for of in (values[:n1], values[n1:]))
+    expected, _ = naive.two_sample_pvalue(*([Fraction(int(c)) for c in of] for of in (first, second)))
+    found, _ = log_pvalues(first[np.newaxis].astype(float), second[np.newaxis].astype(float))
+    assert np.exp(found[0]) == pytest.approx(expected, rel=1e-6)
+    assert expected < 0.5
 
 
 @pytest.mark.parametrize(("shift", "width", "least"), [(1.0, 1.0, 0.95), (0.0, 0.5, 0.9)])

@@ -17,9 +17,18 @@ approximation (see :func:`_saddlepoint`) otherwise. So it holds for rare values 
 
 The p-values are combined in three nested ways: location alone, location and spread, all four; the least of
 them counts, with half, a quarter and a quarter of the level. Two or four p-values become one by Lancaster's
-method, the sum of their squared normal quantiles, which is chi-squared if they are independent. Where one
-value holds more than half of the rows, all questions are about the few others and depend on each other;
-Bonferroni's inequality takes its place there.
+method, the sum of their squared normal quantiles, which is chi-squared if they are independent. They are
+only uncorrelated, and depend on each other where few rows decide. There Bonferroni's inequality, the least
+p-value times their number, takes its place: where one value holds more than half of the rows, so that all
+questions are about the few others, and where the smaller sample, a share :math:`f` of all rows, has few,
+
+.. math:: \min(n_1, n_2) < 5\, (1 - 2 f)^2\, \kappa, \qquad
+          \kappa = \frac{1}{N} \sum_i \Big(\sum_k \varphi_k(v_i)^2\Big)^2.
+
+The kurtosis :math:`\kappa` of the scores is 29 without ties, so that a class among very many rows needs 147
+of its own, and one of a quarter of all rows needs 37. It is larger where rare values at one end speak for all
+degrees at once: 75 to 90 for counts with a Poisson distribution of mean 1. Samples of equal sizes, whose sums
+have no skewness, are always taken by Lancaster's method.
 
 **Effects** do not depend on the sizes of the samples: in them both samples weigh the same. That of location
 is Cliff's delta, :math:`P(X > Y) - P(X < Y)`. With :math:`c_k` the correlation between :math:`\varphi_k` and
@@ -47,6 +56,12 @@ _SHARES = {1: 0.5, 2: 0.25, _N_DEGREES: 0.25}
 
 # A polynomial whose norm is smaller is rounding error.
 _LEAST_NORM = 1e-6
+
+# How many rows Lancaster's method needs, as said above. Chosen by samples that do not differ, millions of a
+# size, without ties and beside 100,000 other rows or more: p-values of at most 0.001, 0.0001 and 0.00001 come
+# 1.13, 1.71 and 2.9 times as often as they should with 30 rows, 0.95, 1.19 and 1.7 times with 90, and 0.88,
+# 0.85 and 0.85 times with 200. By Bonferroni's inequality it is 0.5 to 0.9 times.
+_ROWS_PER_KURTOSIS = 5.0
 
 # Below this statistic no p-value is small, and the normal distribution will do.
 _SMALL_STATISTIC = 2.0
@@ -120,11 +135,21 @@ def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     scores = polynomials[degrees, tests] * np.sign(z[degrees, tests])[:, np.newaxis]
     log_p[degrees, tests] = np.log(2.0) + _log_tails(first[tests], second[tests], scores)
     log_p = np.where(exist, np.minimum(log_p, 0.0), 0.0)
-    is_dominated = 2.0 * (first + second).max(axis=1) > n1 + n2
-    return np.log(_combine(log_p, exist.sum(axis=0), is_dominated)), (z**2).max(axis=0)
+    dependent = _are_dependent(first, second, polynomials)
+    return np.log(_combine(log_p, exist.sum(axis=0), dependent)), (z**2).max(axis=0)
 
 
-def _combine(log_p: Floats, n_degrees: Integers, is_dominated: Bools) -> Floats:
+def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
+    """Whether p-values of the degrees cannot be taken as independent (n_tests,): one value, or few rows."""
+    n1, n2, both = first.sum(axis=1), second.sum(axis=1), first + second
+    kurtosis = (_shares(both) * (polynomials**2).sum(axis=0) ** 2).sum(axis=1)
+    imbalance = (n1 - n2) / np.maximum(n1 + n2, 1e-300)
+    has_few_rows = np.minimum(n1, n2) < _ROWS_PER_KURTOSIS * imbalance**2 * kurtosis
+    is_dominated = 2.0 * both.max(axis=1) > n1 + n2
+    return np.asarray(is_dominated | has_few_rows)
+
+
+def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
     """Make one p-value of those of the degrees (n_degrees, n_tests), of which the first so many exist."""
     squares = special.ndtri_exp(log_p - np.log(2.0)) ** 2
     least, level = np.ones(log_p.shape[1]), np.zeros(log_p.shape[1])
@@ -133,7 +158,7 @@ def _combine(log_p: Floats, n_degrees: Integers, is_dominated: Bools) -> Floats:
         used = np.minimum(n_degrees, most)
         together = special.gammaincc(np.maximum(used, 1) / 2.0, squares[:most].sum(axis=0) / 2.0)
         bounded = used * np.exp(log_p[:most].min(axis=0))
-        p = np.where(is_dominated, bounded, together)
+        p = np.where(dependent, bounded, together)
         asked = n_degrees > fewer
         least = np.where(asked, np.minimum(least, p / share), least)
         level += np.where(asked, share, 0.0)
