@@ -21,6 +21,7 @@ from corral._core.contrast import Contrast, contrast
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
 
 _NULL_SETS = 1200
+_RARE_SETS = 200
 _POWER_SETS = 200
 _FLAG_DRAWS = 100
 _NOISE_TRIALS = 150
@@ -32,6 +33,8 @@ _Columns = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 def run(options: Options) -> Iterator[Figure]:
     """Levels and power on simulated data, then real tables, then times."""
     yield from _levels()
+    yield from _rare_classes()
+    yield from _groups_of_a_shape()
     yield from _power()
     yield from _paper(max(options.seeds, 20))
     yield from _random_flag()
@@ -98,6 +101,50 @@ def _levels() -> Iterator[Figure]:
     found = np.concatenate(total)
     what = f"all {per_kind * len(total)} null sets: classes with a variable"
     yield _share(what, found.sum(), found.size, high=1.5)
+
+
+def _rare_set(seed: int, n: int, n_others: int, d: int, columns: _Columns) -> bool:
+    """Whether a class of n rows gets one of d variables in which it is like all other rows."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [n, n_others])
+    return bool(_describe(columns(rng, (y.size, d)), y).relevant[0].any())
+
+
+def _rare_classes() -> Iterator[Figure]:
+    kinds = {"normal columns": _NULL_COLUMNS["normal"], "columns of counts": _counts}
+    designs = [
+        *((n, 200, 500, "normal columns") for n in (3, 10)),
+        *((n, 500, 20, "columns of counts") for n in (3, 20)),
+    ]
+    total = 0
+    for n, others, d, name in designs:
+        sets = (delayed(_rare_set)(seed, n, others, d, kinds[name]) for seed in range(_RARE_SETS))
+        found = sum(Parallel(n_jobs=-1)(sets))
+        total += found
+        yield _share(f"{n} rows beside {others} like them, {d} {name}: a variable", found, _RARE_SETS)
+    yield _share("all these rare classes: a variable", total, _RARE_SETS * len(designs), high=1.5)
+
+
+def _counts(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
+    return rng.poisson(1.0, size).astype(float)
+
+
+def _grouped_set(seed: int, shape: str) -> bool:
+    """Whether a class of 12 patients gets a variable, though only patients differ, in shape."""
+    rng = np.random.default_rng(seed)
+    patients = np.repeat(np.arange(24), 30)
+    size = patients.size, 5
+    one, other = rng.exponential(size=size) - 1.0, 1.0 - rng.exponential(size=size)
+    if shape == "two modes":
+        one, other = rng.normal(rng.choice([-2.0, 2.0], size), 0.3), rng.normal(0.0, 2.05, size)
+    X = np.where((rng.random((24, 5)) < 0.5)[patients], one, other)
+    return bool(contrast(X, patients % 2, 2, groups=patients).relevant[0].any())
+
+
+def _groups_of_a_shape() -> Iterator[Figure]:
+    for shape in ("two modes", "skewness"):
+        found = sum(_grouped_set(seed, shape) for seed in range(_RARE_SETS))
+        yield _share(f"12 of 24 patients that differ in {shape}: a variable", found, _RARE_SETS, high=1.5)
 
 
 def _single(seed: int, n_classes: int, shift: float, width: float) -> bool:
