@@ -92,6 +92,14 @@ def weights_or_ones(weights: Floats | None, n: int) -> Floats:
     return np.ones(n) if weights is None else weights
 
 
+def sums_by_unit(values: Floats, units: Integers) -> Floats:
+    """Sums (..., n_units) over the points (..., n_points) of each unit."""
+    order = np.argsort(units, kind="stable")
+    first = np.flatnonzero(np.diff(units[order], prepend=units[order[0]] - 1))
+    sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
+    return sums
+
+
 def shares_of_largest(weights: Floats | None) -> Floats | None:
     """Divide weights by the largest one, since only shares matter; None if all are alike.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from corral._core import kernels
 from corral._core.calibration import log_of_prior
+from corral._core.copies import sums_by_unit
 from corral._core.explainers import Explainer, explainer_of
 from corral._core.model import LocalModel
 from corral._core.parallel import on_threads
@@ -94,9 +95,7 @@ def _largest_sums(shares: Floats, groups: Integers) -> Floats:
     """The largest sum (n_samples,) of shares (n_samples, n_rows) over the rows of a group."""
     if not groups.size:
         return np.zeros(len(shares))
-    order = np.argsort(groups, kind="stable")
-    first = np.flatnonzero(np.diff(groups[order], prepend=groups[order[0]] - 1))
-    largest: Floats = np.add.reduceat(shares[:, order], first, axis=1).max(axis=1)
+    largest: Floats = sums_by_unit(shares, groups).max(axis=1)
     return largest
 
 

@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, expit, gammaincinv, log_ndtr
 
+from corral._core.copies import sums_by_unit
 from corral._core.settings import Floats, Integers
 
 # Probability of the intervals.
@@ -207,14 +208,6 @@ def probability_of_nothing(surplus: float, error: float, entropy: float) -> floa
     near, far = log_ndtr(-surplus / error), log_ndtr(-(surplus + entropy) / error)
     something = float(near + np.log(-np.expm1(far - near))) - math.log(entropy)
     return float(expit(nothing - something + math.log(_NOTHING / (1.0 - _NOTHING))))
-
-
-def sums_by_unit(values: Floats, units: Integers) -> Floats:
-    """Sums (..., n_units) over the points (..., n_points) of each unit."""
-    order = np.argsort(units, kind="stable")
-    first = np.flatnonzero(np.diff(units[order], prepend=units[order[0]] - 1))
-    sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
-    return sums
 
 
 def fit_share(
