@@ -23,6 +23,7 @@ from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shi
 _NULL_SETS = 1200
 _RARE_SETS = 200
 _POWER_SETS = 200
+_LIKENESS_SETS = 200
 _FLAG_DRAWS = 100
 _NOISE_TRIALS = 150
 _SUBSAMPLES = 20
@@ -35,6 +36,8 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _levels()
     yield from _rare_classes()
     yield from _groups_of_a_shape()
+    yield from _groups_unequally_alike()
+    yield from _power_with_groups()
     yield from _power()
     yield from _paper(max(options.seeds, 20))
     yield from _random_flag()
@@ -145,6 +148,85 @@ def _groups_of_a_shape() -> Iterator[Figure]:
     for shape in ("two modes", "skewness"):
         found = sum(_grouped_set(seed, shape) for seed in range(_RARE_SETS))
         yield _share(f"12 of 24 patients that differ in {shape}: a variable", found, _RARE_SETS, high=1.5)
+
+
+# Two classes, each with a number of groups, of rows in each of them, and the correlation of rows of a group.
+_Groups = tuple[tuple[int, int, float], tuple[int, int, float]]
+
+# All rows have the same distribution. In most designs rows of a group are less alike in the second class.
+_LIKENESS: list[_Groups] = [
+    ((6, 50, 0.6), (300, 3, 0.2)),
+    ((6, 50, 0.5), (500, 2, 0.0)),
+    ((20, 30, 0.5), (400, 3, 0.1)),
+    ((10, 30, 0.5), (200, 3, 0.1)),
+    ((8, 100, 0.3), (300, 3, 0.05)),
+    ((6, 50, 0.4), (100, 3, 0.2)),
+    ((3, 100, 0.5), (300, 1, 0.5)),
+    ((4, 50, 0.5), (300, 3, 0.05)),
+    ((6, 50, 0.5), (6, 50, 0.5)),
+    ((10, 20, 0.5), (10, 20, 0.5)),
+    ((20, 10, 0.3), (20, 10, 0.3)),
+    ((3, 10, 0.5), (30, 10, 0.5)),
+]
+
+# A shift of the second class, and the percentage of tables in which it was found when one correlation of all
+# classes together, at the upper end of its interval, was taken.
+_SHIFTS_OF_GROUPS: list[tuple[_Groups, float, float]] = [
+    (((20, 10, 0.3), (20, 10, 0.3)), 0.5, 13.5),
+    (((20, 10, 0.3), (20, 10, 0.3)), 0.8, 65.5),
+    (((20, 10, 0.5), (20, 10, 0.5)), 0.8, 41.5),
+    (((20, 10, 0.1), (20, 10, 0.1)), 0.5, 41.5),
+    (((20, 5, 0.3), (60, 5, 0.3)), 0.8, 82.5),
+    (((40, 5, 0.3), (40, 5, 0.3)), 0.5, 41.5),
+]
+
+
+def _table_of_groups(
+    seed: int, classes: _Groups, *, shift: float = 0.0, flag_rate: float | None = None
+) -> Contrast:
+    """Contrast of two classes in ten standard normal variables or flags, the first of them shifted."""
+    rng = np.random.default_rng(seed)
+    X, groups = [], []
+    for n_groups, size, likeness in classes:
+        group = np.repeat(np.arange(n_groups), size)
+        shape = n_groups, 10
+        if flag_rate is None:
+            shared, own = rng.standard_normal(shape)[group], rng.standard_normal((group.size, 10))
+            rows = np.sqrt(likeness) * shared + np.sqrt(1.0 - likeness) * own
+        else:
+            rates = np.full(shape, flag_rate)
+            if likeness:
+                scale = (1.0 - likeness) / likeness
+                rates = rng.beta(scale * flag_rate, scale * (1.0 - flag_rate), shape)
+            rows = (rng.random((group.size, 10)) < rates[group]).astype(float)
+        rows[:, 0] += shift * len(X)
+        X.append(rows)
+        groups.append(group + 1000 * len(groups))
+    codes = np.repeat([0, 1], [len(rows) for rows in X])
+    return contrast(np.vstack(X), codes, 2, groups=np.concatenate(groups))
+
+
+def _groups_text(classes: _Groups) -> str:
+    return " against ".join(f"{m} groups x {size} (correlation {rho:g})" for m, size, rho in classes)
+
+
+def _groups_unequally_alike() -> Iterator[Figure]:
+    designs = [*((classes, None) for classes in _LIKENESS)]
+    designs += [(classes, rate) for classes in (_LIKENESS[0], _LIKENESS[2]) for rate in (0.05, 0.3)]
+    for classes, rate in designs:
+        tables = (delayed(_table_of_groups)(seed, classes, flag_rate=rate) for seed in range(_LIKENESS_SETS))
+        marked = sum(int(found.relevant.any(axis=1).sum()) for found in Parallel(n_jobs=-1)(tables))
+        kind = "" if rate is None else f", flags of {rate:.0%}"
+        what = f"{_groups_text(classes)}{kind}: marked classes"
+        yield _share(what, marked, 2 * _LIKENESS_SETS, high=2.0)
+
+
+def _power_with_groups() -> Iterator[Figure]:
+    for classes, shift, before in _SHIFTS_OF_GROUPS:
+        tables = (delayed(_table_of_groups)(seed, classes, shift=shift) for seed in range(_LIKENESS_SETS))
+        marked = sum(int(found.relevant[:, 0].sum()) for found in Parallel(n_jobs=-1)(tables))
+        what = f"{_groups_text(classes)}, shift of {shift:g} sd: marked classes"
+        yield _share(what, marked, 2 * _LIKENESS_SETS, low=0.9 * before)
 
 
 def _single(seed: int, n_classes: int, shift: float, width: float) -> bool:

@@ -18,7 +18,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.stats import f as f_distribution
 
 
 def initial_bandwidth(n: float, c0: float = 1.0) -> float:
@@ -864,46 +863,65 @@ def contrast(
         by_variable.append(_contrast_of_variable(rows, n_classes, level, min_effect, max_cells))
     for of_classes in by_variable:
         for found in of_classes:
-            found["pvalue"] = min(1.0, found["pvalue"] * n_varying)
+            found["pvalue"] = min(1.0, found["pvalue"] * max(n_varying, 1))
             found["relevant"] = found["noticeable"] and found["pvalue"] <= level
     return [[of_classes[a] for of_classes in by_variable] for a in range(n_classes)]
 
 
-def worth_of_rows(
+def effects_of_groups(
     x: ArrayLike, codes: ArrayLike, n_classes: int, weights: ArrayLike, groups: ArrayLike
-) -> list[float]:
-    """Effective number of rows of each class in one variable, over Kish's, as design_effect.py says it."""
+) -> list[tuple[float, float, float]]:
+    """Worth, variance and error of each class in one variable, as design_effect.py says it."""
     rows = [r for r in zip(*map(_floats, (x, codes, weights, groups)), strict=True) if not math.isnan(r[0])]
-    n = len(rows)
     cells: dict[tuple[float, float], list[int]] = {}
     for i, (_, a, _, g) in enumerate(rows):
         cells.setdefault((a, g), []).append(i)
-    classes = {a: [i for i, r in enumerate(rows) if r[1] == a] for _, a, _, _ in rows}
-    between, within = len(cells) - len(classes), n - len(cells)
-    rho = 1.0 if between == 0 else 0.0
-    if within and all(len({rows[i][0] for i in of}) == 1 for of in cells.values()):
-        rho = 1.0
-    elif between and within:
-        usual = (n - sum(len(of) ** 2 / len(classes[a]) for (a, _), of in cells.items())) / between
-        distinct = sorted({r[0] for r in rows})
-        counts = [Fraction(sum(r[0] == value for r in rows)) for value in distinct]
-        for polynomial in rank_polynomials(counts):
-            values = [float(polynomial[distinct.index(r[0])]) for r in rows]
-            mean = {a: sum(values[i] for i in of) / len(of) for a, of in classes.items()}
-            ssb = ssw = 0.0
-            for (a, _), of in cells.items():
-                center = sum(values[i] for i in of) / len(of)
-                ssb += len(of) * (center - mean[a]) ** 2
-                ssw += sum((values[i] - center) ** 2 for i in of)
-            msb = ssb / between / float(f_distribution.ppf(0.25, between, within))
-            variance = max((msb - ssw / within) / usual, 0.0)
-            rho = max(rho, variance / (variance + ssw / within) if variance else 0.0)
-    worth = []
+    cells_agree = all(len({rows[i][0] for i in members}) == 1 for members in cells.values())
+    result = []
     for a in range(n_classes):
-        squares = sum(rows[i][2] ** 2 for i in classes.get(a, []))
-        sums = sum(sum(rows[i][2] for i in of) ** 2 for (b, _), of in cells.items() if b == a)
-        worth.append(1.0 / (1.0 + rho * (sums / squares - 1.0)) if squares else 1.0)
-    return worth
+        rho = 0.0
+        for classes in ([a], list(range(n_classes))):
+            rho = max(rho, _intraclass_correlation(rows, cells, classes))
+        if len(cells) == len({b for b, _ in cells}) or (cells_agree and len(rows) > len(cells)):
+            rho = 1.0
+        total = sum(w for _, b, w, _ in rows if b == a)
+        squares = sum(w**2 for _, b, w, _ in rows if b == a)
+        sums = [sum(rows[i][2] for i in members) ** 2 for (b, _), members in cells.items() if b == a]
+        if not total:
+            result.append((1.0, 0.0, 0.0))
+            continue
+        variance, gamma = sum(sums) / total**2, 1.0 - squares / sum(sums)
+        error = (gamma * variance) ** 2 / max(len(sums) - 1, 1)
+        result.append((1.0 / (1.0 + rho * (sum(sums) / squares - 1.0)), variance, error))
+    return result
+
+
+def _intraclass_correlation(
+    rows: list[tuple[float, ...]], cells: Mapping[tuple[float, float], list[int]], classes: list[int]
+) -> float:
+    """The largest correlation of rows of a cell over the polynomials of ranks, in the classes together."""
+    cells = {cell: members for cell, members in cells.items() if cell[0] in classes}
+    members = {a: [i for i, r in enumerate(rows) if r[1] == a] for a in classes}
+    members = {a: i for a, i in members.items() if i}
+    n = sum(map(len, members.values()))
+    between, within = len(cells) - len(members), n - len(cells)
+    if not between or not within:
+        return 0.0
+    size = (n - sum(len(i) ** 2 / len(members[a]) for (a, _), i in cells.items())) / between
+    distinct = sorted({r[0] for r in rows})
+    counts = [Fraction(sum(r[0] == value for r in rows)) for value in distinct]
+    rho = 0.0
+    for polynomial in rank_polynomials(counts):
+        values = [float(polynomial[distinct.index(r[0])]) for r in rows]
+        mean = {a: sum(values[i] for i in of_class) / len(of_class) for a, of_class in members.items()}
+        ssb = ssw = 0.0
+        for (a, _), of_cell in cells.items():
+            center = sum(values[i] for i in of_cell) / len(of_cell)
+            ssb += len(of_cell) * (center - mean[a]) ** 2
+            ssw += sum((values[i] - center) ** 2 for i in of_cell)
+        variance = max((ssb / between - ssw / within) / size, 0.0)
+        rho = max(rho, variance / (variance + ssw / within) if variance else 0.0)
+    return rho
 
 
 def least_pvalue(first: Mapping[object, int], second: Mapping[object, int]) -> float:
@@ -949,16 +967,50 @@ def _contrast_of_variable(
             r = len(active) // 2  # half of the others at least
             p = min(1.0, sorted(pair_p[a, b] for b in others)[r - 1] * (len(active) - r))
         spread = min(max(effects[1], -1.0), 1.0)
-        shape = max(abs(effects[2]), abs(effects[3]))
-        if abs(effects[0]) >= max(abs(effects[1]), shape):
-            direction, effect = ("low" if delta < 0 else "high"), delta
-        elif abs(effects[1]) >= shape:
-            direction, effect = ("narrow" if spread < 0 else "wide"), spread
-        else:
-            direction, effect = "shape", min(shape, 1.0)
+        direction, effect = _direction(delta, effects, counts[a], pooled, values, min_effect)
         result |= {"noticeable": size >= min_effect, "pvalue": p, "location": delta}
         result |= {"spread": spread, "size": size, "direction": direction, "effect": effect}
     return found
+
+
+def _direction(
+    delta: float,
+    effects: list[float],
+    own: list[Fraction],
+    other: list[Fraction],
+    values: list[float],
+    min_effect: float,
+) -> tuple[str, float]:
+    """The word of the largest effect that quartiles and medians do not contradict, and its strength."""
+    (q1, median, q3), (r1, middle, r3) = (
+        [_quantile(counts, values, Fraction(k, 4)) for k in (1, 2, 3)] for counts in (own, other)
+    )
+    sign = -1.0 if delta < 0 else 1.0
+    moves = [sign * (x - y) for x, y in ((q1, r1), (median, middle), (q3, r3))]
+    spread = min(max(effects[1], -1.0), 1.0)
+    wider = (q3 - q1) - (r3 - r1)
+    largest = max(map(abs, effects))
+    words = []
+    if moves[1] > 0 or (moves[1] == 0 and min(moves) >= 0):
+        words.append((abs(effects[0]), "low" if delta < 0 else "high", delta))
+    if (wider < 0 if spread < 0 else wider > 0) or (q1 == r1 and q3 == r3):
+        words.append((abs(effects[1]), "narrow" if spread < 0 else "wide", spread))
+    words = [word for word in words if word[0] >= min_effect or word[0] == largest]
+    words.append((max(abs(effects[2]), abs(effects[3])), "shape", min(largest, 1.0)))
+    _, direction, effect = max(words, key=lambda word: word[0])  # the first of equal ones
+    return direction, effect
+
+
+def _quantile(counts: list[Fraction], values: list[float], q: Fraction) -> float:
+    """The mean of the two neighbouring values where exactly a share q of the rows lies below both."""
+    total, below, ends = sum(counts), Fraction(0), []
+    for c, value in zip(counts, values, strict=True):
+        below += c
+        if below >= q * total and not ends:
+            ends.append(value)
+        if below > q * total:
+            return 0.5 * (ends[0] + value)
+    raise AssertionError("counts sum to their total")
 
 
 def _cell_counts(
@@ -1086,16 +1138,18 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
         lengths = [of + p_v**2 / norm for of, p_v in zip(lengths, polynomial, strict=True)]
         z = _signed_root(total * abs(total) / norm * (n1 + n2 - 1) / (n1 * n2))
         squares.append(z * z)
-        if abs(z) <= 2:
+        is_fisher = sum(c > 0 for c in both) == 2 and all(c.denominator == 1 for c in first + second)
+        if abs(z) <= 2 and not is_fisher:
             p_values.append(math.erfc(abs(z) / math.sqrt(2)))
         else:
-            scores = [(1 if z > 0 else -1) * p_v for p_v in polynomial]
+            scores = [(1 if z >= 0 else -1) * p_v for p_v in polynomial]
             p_values.append(min(1.0, 2 * permutation_tail(first, second, scores, norm)))
     if not p_values:
         return 1.0, 0.0
     kurtosis = sum(c * of**2 for c, of in zip(both, lengths, strict=True)) / (n1 + n2)
-    dependent = 2 * max(both) > n1 + n2 or min(n1, n2) < 5 * ((n1 - n2) / (n1 + n2)) ** 2 * kurtosis
-    least, level = 1.0, 0.0
+    least_rows = max(5 * ((n1 - n2) / (n1 + n2)) ** 2 * kurtosis, 2 * (kurtosis - 29))
+    dependent = 2 * max(both) > n1 + n2 or min(n1, n2) < least_rows
+    least, level = math.inf, 0.0
     for smaller, most, share in ((0, 1, 0.5), (1, 2, 0.25), (2, 4, 0.25)):
         if len(p_values) > smaller:
             together = p_values[:most]

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import fisher_exact, mannwhitneyu
+from scipy.special import gammaln
+from scipy.stats import fisher_exact, mannwhitneyu, norm
+from scipy.stats import t as student
+from sklearn.datasets import load_digits
 
 import naive
 from corral import RodeoClassifier, RodeoSelector
+from corral._core import contrast as contrast_module
 from corral._core.contrast import Contrast, contrast
-from corral._core.design_effect import least_log_pvalues, worth_of_rows
-from corral._core.two_samples import log_pvalues
+from corral._core.design_effect import Clusters, effects_of_groups, least_log_pvalues, pvalues_with_groups
+from corral._core.two_samples import log_pvalues, occupied_cells
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("relevant", "direction", "background")
@@ -135,6 +140,32 @@ def test_a_column_of_two_values_is_tested_exactly() -> None:
     assert_allclose(contrast(X, y, 2).pvalue, 2.0 * one_sided, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("first", "second"), [(1, 0), (0, 1), (3, 1), (1, 3), (4, 4), (6, 2)])
+def test_columns_of_two_values_have_fishers_pvalue_however_large(first: int, second: int) -> None:
+    X = np.zeros((20, 1))
+    X[:first] = X[10 : 10 + second] = 1.0
+    table = [[first, 10 - first], [second, 10 - second]]
+    one_sided = min(fisher_exact(table, alternative=of).pvalue for of in ("greater", "less"))
+    assert_allclose(contrast(X, _classes(10, 10), 2).pvalue, min(2.0 * one_sided, 1.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("both", [[15, 14, 8, 2, 1], [14, 16, 7, 2, 1], [17, 14, 6, 2, 1]])
+def test_far_tails_of_counts_keep_their_level_in_samples_of_equal_sizes(both: list[int]) -> None:
+    """All ways to divide 40 rows with the counts 0 to 4 into two samples, with their probabilities."""
+    n = sum(both) // 2
+    ways = np.array(
+        [rest for rest in product(*(range(c + 1) for c in both[1:])) if 0 <= n - sum(rest) <= both[0]]
+    )
+    first = np.column_stack([n - ways.sum(axis=1), ways]).astype(float)
+    second = np.array(both) - first
+    log_ways = (gammaln(np.array(both) + 1.0) - gammaln(first + 1.0) - gammaln(second + 1.0)).sum(axis=1)
+    probability = np.exp(log_ways) / comb(2 * n, n)
+    assert probability.sum() == pytest.approx(1.0)
+    log_p, _ = log_pvalues(first, second)
+    for level in (1e-3, 1e-4, 1e-5, 2e-6):
+        assert probability[log_p <= np.log(level)].sum() <= 1.2 * level
+
+
 def test_a_weighted_column_of_two_values_is_tested_nearly_exactly() -> None:
     y = _classes(40, 90)
     X = np.zeros((130, 1))
@@ -218,6 +249,34 @@ def test_many_classes_are_compared() -> None:
 # --------------------------------------------------------------------------------- weights, missing
 
 
+def test_pairs_of_classes_that_cannot_differ_are_not_compared(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    y = _classes(*[3] * 60)
+    X = rng.standard_normal((y.size, 4)) + (y[:, np.newaxis] == np.arange(4)) * 50.0
+    n_tests = []
+
+    def count_tests(first, second):
+        n_tests.append(len(first))
+        return log_pvalues(first, second)
+
+    monkeypatch.setattr(contrast_module, "log_pvalues", count_tests)
+    few = contrast(X, y, 60)
+    assert sum(n_tests) == 60 * 4
+    monkeypatch.setattr(contrast_module, "_may_differ", lambda table, level: np.ones(len(table.counts), bool))
+    _agree(few, contrast(X, y, 60))
+    assert sum(n_tests) >= 60 * 59 // 2 * 4
+    assert few.relevant[range(4), range(4)].all()
+
+
+def test_empty_cells_change_no_pvalue() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 3, (2, 40, 60)) * (rng.random((2, 40, 60)) < 0.1).astype(float)
+    packed = occupied_cells(first, second)
+    assert packed[0].shape[1] < 30
+    for of_packed, of_all in zip(log_pvalues(*packed), log_pvalues(first, second), strict=True):
+        assert_allclose(of_packed, of_all, rtol=1e-9, atol=1e-12)
+
+
 def test_the_scale_of_weights_does_not_matter() -> None:
     X, y = _mixed(4)
     weights = np.random.default_rng(0).exponential(size=y.size)
@@ -289,6 +348,10 @@ def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
     assert (found.effect[silent] == 0.0).all()
     assert (found.direction[silent] == "").all()
     assert not found.background[[1, 3, 4]].any()
+
+
+def test_pvalues_are_one_where_every_column_is_constant() -> None:
+    assert_array_equal(contrast(np.ones((20, 2)), _classes(10, 10), 2).pvalue, np.ones((2, 2)))
 
 
 def test_a_single_class_has_no_background() -> None:
@@ -381,6 +444,43 @@ def test_a_wide_class_and_one_with_two_modes_are_named() -> None:
     found = contrast(X, _classes(100, 100, 100, 100), 4)
     assert found.direction[0, 0] == "shape"
     assert found.relevant[:, 0].tolist() == [True, False, False, False]
+
+
+def contradictions(found: Contrast) -> list[tuple[int, int]]:
+    """Marked classes and variables whose direction medians or quartiles contradict."""
+    wider = np.diff(found.quartiles, axis=0)[0] - np.diff(found.background_quartiles, axis=0)[0]
+    higher = found.typical - found.background_typical
+    quartile = found.quartiles - found.background_quartiles
+    same = higher == 0.0
+    wrong = {
+        "narrow": wider > 0.0,
+        "wide": wider < 0.0,
+        "high": (higher < 0.0) | (same & (quartile < 0.0).any(axis=0)),
+        "low": (higher > 0.0) | (same & (quartile > 0.0).any(axis=0)),
+    }
+    contradicted = np.logical_or.reduce([(found.direction == word) & of for word, of in wrong.items()])
+    return [(int(a), int(j)) for a, j in np.argwhere(found.relevant & contradicted)]
+
+
+def test_no_direction_contradicts_the_numbers_beside_it() -> None:
+    X, y = load_digits(return_X_y=True)
+    assert not contradictions(contrast(X, y, 10))
+    n_marked = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n_classes = int(rng.integers(2, 5))
+        y = _classes(*rng.integers(15, 120, n_classes))
+        shift, width = rng.normal(size=(n_classes, 5))[y], np.exp(rng.normal(0.0, 0.5, (n_classes, 5)))[y]
+        X = width * rng.normal(size=shift.shape) + shift
+        X[:, 0] = np.exp(X[:, 0])
+        X[:, 1] = rng.poisson(np.exp(shift[:, 1]))
+        X[:, 2] = np.where(rng.random(y.size) < 0.5 + 0.3 * np.tanh(shift[:, 2]), 0.0, np.exp(X[:, 2]))
+        X[:, 3] = np.round(X[:, 3])
+        X[:, 4] = rng.choice([-1.0, 1.0], y.size) * np.abs(shift[:, 4]) + 0.3 * rng.normal(size=y.size)
+        found = contrast(X, y, n_classes)
+        n_marked += int(found.relevant.sum())
+        assert not contradictions(found)
+    assert n_marked > 400
 
 
 def test_of_few_values_the_one_that_marks_the_class_is_told() -> None:
@@ -495,18 +595,19 @@ def rows_of_groups(seed, n_groups=20, size=10, correlation=0.6, n_classes=2, d=1
     return np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own, codes, groups
 
 
-def test_worth_of_rows_is_that_of_the_plain_loop():
+def test_effects_of_groups_are_those_of_the_plain_loop():
     rng = np.random.default_rng(0)
-    X, codes, _ = rows_of_groups(0, n_classes=3)
+    X, codes, _ = rows_of_groups(0, n_classes=3, d=5)
     groups = rng.integers(0, 25, len(X))  # of unequal sizes, and across classes
     X[:, 1] = rng.integers(0, 3, len(X))
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     X[:, 2] = np.nan
     X[:, 3] = groups  # rows of a group agree
     weights = rng.uniform(0.1, 2.0, len(X))
-    worth = worth_of_rows(X, codes, 4, weights, groups)
-    expected = [naive.worth_of_rows(x, codes, 4, weights, groups) for x in X.T]
-    assert_allclose(worth[[0, 1, *range(3, 10)]], expected[:2] + expected[3:], rtol=1e-10)
+    effects = np.stack(effects_of_groups(X, codes, 4, weights, groups), axis=2)
+    expected = np.array([naive.effects_of_groups(x, codes, 4, weights, groups) for x in X.T])
+    assert_allclose(effects, expected, rtol=1e-9)
+    worth = effects[:, :, 0]
     assert_array_equal(worth[2], np.ones(4))
     assert (worth[3, :3] < 0.5).all()
 
@@ -584,6 +685,59 @@ def test_groups_that_differ_in_shape_alone_mark_no_class(shape):
         X = np.where((rng.random((24, 5)) < 0.5)[groups], one, other)
         marked += contrast(X, groups % 2, 2, groups=groups).relevant.any()
     assert marked <= 1
+
+
+def two_classes_of_groups(seed, classes, flag_rate=None, d=10):
+    """Rows of one distribution: classes have groups of a size, with a correlation of the rows of a group."""
+    rng = np.random.default_rng(seed)
+    X, codes, groups = [], [], []
+    for a, (n_groups, size, correlation) in enumerate(classes):
+        group = np.repeat(np.arange(n_groups), size)
+        if flag_rate is None:
+            shared, own = rng.normal(size=(n_groups, d))[group], rng.normal(size=(group.size, d))
+            X.append(np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own)
+        else:
+            scale = 1.0 / correlation - 1.0
+            rates = rng.beta(scale * flag_rate, scale * (1.0 - flag_rate), (n_groups, d))
+            X.append((rng.random((group.size, d)) < rates[group]).astype(float))
+        codes.append(np.full(group.size, a))
+        groups.append(group + 1000 * a)
+    return np.vstack(X), np.concatenate(codes), np.concatenate(groups)
+
+
+@pytest.mark.parametrize(
+    ("classes", "flag_rate"),
+    [
+        ([(6, 50, 0.5), (500, 2, 0.0)], None),
+        ([(3, 100, 0.5), (300, 1, 0.5)], None),  # three groups show too little of their own correlation
+        ([(20, 30, 0.5), (400, 3, 0.1)], 0.05),  # and so do groups that all lack a value
+    ],
+    ids=["many pairs", "single rows", "flags"],
+)
+def test_no_class_is_marked_by_groups_whose_rows_are_more_alike_than_in_the_other(classes, flag_rate):
+    marked = 0
+    for seed in range(25):
+        X, codes, groups = two_classes_of_groups(seed, classes, flag_rate)
+        marked += contrast(X, codes, 2, groups=groups).relevant.any()
+    assert marked <= 1
+
+
+def test_few_groups_have_the_tails_of_students_distribution():
+    codes, groups = np.repeat([0, 1], [300, 900]), np.repeat(np.arange(306), [50] * 6 + [3] * 300)
+    X = np.random.default_rng(0).normal(size=(1200, 1))
+    _, variance, error = effects_of_groups(X, codes, 2, np.ones(1200), groups)
+    counts = np.stack([np.bincount(groups[codes == a], minlength=306) for a in (0, 1)])[np.newaxis]
+    clusters = Clusters(counts, variance, error)
+    apart = [clusters.take(np.array([a])) for a in (0, 1)]
+    terms = [(1 / 6, (1 - 1 / 50) ** 2 / 5), (1 / 300, (1 - 1 / 3) ** 2 / 299)]
+    degrees = 1.5 * sum(v for v, _ in terms) ** 2 / sum(v**2 * gamma for v, gamma in terms)
+    for log_p in (np.log(0.5), -8.0, -40.0):
+        quantile = norm.isf(np.exp(log_p) / 2.0)
+        found = pvalues_with_groups(np.array([log_p]), *apart)
+        assert_allclose(np.exp(found), 2.0 * student.sf(quantile, degrees), rtol=1e-6)
+    # Where each group has rows of both samples alike, differences between groups cancel out.
+    together = Clusters(counts[:, :1], variance[:, :1], error[:, :1])
+    assert_allclose(pvalues_with_groups(np.array([-8.0]), together, together), -8.0)
 
 
 def test_groups_leave_what_is_there():

@@ -23,7 +23,7 @@ from corral import (
     save_model,
 )
 from corral._core.contrast import contrast
-from corral._estimators.number_text import different_texts, exact_text, number_text
+from corral._estimators.number_text import different_texts, exact_text, number_text, range_texts
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 COLUMNS = [
@@ -315,6 +315,13 @@ def test_numbers_that_are_compared_look_different():
     assert different_texts([101325.25, 101325.38, 7.0]) == ["101325.2", "101325.4", "7"]
     assert different_texts([0.1 + 0.2, 0.3]) == ["0.3", "0.3"]
     assert different_texts([np.nan, 1.0]) == ["nan", "1"]
+
+
+def test_a_wider_range_looks_wider():
+    assert range_texts([10012.4, 10015.6], [10011.6, 10015.4]) == ["10012.4 to 10015.6", "10011.6 to 10015.4"]
+    assert range_texts([0.0, 0.0], [0.0, 1 / 3]) == ["0 to 0", "0 to 0.3333"]
+    assert range_texts([1.0, 2.0], [1.0, 2.0]) == ["1 to 2", "1 to 2"]
+    assert range_texts([np.nan, np.nan], [1.0, 2.0]) == ["nan to nan", "1 to 2"]
 
 
 def test_values_of_many_rows_are_written_as_the_table_has_them():

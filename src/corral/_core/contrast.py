@@ -25,9 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from corral._core.design_effect import count_groups, least_log_pvalues, worth_of_rows
+from corral._core.design_effect import Clusters, count_groups, effects_of_groups, pvalues_with_groups
 from corral._core.settings import MIN_EFFECT, Bools, Floats, Integers
-from corral._core.two_samples import effects_between, log_pvalues, size_of_difference
+from corral._core.two_samples import (
+    effects_between,
+    least_log_pvalue,
+    log_pvalues,
+    occupied_cells,
+    size_of_difference,
+)
 
 LEVEL = 0.01
 
@@ -47,6 +53,9 @@ FEW_VALUES = 10
 
 # Levels that are looked at one by one, the most frequent ones.
 _MAX_FLAGS = 50
+
+# Quantiles that are shown beside a direction: quartiles and median.
+_SHOWN_QUANTILES = (0.25, 0.5, 0.75)
 
 # Numbers in a block of variables that are compared at once.
 _BLOCK = 200_000
@@ -71,7 +80,7 @@ class Contrast:
     size : largest of all differences whatever its direction, in the units of Cliff's delta without ties. This
         is compared with `min_effect`; where there is no background, sizes between classes are as well.
     direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
-        as two modes) or "".
+        as two modes) or "": the word of the largest effect that medians and quartiles do not contradict.
     background : whether the class belongs to the background of the variable; nowhere if it has none.
     typical, background_typical : medians of the class and of the rows that it is compared with.
     quartiles, background_quartiles : (2, n_classes, n_features) lower and upper quartiles, likewise.
@@ -165,13 +174,12 @@ def contrast(
     shares = weights / np.where(largest > 0.0, largest, 1.0)[codes]
     present = shares > _NEGLIGIBLE_SHARE
     X, codes, shares = X[present], codes[present], shares[present]
-    worth = np.ones((X.shape[1], n_classes))
     if groups is not None:
         groups = np.unique(groups[present], return_inverse=True)[1]
-        worth = worth_of_rows(X, codes, n_classes, shares, groups)
-    blocks = _tabulate(X, codes, n_classes, shares, worth, groups)
+    blocks = _tabulate(X, codes, n_classes, shares, groups)
     found = _join([_compare(table, level, min_effect) for table in blocks])
-    pvalue = np.minimum(found.pvalue * (found.n_values > 1).sum(), 1.0)
+    n_varying = max(int((found.n_values > 1).sum()), 1)
+    pvalue = np.minimum(found.pvalue * n_varying, 1.0)
     return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
 
 
@@ -285,14 +293,22 @@ class _Table:
         ones where a variable has too many, and cells of no rows may follow.
     values : (n_variables, n_cells) a value of each cell.
     n_values : (n_variables,) distinct values, before any were put into one cell.
-    groups : (n_variables, n_classes, n_groups) how many rows of each group have a value; no groups where each
-        row stands alone.
+    groups : the groups of each class; none where each row stands alone.
     """
 
     counts: Floats
     values: Floats
     n_values: Integers
-    groups: Integers
+    groups: Clusters
+
+    def take(self, variables: Integers) -> _Table:
+        """Pick variables by their numbers."""
+        return _Table(
+            counts=self.counts[variables],
+            values=self.values[variables],
+            n_values=self.n_values[variables],
+            groups=self.groups.take_variables(variables),
+        )
 
     @property
     def active(self) -> Bools:
@@ -301,28 +317,33 @@ class _Table:
 
 
 def _tabulate(
-    X: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats, groups: Integers | None
+    X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers | None
 ) -> Iterator[_Table]:
-    """Count values by class, some variables at a time, sorting each column once.
-
-    A row counts as the part of a row that `worth` says, (n_features, n_classes).
-    """
+    """Count values by class, some variables at a time, sorting each column once."""
     n, d = X.shape
     n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
     step = max(1, _BLOCK // max(n_classes * max(min(n, _MAX_CELLS), n_groups), n))
     for first in range(0, d, step):
-        values = np.ascontiguousarray(X[:, first : first + step].T)
+        block = X[:, first : first + step]
+        values = np.ascontiguousarray(block.T)
         order = np.argsort(values, axis=1, kind="stable")
         values = np.take_along_axis(values, order, axis=1)
-        table = _count(values, codes[order], n_classes, weights[order], worth[first : first + step])
+        worth, variance, error = np.ones((3, block.shape[1], n_classes))
+        counts = np.empty((block.shape[1], n_classes, 0), dtype=np.int64)
         if groups is not None:
-            known = ~np.isnan(X[:, first : first + step].T)
-            table = replace(table, groups=count_groups(known, codes, n_classes, groups))
-        yield table
+            worth, variance, error = effects_of_groups(block, codes, n_classes, weights, groups)
+            counts = count_groups(~np.isnan(block.T), codes, n_classes, groups)
+        clusters = Clusters(counts, variance, error)
+        yield _count(values, codes[order], n_classes, weights[order], worth, clusters)
 
 
-def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats) -> _Table:
-    """Count sorted values (n_variables, n_rows), missing ones last, given class and weight of each."""
+def _count(
+    values: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats, clusters: Clusters
+) -> _Table:
+    """Count sorted values (n_variables, n_rows), missing ones last, given class and weight of each.
+
+    A row counts as the part of a row that `worth` says, (n_variables, n_classes).
+    """
     m = len(values)
     present = ~np.isnan(values)
     rows = np.arange(m)[:, np.newaxis] * n_classes + codes
@@ -343,7 +364,7 @@ def _count(values: Floats, codes: Integers, n_classes: int, weights: Floats, wor
         counts=counts.astype(np.float64).reshape(m, n_classes, n_cells),
         values=np.take_along_axis(values, np.clip(middle, 0, values.shape[1] - 1), axis=1),
         n_values=n_values,
-        groups=np.empty((m, n_classes, 0), dtype=np.int64),
+        groups=clusters,
     )
 
 
@@ -383,17 +404,43 @@ class _Pairs:
 
 
 def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
-    m, n_classes, n_cells = table.counts.shape
-    pairs = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
+    """Compare all pairs of classes in the variables where some pair can differ significantly at all.
+
+    In other variables, as where all classes have three rows, nothing is computed: p-values are 1.
+    """
+    n_classes = table.counts.shape[1]
+    pairs = _Pairs(*np.zeros((2, len(table.counts), n_classes, n_classes)))
+    variables = np.flatnonzero(_may_differ(table, level))
+    if not variables.size:
+        return pairs
+    table = table.take(variables)
+    m, _, n_cells = table.counts.shape
+    part = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
     a, b = np.triu_indices(n_classes, 1)
     active = table.active
-    asked = (active[:, a] & active[:, b]).any(axis=0)  # of others nothing is said
-    a, b = a[asked], b[asked]
-    step = max(1, _BLOCK // (m * max(n_cells, table.groups.shape[2])))
+    testable = (active[:, a] & active[:, b]).any(axis=0)
+    a, b = a[testable], b[testable]
+    step = max(1, _BLOCK // (m * max(n_cells, table.groups.counts.shape[2])))
     for first in range(0, a.size, step):
-        some = slice(first, first + step)
-        _compare_some_pairs(table, pairs, a[some], b[some], level, min_effect)
+        block = slice(first, first + step)
+        _compare_some_pairs(table, part, a[block], b[block], level, min_effect)
+    pairs.log_p[variables], pairs.statistic[variables] = part.log_p, part.statistic
     return pairs
+
+
+def _may_differ(table: _Table, level: float) -> Bools:
+    """Whether the two largest classes of each variable (n_variables,) have enough rows for a small p-value.
+
+    A p-value of a pair matters if it is at most the level over the number of classes that a class need not
+    differ from (see `_differs_from_half`); the level over the number of pairs is less.
+    """
+    active = table.active
+    n_active = active.sum(axis=1)
+    sizes = np.sort(np.where(active, table.counts.sum(axis=2), 0.0), axis=1)
+    if sizes.shape[1] < 2:
+        return np.zeros(len(sizes), dtype=bool)
+    least = least_log_pvalue(sizes[:, -1], sizes[:, -2])
+    return np.asarray((n_active >= 2) & (least <= np.log(level / np.maximum(n_active - n_active // 2, 1))))
 
 
 def _compare_some_pairs(
@@ -401,9 +448,9 @@ def _compare_some_pairs(
 ) -> None:
     """Compare each of the classes a with that of the classes b in the same place, and fill in the results."""
     m, _, n_cells = table.counts.shape
-    first, second = (table.counts[:, of].reshape(-1, n_cells) for of in (a, b))
+    first, second = occupied_cells(*(table.counts[:, of].reshape(-1, n_cells) for of in (a, b)))
     log_p, squared = log_pvalues(first, second)
-    log_p = _allowed(log_p, table.groups[:, a], table.groups[:, b])
+    log_p = pvalues_with_groups(log_p, table.groups.take(a), table.groups.take(b))
     log_p[~(table.active[:, a] & table.active[:, b]).ravel()] = 0.0
     # Effects matter only where there is significance.
     doubtful = np.flatnonzero(log_p <= np.log(level))
@@ -416,14 +463,6 @@ def _compare_some_pairs(
     pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
 
 
-def _allowed(log_p: Floats, first: Integers, second: Integers) -> Floats:
-    """Logarithms of p-values that are not less than groups allow, (n_variables, n_tests, n_groups) rows."""
-    n_groups = first.shape[2]
-    if not n_groups:
-        return log_p
-    return np.maximum(log_p, least_log_pvalues(first.reshape(-1, n_groups), second.reshape(-1, n_groups)))
-
-
 def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
     """Classes that make up the background of each variable, (n_variables, n_classes)."""
     active = table.active
@@ -431,18 +470,29 @@ def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: flo
     n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
     is_negligible = pairs.log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
     alike = is_negligible & is_negligible.swapaxes(1, 2)
-    alike &= active[:, :, np.newaxis] & active[:, np.newaxis, :]
-    groups = _alike_groups(alike, pairs.statistic)
+    comparable = active[:, :, np.newaxis] & active[:, np.newaxis, :]
+    alike &= comparable
+    background = np.asarray(active & (n_active >= 2)[:, np.newaxis])
+    differ = np.flatnonzero((alike != comparable).any(axis=(1, 2)) & (n_active > 2))
+    background[differ] = _background_of_some(
+        table.counts[differ], active[differ], alike[differ], pairs.statistic[differ], min_effect
+    )
+    return background
+
+
+def _background_of_some(
+    counts: Floats, active: Bools, alike: Bools, statistic: Floats, min_effect: float
+) -> Bools:
+    """Classes of the background (n_variables, n_classes) where some classes are not alike."""
+    groups = _alike_groups(alike, statistic)
     sizes = groups.sum(axis=2)
-    eligible = 2 * sizes > n_active[:, np.newaxis]
+    eligible = 2 * sizes > active.sum(axis=1, keepdims=True)
     undecided = np.flatnonzero(~eligible.any(axis=1))
     eligible[undecided] = _wider_than_rest(
-        table.counts[undecided], groups[undecided], active[undecided], min_effect
+        counts[undecided], groups[undecided], active[undecided], min_effect
     )
     eligible &= sizes >= 2
-    background = _best_group(groups, eligible, pairs.statistic)
-    background[n_active == 2] = active[n_active == 2]
-    return background
+    return _best_group(groups, eligible, statistic)
 
 
 def _alike_groups(alike: Bools, statistic: Floats) -> Bools:
@@ -494,13 +544,15 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     own, other = table.counts, others.astype(np.float64) @ table.counts
     tests = own.reshape(-1, n_cells), other.reshape(-1, n_cells)
 
-    other_groups = others.astype(np.int64) @ table.groups
-    against_background = _allowed(log_pvalues(*tests)[0], table.groups, other_groups).reshape(m, n_classes)
+    other_groups = table.groups.pool(others, own.sum(axis=2))
+    against_background = pvalues_with_groups(log_pvalues(*tests)[0], table.groups, other_groups)
+    against_background = against_background.reshape(m, n_classes)
     log_p = np.where(has_background, against_background, _differs_from_half(pairs, table.active))
     location, effects = effects_between(*tests)
     location, effects = location.reshape(m, n_classes), effects.reshape(-1, m, n_classes)
     size = size_of_difference(*tests, effects.reshape(-1, m * n_classes)).reshape(m, n_classes)
-    direction, effect = _direction(location, effects)
+    quantiles = [np.stack([_quantiles(of, table.values, q) for q in _SHOWN_QUANTILES]) for of in (own, other)]
+    direction, effect = _direction(location, effects, quantiles[0], quantiles[1], min_effect)
     known = table.active & others.any(axis=2) & (size > 1e-12)
     quantile = special.ndtri_exp(np.where(known, log_p, 0.0) - np.log(2.0))
     value, share, background_share = _most_typical_value(own, other, table.values)
@@ -514,10 +566,10 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
         size=np.where(known, size, 0.0).T,
         direction=np.where(known, direction, "").T,
         background=background.T,
-        typical=_quantiles(own, table.values, 0.5).T,
-        background_typical=_quantiles(other, table.values, 0.5).T,
-        quartiles=np.stack([_quantiles(own, table.values, q).T for q in (0.25, 0.75)]),
-        background_quartiles=np.stack([_quantiles(other, table.values, q).T for q in (0.25, 0.75)]),
+        typical=quantiles[0][1].T,
+        background_typical=quantiles[1][1].T,
+        quartiles=quantiles[0][::2].swapaxes(1, 2),
+        background_quartiles=quantiles[1][::2].swapaxes(1, 2),
         value=value.T,
         share=share.T,
         background_share=background_share.T,
@@ -537,14 +589,51 @@ def _differs_from_half(pairs: _Pairs, active: Bools) -> Floats:
     return np.asarray(np.minimum(log_p + np.log(np.maximum(n_active - least, 1))[:, np.newaxis], 0.0))
 
 
-def _direction(location: Floats, effects: Floats) -> tuple[NDArray[np.str_], Floats]:
-    """Name the largest of the effects, and tell its strength; location is preferred if sizes are equal."""
-    spread, others = np.clip(effects[1], -1.0, 1.0), np.abs(effects[2:]).max(axis=0)
-    largest = np.stack([np.abs(effects[0]), np.abs(effects[1]), others]).argmax(axis=0)
+def _direction(
+    location: Floats, effects: Floats, own: Floats, other: Floats, min_effect: float
+) -> tuple[NDArray[np.str_], Floats]:
+    """Name the largest effect that medians and quartiles do not contradict, and return its strength.
+
+    Location is preferred if sizes are equal. Where the numbers contradict the word of the largest effect,
+    another word may fit whose effect is not negligible; "shape" fits all numbers.
+
+    Parameters
+    ----------
+    location, effects : (n_variables, n_classes) and (n_degrees, n_variables, n_classes) as in `two_samples`.
+    own, other : (3, n_variables, n_classes) lower quartile, median and upper quartile of class and
+        background.
+    min_effect : least size of an effect that takes the place of the largest one.
+    """
+    sizes = np.stack([np.abs(effects[0]), np.abs(effects[1]), np.abs(effects[2:]).max(axis=0)])
+    largest = sizes.max(axis=0)
+    spread = np.clip(effects[1], -1.0, 1.0)
+    fits = np.stack(
+        [
+            _fits_shift(location, own, other),
+            _fits_width(spread, own, other),
+            np.ones(spread.shape, dtype=bool),
+        ]
+    )
+    fits[:2] &= (sizes[:2] >= min_effect) | (sizes[:2] == largest)
+    choice = np.where(fits, sizes, -1.0).argmax(axis=0)
     shift = np.where(location < 0, "low", "high")
     width = np.where(spread < 0, "narrow", "wide")
-    direction = np.choose(largest, [shift, width, np.full(shift.shape, "shape")])
-    return direction, np.choose(largest, [location, spread, np.minimum(others, 1.0)])
+    direction = np.choose(choice, [shift, width, np.full(shift.shape, "shape")])
+    return direction, np.choose(choice, [location, spread, np.minimum(largest, 1.0)])
+
+
+def _fits_shift(location: Floats, own: Floats, other: Floats) -> Bools:
+    """Whether the median lies where "high" or "low" says, or, if medians are equal, no quartile disagrees."""
+    difference = np.where(location < 0, other - own, own - other)
+    quartiles_agree = (difference[0] >= 0.0) & (difference[2] >= 0.0)
+    return np.asarray((difference[1] > 0.0) | ((difference[1] == 0.0) & quartiles_agree))
+
+
+def _fits_width(spread: Floats, own: Floats, other: Floats) -> Bools:
+    """Whether the quartiles are closer together or further apart, as the word says, or the same."""
+    difference = (own[2] - own[0]) - (other[2] - other[0])
+    same = (own[::2] == other[::2]).all(axis=0)
+    return np.asarray(np.where(spread < 0, difference < 0.0, difference > 0.0) | same)
 
 
 def _quantiles(counts: Floats, values: Floats, q: float) -> Floats:

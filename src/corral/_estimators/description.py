@@ -13,7 +13,7 @@ from corral._core.contrast import FEW_VALUES, Contrast
 from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.encoding import with_names_of_levels
 from corral._estimators.html import html_table
-from corral._estimators.number_text import different_texts, exact_text, number_text
+from corral._estimators.number_text import different_texts, exact_text, number_text, range_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +43,10 @@ class Description:
         Which variables describe the class, by the rule of the estimator.
     direction : ndarray of str
         "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
-        apart; "shape" where they differ otherwise, as by two modes; a value and "more often", as in
-        ``"= 1 more often"``, where a variable has few values and the middle ones are equal, or two values
-        only; a level in quotes and "more often" or "less often"; "" where nothing is known.
+        apart; "shape" where they differ otherwise, as by two modes, or where medians or quartiles contradict
+        the other words; a value and "more often", as in ``"= 1 more often"``, where a variable has few values
+        and the middle ones are equal, or two values only; a level in quotes and "more often" or "less often";
+        "" where nothing is known.
     effect : ndarray
         From -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background); for
         other directions its counterpart, negative for "narrow".
@@ -189,8 +190,7 @@ class Description:
         if not direction:  # relevant by another rule, and too few values or no difference of its own
             return f"{self.feature_names[j]} (direction unknown)"
         middles = different_texts([self.typical[a, j], self.background[a, j]])
-        ends = different_texts([*self.typical_range[:, a, j], *self.background_range[:, a, j]])
-        ranges = [f"{ends[0]} to {ends[1]}", f"{ends[2]} to {ends[3]}"]
+        ranges = range_texts(self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist())
         shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
         if direction.endswith(" often"):
             shown = shares

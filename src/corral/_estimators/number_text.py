@@ -63,13 +63,15 @@ def number_text(value: float, digits: int = _DIGITS) -> str:
     return str(rounded) if isinstance(rounded, int) else f"{rounded:.{digits}g}"
 
 
-def different_texts(values: Sequence[float]) -> list[str]:
+def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> list[str]:
     """Write numbers that are compared, with so many digits that those that differ look different.
 
     Parameters
     ----------
     values : sequence of float
         Numbers that agree in twelve digits count as one.
+    least_digits : int, default=4
+        Significant digits, at least.
 
     Returns
     -------
@@ -82,11 +84,46 @@ def different_texts(values: Sequence[float]) -> list[str]:
     (['52.371', '52.375'], ['52.37', '60'])
     """
     n_different = len({f"{value:.{_MOST_DIGITS - 1}e}" for value in values})
-    for digits in range(_DIGITS, _MOST_DIGITS):
+    for digits in range(least_digits, _MOST_DIGITS):
         texts = [number_text(value, digits) for value in values]
         if len(set(texts)) >= n_different:
             return texts
     return [number_text(value, _MOST_DIGITS) for value in values]
+
+
+def range_texts(first: Sequence[float], second: Sequence[float]) -> list[str]:
+    """Write two ranges that are compared, with so many digits that the wider one looks wider.
+
+    Parameters
+    ----------
+    first, second : sequence of two floats
+        Lower and upper end.
+
+    Returns
+    -------
+    texts : list of str
+
+    Examples
+    --------
+    >>> from corral._estimators.number_text import range_texts
+    >>> range_texts([1.2, 1.5], [0.2, 2.0]), range_texts([10012.4, 10015.6], [10011.6, 10015.4])
+    (['1.2 to 1.5', '0.2 to 2'], ['10012.4 to 10015.6', '10011.6 to 10015.4'])
+    """
+    ends = [*first, *second]
+    wider = _compare_widths(ends)
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        texts = different_texts(ends, digits)
+        if _compare_widths([float(text) for text in texts]) == wider:
+            break
+    return [f"{texts[0]} to {texts[1]}", f"{texts[2]} to {texts[3]}"]
+
+
+def _compare_widths(ends: Sequence[float]) -> int:
+    """1 if the first of two ranges is wider, -1 if the second one is, 0 if they are equally wide."""
+    widths = ends[1] - ends[0], ends[3] - ends[2]
+    if math.isclose(*widths, rel_tol=1e-9, abs_tol=1e-12 * max(map(abs, ends))):
+        return 0
+    return 1 if widths[0] > widths[1] else -1
 
 
 def exact_text(value: float) -> str:
