@@ -1,6 +1,7 @@
 """The pool: members, their marginals, leave-one-out, refined bandwidths and weights, against plain loops."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.covariance import oas
 
 import naive
-from corral._core.calibration import Target, fit_log_weights, known
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
 from corral._core.candidates import Candidate, sample_for_refinement
 from corral._core.copies import effective_number
 from corral._core.frames import (
@@ -383,6 +384,7 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     assert np.isneginf(found[4, 2])
     assert np.isfinite(np.delete(found, 4, axis=0)).all()
     assert np.isfinite(known(found)).all()
+    assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
     assert make_target(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
 
 
@@ -414,12 +416,13 @@ def test_groups_of_all_classes_are_spread_over_the_folds(n_groups):
     for seed in range(5):
         prior = np.full(len(n_groups), 1.0 / len(n_groups))
         trial = Trial.prepare(data, np.arange(y.size), prior, 0.01, np.random.RandomState(seed))
-        fold_of_group = {(g, f) for g, f in zip(data.units.tolist(), trial.folds.tolist(), strict=True)}
+        folds = trial.folds
+        fold_of_group = set(zip(data.units.tolist(), folds.tolist(), strict=True))
         assert len(fold_of_group) == sum(n_groups)  # a group is in one fold
         sizes = np.bincount([fold for _, fold in fold_of_group], minlength=5)
         assert np.ptp(sizes) <= 1
         for of_class in data.members():
-            pairs = {(g, f) for g, f in zip(data.units[of_class], trial.folds[of_class], strict=True)}
+            pairs = set(zip(data.units[of_class].tolist(), folds[of_class].tolist(), strict=True))
             assert np.ptp(np.bincount([fold for _, fold in pairs], minlength=5)) <= 1
 
 
@@ -528,6 +531,18 @@ def test_points_without_weight_change_nothing():
     same = Target(target.codes[kept], weights, target.log_prior, target.count)
     expected = fit_log_weights(log_density[:, kept], same, np.zeros(3), 1.0)
     assert_allclose(some[0], expected[0], atol=1e-10)
+
+
+def test_points_of_classes_that_are_ruled_out_change_nothing():
+    log_density, target, _ = random_pool()
+    possible = target.codes < 2
+    log_prior = np.array([np.log(0.6), np.log(0.4), -np.inf])
+    ruled_out = replace(target.without(~possible), log_prior=log_prior)
+    found = fit_log_weights(log_density, ruled_out, np.zeros(3), 1.0)
+    same = Target(target.codes[possible], ruled_out.weights[possible], log_prior[:2], target.count)
+    expected = fit_log_weights(log_density[:, possible, :2], same, np.zeros(3), 1.0)
+    assert_allclose(found[0], expected[0], atol=1e-10)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
 
 
 def test_members_that_are_clearly_worse_are_expected_to_have_small_shares():

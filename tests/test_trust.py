@@ -13,7 +13,7 @@ from corral._core.left_out import member_without_rows
 from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
-from corral._core.trust import Shares, _filled, shares_of_members, spread_rows
+from corral._core.trust import Shares, _filled, shares_of_members, spread_rows, weigh_points
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -531,6 +531,24 @@ def test_gaps_are_filled_from_the_nearest_row_of_the_class():
     data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 0, 1, 2, 2]), None))
     filled = _filled(data, np.arange(6), Columns.learn(data).scale)
     assert_array_equal(filled, [[0.0, 5.0], *X[1:]])  # the third class has nothing to fill in
+
+
+def test_gaps_are_filled_from_rows_of_other_groups():
+    X = np.array([[0.0, np.nan], [0.0, 5.0], [1.0, 7.0], [4.0, 2.0]])
+    data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 0, 1]), None, groups=np.array([0, 0, 1, 2])))
+    filled = _filled(data, np.arange(4), Columns.learn(data).scale)
+    assert_array_equal(filled, [[0.0, 7.0], *X[1:]])
+
+
+def test_calibration_rows_stand_for_all_rows_of_their_class():
+    X = np.arange(11.0)[:, np.newaxis] ** 2
+    y = np.repeat([0, 1, 2], [6, 4, 1])  # the last class has no other row
+    data = LabelledRows.sort(TrainingRows(X, y, np.linspace(1.0, 2.0, 11)))
+    points = np.array([0, 3, 7, 10])
+    weights = weigh_points(data, points)
+    given = data.all_weights
+    assert_allclose(weights[:2], given[:6].sum() * given[[0, 3]] / given[[0, 3]].sum())
+    assert_allclose(weights[2:], [given[6:10].sum(), 0.0])
 
 
 # ------------------------------------------------------------------------------------- models and files
