@@ -20,7 +20,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest fuzz axe lint types docs docs-browser dist bench reproduce clean
+.PHONY: help demo test test-oldest fuzz mutate axe lint types docs docs-browser dist bench reproduce clean
 
 help: ## show this list
 	@echo 'make TARGET [PYTHON=python3.12] [VENV=folder] [ARGS="options of the command"]'
@@ -34,6 +34,9 @@ test: $(VENV)/.has-test ## run the tests and the docstrings' examples
 
 fuzz: $(VENV)/.has-test ## try new random examples of every property, and 10,000 damaged files of each kind
 	CORRAL_FUZZ=$${CORRAL_FUZZ:-10000} $(PY) -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile fuzz $(ARGS)
+
+mutate: $(VENV)/.has-test ## change the code in one place at a time, and see that a test fails; ARGS="--only 18,39 --jobs 2"
+	$(PY) tests/mutate.py $(ARGS)
 
 # Old releases warn of what newer ones of their own dependencies deprecate.
 test-oldest: ## run the tests with the lowest versions that pyproject.toml allows, in .venv-oldest

@@ -303,6 +303,14 @@ def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     assert number_copies(gaps_alone) is None
 
 
+def test_zeros_of_both_signs_are_one_value():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[::2, 0] = 0.0
+    again = X.copy()
+    again[::2, 0] = -0.0
+    assert_array_equal(number_copies(np.vstack([X, again])), np.tile(np.arange(30), 2))
+
+
 def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
     largest = np.finfo(np.float64).max
     below = np.nextafter(largest, 0.0)
@@ -367,6 +375,12 @@ def test_noise_whose_groups_are_repeated_under_other_names_does_not_score_above_
     assert model.n_copies_ == (n_times - 1) * 80
     assert_array_equal(np.unique(model.model_.data.units), np.arange(20))
     assert model.best_score_ < 0.65
+
+
+def test_rows_of_a_large_table_that_agree_by_chance_are_separate():
+    """Chance is estimated by a part of the different rows, 20,000 of 130,000."""
+    X = np.random.default_rng(0).integers(0, 60, (200_000, 3)).astype(float)
+    assert number_copies(X) is None
 
 
 def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():

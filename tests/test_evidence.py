@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model
@@ -284,6 +285,23 @@ def test_odds_that_are_infinite_leave_nothing_to_the_variables():
         assert_array_equal(explanation.base, np.inf)
         assert_array_equal(explanation.evidence, 0.0)
         assert_array_equal(explanation.log_odds, np.inf)
+
+
+@pytest.mark.parametrize(
+    "model", [RodeoClassifier(), RodeoClassifierCV(random_state=0)], ids=["local", "pool"]
+)
+def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
+    """All classes with rows have a prior of 0, and the others no density: no set of variables has odds."""
+    X, y = three_classes()
+    two, rows = y < 2, X[:3]
+    for priors, odds in (([0.0, 0.0, 1.0], np.inf), ([0.0, 0.0, 0.75, 0.25], np.log(3.0))):
+        model = clone(model).set_params(priors=priors)
+        model.partial_fit(X[two], y[two], classes=np.arange(len(priors)))
+        explanation = model.explain(rows)
+        assert_array_equal(explanation.label, 2)
+        assert_allclose(explanation.base, odds, rtol=1e-12)
+        assert_array_equal(explanation.evidence, 0.0)
+        adds_up(model, rows, explanation)
 
 
 def test_a_class_without_rows_has_what_the_lapse_gives():

@@ -381,6 +381,14 @@ def test_naive_bayes_against_plain_loops(frame):
         assert_allclose(proba[i], np.array(joint) / sum(joint), rtol=1e-8)
 
 
+def test_rows_whose_digits_were_cut_off_agree():
+    """Cut off, not rounded: numbers then differ by up to one unit of the last digit."""
+    training = np.random.default_rng(0).integers(10_000, 99_999, (40, 4)) / 1000.0
+    cut = np.floor(training * 10.0) / 10.0
+    assert agreeing_rows(cut, training).all()
+    assert not agreeing_rows(cut + 0.2, training).any()
+
+
 def test_rows_agree_in_gaps_and_levels():
     training = np.array([[1.25, np.nan, 10.0], [2.5, 3.0, 1.0]])
     is_level = np.array([False, False, True])

@@ -1,16 +1,18 @@
 """The pool: members, their marginals, leave-one-out, refined bandwidths and weights, against plain loops."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import dblquad, quad
 from scipy.optimize import approx_fprime, minimize
+from sklearn.covariance import oas
 
 import naive
-from corral._core.calibration import Target, fit_log_weights, known
-from corral._core.candidates import sample_for_refinement
+from corral._core.calibration import Target, fit_log_weights, known, log_posterior
+from corral._core.candidates import Candidate, sample_for_refinement
 from corral._core.copies import effective_number
 from corral._core.frames import (
     ClassFrame,
@@ -30,7 +32,7 @@ from corral._core.scale import learn_scale, shrunk
 from corral._core.search import fit_pool
 from corral._core.settings import Computation
 from corral._core.trial import Trial, make_target
-from corral._core.weighing import log_prior_shares
+from corral._core.weighing import fit_weights, log_prior_shares, shares_of
 
 COVARIANCES = ("own", "shared", "diagonal", "selected")
 
@@ -225,6 +227,31 @@ def test_classes_of_one_row_or_none_have_the_shared_covariance():
     assert_allclose(own[3].mean, X.mean(axis=0))
 
 
+def test_class_covariances_are_shrunk_more_than_oas_does():
+    """Class covariances are shrunk towards the shared one as if classes had fewer rows than they have."""
+    rng = np.random.default_rng(0)
+    stretches = np.array([[1.0, 2.0, 1.0, 0.5], [1.0, 0.5, 1.0, 2.0]])
+    shrinkages = []
+    for n in (30, 200, 5000):
+        y = np.repeat([0, 1], n)
+        X = rng.normal(size=(2 * n, 4)) * stretches[y]
+        residuals = X - np.array([X[y == k].mean(axis=0) for k in (0, 1)])[y]
+        own, shared = (learn_frames(kind, X, y, None, 2, np.arange(4))[0] for kind in ("own", "shared"))
+        whitened = residuals[y == 0] @ shared.factor
+        sample = whitened.T @ whitened / n
+        # In the coordinates of the shared covariance: (1 - s) sample + s t I.
+        inverse = np.linalg.inv(shared.factor) @ own.factor
+        found = np.linalg.inv(inverse @ inverse.T)
+        off_diagonal = ~np.eye(4, dtype=bool)
+        shrinkage = 1.0 - (found * sample)[off_diagonal].sum() / (sample**2)[off_diagonal].sum()
+        expected = (1.0 - shrinkage) * sample + shrinkage * np.trace(sample) / 4.0 * np.eye(4)
+        assert_allclose(found, expected, atol=1e-9)
+        assert 1.2 * oas(whitened, assume_centered=True)[1] < shrinkage < 1.0
+        shrinkages.append(shrinkage)
+    assert shrinkages[0] > shrinkages[1] > shrinkages[2]
+    assert shrinkages[2] < 0.01
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
     X, y = table(20, 3)
@@ -357,6 +384,7 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     assert np.isneginf(found[4, 2])
     assert np.isfinite(np.delete(found, 4, axis=0)).all()
     assert np.isfinite(known(found)).all()
+    assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
     assert make_target(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
 
 
@@ -376,6 +404,26 @@ def test_frames_do_not_see_the_fold_they_predict():
         second = learn_frames(covariance, other.X[outside], other.codes[outside], None, 2, np.arange(4))
         for a, b in zip(first, second, strict=True):
             assert_array_equal(a.factor, b.factor)
+
+
+@pytest.mark.parametrize("n_groups", [(1, 1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3), (7, 4, 2), (6, 6)])
+def test_groups_of_all_classes_are_spread_over_the_folds(n_groups):
+    """With few groups in each class, folds would otherwise be empty, or hold most of a table."""
+    y = np.repeat(np.repeat(np.arange(len(n_groups)), n_groups), 4)
+    groups = np.repeat(np.arange(sum(n_groups)), 4)
+    X = np.random.default_rng(0).normal(size=(y.size, 3))
+    data = LabelledRows.sort(TrainingRows(X, y, None, groups=groups))
+    for seed in range(5):
+        prior = np.full(len(n_groups), 1.0 / len(n_groups))
+        trial = Trial.prepare(data, np.arange(y.size), prior, 0.01, np.random.RandomState(seed))
+        folds = trial.folds
+        fold_of_group = set(zip(data.units.tolist(), folds.tolist(), strict=True))
+        assert len(fold_of_group) == sum(n_groups)  # a group is in one fold
+        sizes = np.bincount([fold for _, fold in fold_of_group], minlength=5)
+        assert np.ptp(sizes) <= 1
+        for of_class in data.members():
+            pairs = set(zip(data.units[of_class].tolist(), folds[of_class].tolist(), strict=True))
+            assert np.ptp(np.bincount([fold for _, fold in pairs], minlength=5)) <= 1
 
 
 # ------------------------------------------------------------------------------------ refined bandwidths
@@ -485,10 +533,53 @@ def test_points_without_weight_change_nothing():
     assert_allclose(some[0], expected[0], atol=1e-10)
 
 
+def test_points_of_classes_that_are_ruled_out_change_nothing():
+    log_density, target, _ = random_pool()
+    possible = target.codes < 2
+    log_prior = np.array([np.log(0.6), np.log(0.4), -np.inf])
+    ruled_out = replace(target.without(~possible), log_prior=log_prior)
+    found = fit_log_weights(log_density, ruled_out, np.zeros(3), 1.0)
+    same = Target(target.codes[possible], ruled_out.weights[possible], log_prior[:2], target.count)
+    expected = fit_log_weights(log_density[:, possible, :2], same, np.zeros(3), 1.0)
+    assert_allclose(found[0], expected[0], atol=1e-10)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+
+
 def test_members_that_are_clearly_worse_are_expected_to_have_small_shares():
     shares = np.exp(log_prior_shares(np.array([0.5, 0.4, 0.4, 9.0])))
     assert shares.sum() == pytest.approx(1.0)
     assert_allclose(shares / shares[1], [math.exp(-1.0), 1.0, 1.0, math.exp(-4.0)])
+
+
+def two_members(n, common, own, seed):
+    """Members with log density ratios of -1 or 1, by class, plus an error of both and one of their own.
+
+    If only the second kind of error exists, the log odds are the sum of 2 / own**2 times the ratios.
+    """
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 2
+    tried = np.zeros((2, 1, n, 2))
+    tried[:, 0, :, 1] = 2.0 * codes - 1.0 + common * rng.normal(size=n)
+    tried[:, 0, :, 1] += np.broadcast_to(own, 2)[:, np.newaxis] * rng.normal(size=(2, n))
+    target = Target(codes, np.full(n, 1.0 / n), np.log([0.5, 0.5]), float(n))
+    return [
+        Candidate.calibrate(kind, of_kind, target) for kind, of_kind in zip(KINDS, tried, strict=False)
+    ], target
+
+
+def test_weights_of_members_that_are_alike_stay_nearly_equal_in_small_tables():
+    """Their log losses hardly differ: without a prior, chance would give one of them all the weight."""
+    smaller = []
+    for seed in range(20):
+        members, target = two_members(30, 1.5, 0.3, seed)
+        smaller.append(shares_of(members, fit_weights(members, target)).min())
+    assert np.mean(smaller) > 0.3
+
+
+def test_many_rows_give_members_the_weights_that_the_log_odds_have():
+    own = np.array([1.0, 1.5])
+    members, target = two_members(20_000, 0.0, own, 0)
+    assert_allclose(np.exp(fit_weights(members, target)), 2.0 / own**2, rtol=0.1)
 
 
 # ------------------------------------------------------------------------------------------- the pool

@@ -13,7 +13,7 @@ from corral._core.left_out import member_without_rows
 from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Computation
-from corral._core.trust import Shares, _filled, shares_of_members, spread_rows
+from corral._core.trust import Shares, _filled, shares_of_members, spread_rows, weigh_points
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -422,6 +422,40 @@ def test_gaps_compare_with_rows_of_the_same_variables(iris):
         assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
 
 
+def wide_table(rng, n, centers):
+    """Rows of classes with few rows, so that means and covariances depend much on each of them."""
+    y = np.repeat(np.arange(len(centers)), n)
+    return centers[y] + rng.normal(size=(y.size, centers.shape[1])), y
+
+
+def test_pvalues_of_rows_with_gaps_keep_their_level_in_wide_tables():
+    """Training rows are compared without what members learnt from their fold, in other variables, too."""
+    typicality, covered = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        centers = 0.4 * rng.normal(size=(4, 20))
+        model = RodeoClassifierCV(random_state=0).fit(*wide_table(rng, 12, centers))
+        X_new, y_new = wide_table(rng, 60, centers)
+        X_new[:, 0] = np.nan
+        typicality.append(model.typicality(X_new)[np.arange(240), y_new])
+        covered.append(model.predict_set(X_new, 0.8)[np.arange(240), y_new])
+    assert np.mean(np.array(typicality) <= 0.2) < 0.25
+    assert np.mean(covered) > 0.76
+
+
+def test_a_constant_column_may_as_well_be_missing():
+    rng = np.random.default_rng(0)
+    centers = np.append(0.4 * rng.normal(size=(4, 15)), np.full((4, 1), 7.0), axis=1)
+    (X, y), (X_new, _) = (wide_table(rng, n, centers) for n in (12, 30))
+    X[:, -1] = X_new[:, -1] = 7.0
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    missing = X_new.copy()
+    missing[:, -1] = np.nan
+    assert_allclose(model.predict_proba(missing), model.predict_proba(X_new), atol=1e-9)
+    assert np.abs(model.typicality(missing) - model.typicality(X_new)).mean() < 0.02
+    assert (model.predict_set(missing, 0.8) == model.predict_set(X_new, 0.8)).mean() > 0.98
+
+
 @pytest.mark.parametrize("name", ["pool", "class"])
 def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_nothing(name, iris):
     X, y, X_new, _ = iris
@@ -497,6 +531,24 @@ def test_gaps_are_filled_from_the_nearest_row_of_the_class():
     data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 0, 1, 2, 2]), None))
     filled = _filled(data, np.arange(6), Columns.learn(data).scale)
     assert_array_equal(filled, [[0.0, 5.0], *X[1:]])  # the third class has nothing to fill in
+
+
+def test_gaps_are_filled_from_rows_of_other_groups():
+    X = np.array([[0.0, np.nan], [0.0, 5.0], [1.0, 7.0], [4.0, 2.0]])
+    data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 0, 1]), None, groups=np.array([0, 0, 1, 2])))
+    filled = _filled(data, np.arange(4), Columns.learn(data).scale)
+    assert_array_equal(filled, [[0.0, 7.0], *X[1:]])
+
+
+def test_calibration_rows_stand_for_all_rows_of_their_class():
+    X = np.arange(11.0)[:, np.newaxis] ** 2
+    y = np.repeat([0, 1, 2], [6, 4, 1])  # the last class has no other row
+    data = LabelledRows.sort(TrainingRows(X, y, np.linspace(1.0, 2.0, 11)))
+    points = np.array([0, 3, 7, 10])
+    weights = weigh_points(data, points)
+    given = data.all_weights
+    assert_allclose(weights[:2], given[:6].sum() * given[[0, 3]] / given[[0, 3]].sum())
+    assert_allclose(weights[2:], [given[6:10].sum(), 0.0])
 
 
 # ------------------------------------------------------------------------------------- models and files
