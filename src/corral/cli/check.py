@@ -50,6 +50,7 @@ _OPTIONS = {
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
+    "near duplicates": "--group",
 }
 
 
@@ -77,10 +78,10 @@ def check(
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
-    Among them are columns that name rows, are constant, nearly empty or give the label away, copies of rows,
-    labels and levels that differ by case or spaces, numbers like -999 that stand for nothing, classes of few
-    rows, text among numbers, numbers with units or marks of thousands, dates, and ids that repeat. 'corral
-    fit' notes them as well. The answer also says which columns are levels, and where values are missing;
+    Among them are columns that name rows, are constant, nearly empty or give the label away, duplicates and
+    near duplicates of rows, labels and levels that differ by case or spaces, numbers like -999 that stand for
+    nothing, classes of few rows, text among numbers, numbers with units or marks of thousands, dates, and ids
+    that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where values are missing;
     neither is a mistake.
     """
     from corral._checking.table import check_table
@@ -170,7 +171,7 @@ def sentence_of(finding: Finding) -> str:
 
 def _option(finding: Finding) -> str:
     option = _OPTIONS.get(finding.kind, "")
-    if option in ("--drop", "--id", "--group"):
+    if option in ("--drop", "--id", "--group") and finding.columns:
         return _repeated(option, finding.columns)
     return _repeated(option, finding.values) if option == "--na-values" else option
 
