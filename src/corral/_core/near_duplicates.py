@@ -265,7 +265,7 @@ def _pairs_within(Z: Floats, radius: float) -> Integers:
     """
     axes = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1], min(_N_AXES, Z.shape[1]))))[0]
     candidates: Integers = KDTree(Z @ axes).query_pairs(radius, output_type="ndarray").astype(np.int64)
-    close = np.linalg.norm(Z[candidates[:, 0]] - Z[candidates[:, 1]], axis=1) <= radius
+    close: Bools = np.linalg.norm(Z[candidates[:, 0]] - Z[candidates[:, 1]], axis=1) <= radius
     return candidates[close]
 
 

@@ -81,8 +81,8 @@ def check(
     Among them are columns that name rows, are constant, nearly empty or give the label away, duplicates and
     near duplicates of rows, labels and levels that differ by case or spaces, numbers like -999 that stand for
     nothing, classes of few rows, text among numbers, numbers with units or marks of thousands, dates, and ids
-    that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where values are missing;
-    neither is a mistake.
+    that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
+    values are missing; neither is a mistake.
     """
     from corral._checking.table import check_table
     from corral.cli.columns import check_names
