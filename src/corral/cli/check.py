@@ -84,6 +84,8 @@ def check(
     that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
     values are missing; neither is a mistake.
     """
+    import numpy as np
+
     from corral._checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
@@ -108,6 +110,11 @@ def check(
             na_values=na_values or (),
             on_progress=on_progress,
         )
+    infinite = [
+        name for name in whole.columns if whole[name].dtype.kind == "f" and np.isinf(whole[name]).any()
+    ]
+    if infinite and not file.is_typed:  # as they are written, such as 1e400
+        whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
     y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
         found = check_table(
