@@ -20,6 +20,7 @@ from benchmarks import (
     leave_one_out,
     lspc,
     memory,
+    near_duplicates,
     pool,
     predict,
     sample_size,
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "cluster": cluster,
     "tables": tables,
     "trust": trust,
+    "near_duplicates": near_duplicates,
 }
 
 

@@ -185,7 +185,8 @@ def test_values_that_no_drawn_row_has_count(tmp_path):
     seldom[np.flatnonzero(y == "outer")[:4]] = [1.0, 2.0, 1.5, 1.2]
     no_level = pd.Categorical([None] * len(X), ["p", "q"])
     X = X.assign(seldom=seldom, never=np.nan, no_level=no_level)
-    classifier = RodeoClassifierCV(max_rows=20, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="value of 'never', 'no_level', which are ignored"):
+        classifier = RodeoClassifierCV(max_rows=20, random_state=0).fit(X, y)
     assert np.isnan(classifier.model_.data.X[:, 4]).all()
     assert classifier.model_.empty_columns.tolist() == [5, 6]
     save_model(classifier, tmp_path / "drawn.corral")

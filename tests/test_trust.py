@@ -460,7 +460,8 @@ def test_a_constant_column_may_as_well_be_missing():
 def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_nothing(name, iris):
     X, y, X_new, _ = iris
     frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.nan)
-    model = KINDS[name].fit(frame, y)
+    with pytest.warns(UserWarning, match="no training row has a value of 'e', which is ignored"):
+        model = KINDS[name].fit(frame, y)
     new = pd.DataFrame(X_new, columns=list("abcd")).assign(e=np.nan)
     expected = model.assess(new)
     with pytest.warns(UserWarning, match="no training row has a value of 'e': values there count as missing"):

@@ -18,7 +18,7 @@ from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._estimators.trust import Assessment
-from ._estimators.warned import CopiedRowsWarning, EmptySelectionWarning
+from ._estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
 from ._evaluation.held_out import HeldOut
 from ._persist.model_file import load_model, save_model
 from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes
@@ -36,6 +36,7 @@ __all__ = [
     "HeldOut",
     "LSPClassifier",
     "LearningCurve",
+    "NearDuplicatesWarning",
     "RelevanceDisplay",
     "RodeoClassifier",
     "RodeoClassifierCV",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from corral._checking.columns import numbered_texts
 from corral._checking.findings import ENOUGH_ROWS, Finding
+from corral._checking.rows import group_numbers
 from corral._core.copies import number_copies
 from corral._core.settings import Bools, Floats, Integers
 
@@ -33,9 +34,15 @@ def giveaways(
     known: Bools,
     skipped: set[str],
     groups: pd.Series[Any] | None = None,
+    repeated: Integers | None = None,
 ) -> Iterator[Finding]:
-    """Columns that predict the label nearly alone, of rows whose groups are held out if there are some."""
+    """Columns that predict the label nearly alone, of rows whose groups are held out if there are some.
+
+    Rows that are `repeated` (positions of near duplicates) are left out: any column finds their twins.
+    """
     considered = [name for name in variables.columns if name not in skipped]
+    if repeated is not None:
+        known = known & ~np.isin(np.arange(known.size), repeated)
     rows = _distinct_rows(variables[considered], numeric, y, known)
     if rows.size > _ROWS_TRIED:
         rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS_TRIED, replace=False))
@@ -43,7 +50,7 @@ def giveaways(
     if classes.size < 2 or rows.size < 2 * ENOUGH_ROWS:
         return
     baseline = counts.max() / rows.size
-    units = np.arange(len(y)) if groups is None else _units(groups)
+    units = np.arange(len(y)) if groups is None else group_numbers(groups)
     held_out = "" if groups is None else ", each by rows of other groups"
     for name in considered:
         x = _as_codes(variables[name], numeric)[rows]
@@ -61,12 +68,6 @@ def giveaways(
                 if names_groups
                 else "leave it out, unless it will be known before the label is",
             )
-
-
-def _units(groups: pd.Series[Any]) -> Integers:
-    """Numbers of the groups of rows; a row without one is a group of its own."""
-    codes: Integers = groups.factorize()[0].astype(np.int64)
-    return np.where(codes < 0, codes.max() + 1 + np.arange(codes.size), codes)
 
 
 def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:

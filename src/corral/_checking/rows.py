@@ -1,4 +1,4 @@
-"""Mistakes in rows: copies, near copies, ids that repeat, and groups."""
+"""Mistakes in rows: copies, near duplicates, ids that repeat, and groups."""
 
 from __future__ import annotations
 
@@ -9,45 +9,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral._checking.columns import numbered_texts
-from corral._checking.findings import ENOUGH_ROWS, Finding, counted, listed
-from corral._core.copies import filled, number_copies
+from corral._checking.findings import Finding, counted, listed
+from corral._core.copies import number_copies
+from corral._core.near_duplicates import NearDuplicates, near_duplicates
 from corral._core.settings import Floats, Integers
 from corral._estimators.number_text import number_text
+from corral._estimators.warned import are_many, near_duplicates_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# Standard deviations within which two rows are nearly the same, and the radius that tells whether by chance.
-_NEAR = 1e-3
-_WIDER = 8.0
-_MOST_STEPS = 1000
-
-
 def copies(numeric: dict[str, Floats], levels: pd.DataFrame, y: NDArray[Any] | None) -> Iterator[Finding]:
-    """Rows that are copies of others, counted as a fit counts them, or nearly so."""
-    d = len(numeric)
-    if d + levels.shape[1] < 2 or len(levels) < 2:  # in one column, rows agree by chance
+    """Rows that are copies of others, counted as a fit counts them."""
+    if len(numeric) + levels.shape[1] < 2 or len(levels) < 2:  # in one column, rows agree by chance
         return
     X = np.column_stack([*numeric.values(), *(numbered_texts(levels[name]) for name in levels.columns)])
     labels = None if y is None else np.unique(y.astype(str), return_inverse=True)[1]
     units = number_copies(X, labels)
     if units is not None:
         yield from _exact_copies(units, levels.index, y)
-    complete = np.flatnonzero(np.isfinite(X[:, :d]).all(axis=1))
-    pairs = complete[_near_pairs(X[complete, :d])]
-    same_levels = filled(X[:, d:])
-    pairs = pairs[(same_levels[pairs[:, 0]] == same_levels[pairs[:, 1]]).all(axis=1)]
-    if len(pairs):
-        first, second = (levels.index[i] for i in pairs[0])
-        n = np.unique(pairs).size
-        yield Finding(
-            "near copies",
-            (),
-            (first, second),
-            f"{n} of {len(X)} rows are nearly the same as another one, such as rows {first} and {second}",
-            "if they are one measurement, keep one of them",
-        )
+
+
+def near_duplicates_of(
+    numeric: dict[str, Floats], variables: pd.DataFrame, groups: pd.Series[Any] | None
+) -> NearDuplicates | None:
+    """Rows that repeat others but for one value or small differences, if no group holds them together."""
+    X = np.column_stack(
+        [numeric[name] if name in numeric else numbered_texts(variables[name]) for name in variables.columns]
+        or [np.empty((len(variables), 0))]
+    )
+    levels = np.array([name not in numeric for name in variables.columns], dtype=np.int64)
+    return near_duplicates(X, levels, None if groups is None else group_numbers(groups))
+
+
+def of_near_duplicates(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
+    """Say how many rows are near duplicates, and what follows where they are many."""
+    first, second = (variables.index[i] for i in duplicates.pairs[0])
+    n = len(variables)
+    words = near_duplicates_words(duplicates, n, [str(name) for name in variables.columns])
+    words += f", such as rows {first} and {second}"
+    if are_many(duplicates.n_rows, n):
+        words += ", so that scores and probabilities are not to be believed"
+    drop = "" if duplicates.column is None else "leave the column out, "
+    advice = f"{drop}keep one of them, or name a group that holds them together"
+    return Finding("near duplicates", (), (first, second), words, advice)
+
+
+def group_numbers(groups: pd.Series[Any]) -> Integers:
+    """Numbers of the groups of rows; a row without one is a group of its own."""
+    codes: Integers = groups.factorize()[0].astype(np.int64)
+    return np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(codes.size), codes)
 
 
 def _exact_copies(units: Integers, index: Any, y: NDArray[Any] | None) -> Iterator[Finding]:
@@ -77,53 +89,6 @@ def _exact_copies(units: Integers, index: Any, y: NDArray[Any] | None) -> Iterat
             f"{second}",
             "look which label is right",
         )
-
-
-def _near_pairs(X: Floats) -> Integers:
-    """Pairs of rows that differ, but by far less than others do; empty if chance explains them."""
-    import pandas as pd
-
-    none = np.empty((0, 2), dtype=np.int64)
-    if len(X) < ENOUGH_ROWS or X.shape[1] < 2:
-        return none
-    first = np.flatnonzero(~pd.DataFrame(X).duplicated().to_numpy())
-    spread = _spread(X[first])
-    if first.size < ENOUGH_ROWS or np.count_nonzero(spread) < 2:
-        return none
-    Z = X[first][:, spread > 0.0] / spread[spread > 0.0]
-    near = _pairs_within(Z, _NEAR)
-    if not len(near) or 2 * len(near) < len(_pairs_within(Z, _WIDER * _NEAR)):
-        return none
-    return first[near[np.lexsort((near[:, 1], near[:, 0]))]]
-
-
-def _spread(X: Floats) -> Floats:
-    """The standard deviation of each column, as its quartiles let expect it, which no outlier enlarges."""
-    quartiles = np.quantile(X, [0.25, 0.75], axis=0)
-    robust = (quartiles[1] - quartiles[0]) / 1.35
-    spread: Floats = np.where(robust > 0.0, robust, X.std(axis=0))
-    return spread
-
-
-def _pairs_within(Z: Floats, radius: float) -> Integers:
-    """Pairs of rows at a distance of at most `radius`, or many of them if there are very many.
-
-    Rows are no nearer to each other than their projections are. So only those are compared that follow each
-    other closely in the order of one projection, and of these only the ones that are near in two others.
-    """
-    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1], min(3, Z.shape[1]))))[0]
-    shadow = Z @ axes
-    order = np.argsort(shadow[:, 0])
-    shadow = shadow[order]
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    for k in range(1, min(len(Z), _MOST_STEPS)):
-        at = np.flatnonzero(shadow[k:, 0] - shadow[:-k, 0] <= radius)
-        if not at.size:
-            break
-        at = at[(np.abs(shadow[at + k] - shadow[at]) <= radius).all(axis=1)]
-        found = np.sort(np.stack([order[at], order[at + k]], axis=1), axis=1)
-        pairs.append(found[np.linalg.norm(Z[found[:, 0]] - Z[found[:, 1]], axis=1) <= radius])
-    return np.concatenate(pairs)
 
 
 def repeated_ids(table: pd.DataFrame, ids: Sequence[str], group: str | None) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from corral._checking.columns import (
 from corral._checking.findings import Finding
 from corral._checking.giveaways import giveaways
 from corral._checking.labels import is_missing, of_labels
-from corral._checking.rows import copies, of_groups, repeated_ids
+from corral._checking.rows import copies, near_duplicates_of, of_groups, of_near_duplicates, repeated_ids
 from corral._checking.written_numbers import numbers_as_text
 
 if TYPE_CHECKING:
@@ -92,10 +92,15 @@ def check_table(
     findings += odd_levels(variables[levels].drop(columns=[finding.columns[0] for finding in written]))
     findings += constants(variables, numeric, y)
     findings += sentinels(variables, numeric)
+    groups = None if group is None else table[group]
+    duplicates = near_duplicates_of(numeric, variables, groups)
     if y is not None and known is not None:
-        findings += giveaways(variables, numeric, y, known, skipped, None if group is None else table[group])
+        repeated = None if duplicates is None else duplicates.pairs[:, 1]
+        findings += giveaways(variables, numeric, y, known, skipped, groups, repeated)
     numbers = {name: x for name, x in numeric.items() if name not in skipped}
     findings += copies(numbers, variables[levels], y)
+    if duplicates is not None:
+        findings.append(of_near_duplicates(duplicates, variables))
     findings += repeated_ids(table, ids, group)
     if group is not None:
         findings += of_groups(table[group], group, y)

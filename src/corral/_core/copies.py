@@ -381,6 +381,11 @@ def row_keys(X: Floats, salt: Integers) -> Words:
     return keys
 
 
+def cell_keys(X: Floats) -> Words:
+    """Numbers (n_rows, n_features), which equal values of a column share and others hardly ever do."""
+    return _mixed(_bits(X), np.arange(X.shape[1], dtype=np.uint64))
+
+
 def _bits(X: Floats) -> Words:
     """The bits of doubles; of both zeros those of the positive one."""
     return (X + 0.0).view(np.uint64)

@@ -22,8 +22,14 @@ from corral._estimators.validation import (
     check_one_row,
     check_priors,
     check_rodeo,
+    feature_names,
 )
-from corral._estimators.warned import advice_on_units, warn_of_copies, warn_of_empty_selections
+from corral._estimators.warned import (
+    advice_on_units,
+    warn_of_copies,
+    warn_of_empty_selections,
+    warn_of_near_duplicates,
+)
 
 RULES = ("zscore", "shadow", "contrast")
 
@@ -314,6 +320,7 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
         warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range", "rank")))
         warn_of_copies(data.n_copies, len(training.X))
+        warn_of_near_duplicates(training, feature_names(self))
         return self
 
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:

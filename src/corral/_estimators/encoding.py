@@ -6,7 +6,7 @@ Measurements stay numbers, and NaN stands for a gap. Levels become their positio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,10 +49,13 @@ class Encoding:
     ----------
     levels : for each column its levels, or None for a column of numbers.
     ordered : (n_features,) whether the positions of levels count as measurements.
+    empty : positions of columns of numbers that had no value in `fit`, whatever type they had. Samples may
+        hold values of any type there, which are ignored.
     """
 
     levels: Sequence[list[Any] | None]
     ordered: Bools
+    empty: frozenset[int] = frozenset()
 
     @property
     def counts(self) -> Integers | None:
@@ -65,6 +68,11 @@ class Encoding:
             dtype=np.int64,
         )
         return counts if counts.any() else None
+
+    @property
+    def ignored(self) -> frozenset[int]:
+        """Positions of columns without any value in `fit`, of numbers or of levels."""
+        return self.empty | {j for j, levels in enumerate(self.levels) if levels == []}
 
     def names_of_levels(self) -> list[list[Any] | None]:
         """For each column its levels, or None for measurements and what counts as such."""
@@ -107,11 +115,17 @@ class Encoding:
 
     def extended(self, columns: Sequence[Column]) -> Encoding:
         """Add the levels of further rows, in the order that all rows together would give them."""
-        joint = [
-            known if known is None else _joint_levels(known, column, is_ordered)
-            for column, known, is_ordered in zip(columns, self.levels, self.ordered, strict=True)
-        ]
-        return Encoding(joint, self.ordered)
+        joint: list[list[Any] | None] = []
+        ordered = self.ordered.copy()
+        for j, (column, known) in enumerate(zip(columns, self.levels, strict=True)):
+            if known is not None:
+                joint.append(_joint_levels(known, column, ordered[j]))
+            elif j in self.empty and column.kind != "number":  # as if all rows came at once
+                joint.append(_levels_of(column))
+                ordered[j] = column.kind == "ordered"
+            else:
+                joint.append(None)
+        return Encoding(joint, ordered, frozenset(j for j in self.empty if joint[j] is None))
 
     def recoded(self, X: Floats, other: Encoding) -> Floats:
         """Turn numbers by this encoding into those by another one, which has all its levels."""
@@ -130,6 +144,11 @@ class Encoding:
         X = np.empty((n, len(columns)))
         unknown: dict[str, int] = {}
         for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
+            if j in self.empty:
+                X[:, j], n_ignored = _numbers_or_missing(column)
+                if n_ignored:
+                    unknown[column.name] = n_ignored
+                continue
             if levels is None:
                 X[:, j] = numbers_of(column)
                 continue
@@ -184,20 +203,30 @@ def names_of(X: Any, d: int) -> list[str]:
     return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
 
 
-def columns_of(X: Any) -> list[Column]:
-    """The columns of a pandas or polars frame, or of an array of objects."""
+def columns_of(X: Any, ignored: Collection[int] = ()) -> list[Column]:
+    """The columns of a pandas or polars frame, or of an array of objects.
+
+    Columns at positions that are `ignored` may hold anything, as may columns without any value.
+    """
     if not hasattr(X, "dtypes"):
         names = [f"x{j}" for j in range(X.shape[1])]
         if X.dtype.kind in "fiu":
             return [Column(name, X[:, j], None, "number") for j, name in enumerate(names)]
-        return [_of_objects(name, X[:, j]) for j, name in enumerate(names)]
+        return [
+            Column(name, X[:, j], None, "number") if j in ignored else _of_objects(name, X[:, j])
+            for j, name in enumerate(names)
+        ]
     is_pandas = hasattr(X, "iloc")
     columns = []
     for j, dtype in enumerate(X.dtypes):
         name = str(X.columns[j])
         series = X.iloc[:, j] if is_pandas else X[X.columns[j]]
         kind = kind_of_dtype(dtype)
-        if kind == "objects":
+        if j in ignored or (kind == "other" and all(map(is_gap, series.to_list()))):
+            columns.append(
+                Column(name, np.array([*series.to_list(), None], dtype=object)[:-1], None, "number")
+            )
+        elif kind == "objects":
             columns.append(_of_objects(name, np.array(series.to_list(), dtype=object)))
         elif kind == "number":
             columns.append(Column(name, _floats(series), None, "number"))
@@ -361,6 +390,20 @@ def numbers_of(column: Column) -> Floats:
                 ) from None
     refuse_infinite(column.name, numbers)
     return numbers
+
+
+def _numbers_or_missing(column: Column) -> tuple[Floats, int]:
+    """Finite numbers of a column, NaN in place of all other values, and how many of these are not missing."""
+    numbers = np.full(len(column.values), np.nan)
+    n_ignored = 0
+    value: Any
+    for i, value in enumerate(column.values.tolist()):
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if is_number and abs(value) <= _LARGEST_FLOAT:
+            numbers[i] = value
+        else:
+            n_ignored += not is_gap(value)
+    return numbers, n_ignored
 
 
 def refuse_infinite(name: str, numbers: Floats) -> None:

@@ -22,10 +22,11 @@ from corral._estimators.validation import (
     check_n_jobs,
     check_number,
     check_priors,
+    feature_names,
     is_empirical,
     take_names_from,
 )
-from corral._estimators.warned import warn_of_copies
+from corral._estimators.warned import warn_of_copies, warn_of_near_duplicates
 
 # A class with more rows is thinned, by default.
 MAX_ROWS = 3000
@@ -241,6 +242,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
             model = learn_pool(training, data, prior, min_effect, *asked, empirical=empirical)
         self.set_pool(model)
         warn_of_copies(data.n_copies, len(training.X))
+        warn_of_near_duplicates(training, feature_names(self))
         return self
 
     def set_pool(self, model: PoolModel) -> None:

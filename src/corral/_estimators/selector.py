@@ -26,7 +26,7 @@ from corral._estimators.validation import (
     sort_rows,
     unchanged_by_errors,
 )
-from corral._estimators.warned import warn_of_copies, warn_of_undescribed
+from corral._estimators.warned import warn_of_copies, warn_of_near_duplicates, warn_of_undescribed
 
 
 class RodeoSelector(InReference, SelectorMixin, TableEstimator):
@@ -196,7 +196,8 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
         X, y, _ = table
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, len(X))
-        data = sort_rows(TrainingRows(X, y, weights, self.encoding_.counts, check_groups(groups, len(X))))
+        training = TrainingRows(X, y, weights, self.encoding_.counts, check_groups(groups, len(X)))
+        data = sort_rows(training)
         found = learn_contrast(data, settings.min_effect)
         self.classes_, self.relevant_, self.contrast_ = data.labels, found.relevant, found
         self.gap_contrast_ = learn_gap_contrast(data, settings.min_effect)
@@ -207,6 +208,7 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
         if without:
             warn_of_undescribed(without)
         warn_of_copies(data.n_copies, len(X))
+        warn_of_near_duplicates(training, feature_names(self))
 
     def describe(self) -> Description:
         """What marks each class: variables in which it differs from its background, strongest first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,9 +117,12 @@ def read_table(
     has_labels = not (isinstance(y, str) and y == "no_validation")
     if not by_column:
         rows, labels = _validate(estimator, X, y, reset=reset)
+        if extend and learnt is not None:
+            estimator.encoding_ = _still_empty(learnt, rows)
         if reset:
             _refuse_emptiness(rows)
-            estimator.encoding_ = Encoding.of_numbers(rows.shape[1])
+            encoding = Encoding.of_numbers(rows.shape[1])
+            estimator.encoding_ = _without_empty_columns(encoding, rows, names_of(X, rows.shape[1]))
         return Table(rows, labels, {})
     if not hasattr(X, "dtypes"):
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
@@ -128,15 +132,35 @@ def read_table(
     labels = np.empty(0)
     if has_labels:
         _, labels = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
-    columns = columns_of(X)
+    columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
     if learnt is None:
-        estimator.encoding_ = learnt = Encoding.learn(marked_columns(columns, categorical))
+        learnt = Encoding.learn(marked_columns(columns, categorical))
     elif extend:
         estimator.encoding_ = learnt = learnt.extended(columns)
     rows, unknown = learnt.encode(columns)
+    if extend:
+        estimator.encoding_ = _still_empty(learnt, rows)
     if reset:
         _refuse_emptiness(rows)
+        estimator.encoding_ = _without_empty_columns(learnt, rows, [column.name for column in columns])
     return Table(rows, labels, unknown)
+
+
+def _still_empty(encoding: Encoding, X: Floats) -> Encoding:
+    """Forget of columns that were empty so far if further training rows have values there."""
+    return replace(encoding, empty=frozenset(j for j in encoding.empty if np.isnan(X[:, j]).all()))
+
+
+def _without_empty_columns(encoding: Encoding, X: Floats, names: Sequence[str]) -> Encoding:
+    """Note which columns have no value in training, and warn of them: samples may hold anything there."""
+    empty = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
+    if not empty:
+        return encoding
+    listed = ", ".join(repr(names[j]) for j in empty[:_SHOWN])
+    more = f" and of {len(empty) - _SHOWN} more columns" if len(empty) > _SHOWN else ""
+    verb = "is" if len(empty) == 1 else "are"
+    warn_user(f"no training row has a value of {listed}{more}, which {verb} ignored.", UserWarning)
+    return replace(encoding, empty=frozenset(j for j in empty if encoding.levels[j] is None))
 
 
 def read_numbers(
@@ -298,8 +322,21 @@ def _refuse_emptiness(X: Floats) -> None:
 
 
 def _unmasked(X: Any) -> Any:
-    """The table with gaps for the cells that a masked array hides."""
+    """The table with gaps for the cells that a masked array hides, and as scikit-learn reads it.
+
+    NaN takes the place of pandas' NA and of times that are none in arrays of objects. Columns of frames that
+    are stored sparsely become dense.
+    """
+    sparse = {
+        name: dtype.subtype
+        for name, dtype in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=True)
+        if str(dtype).startswith("Sparse[")
+    }
+    if sparse:
+        return X.astype(sparse)
     if not isinstance(X, np.ma.MaskedArray):
+        if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+            X = np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
         return X
     are_numbers = X.dtype.kind in "fiub"
     values = np.array(X.data, dtype=np.float64 if are_numbers else object)

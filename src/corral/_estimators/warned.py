@@ -1,4 +1,4 @@
-"""What users are warned of: copies of rows, classes that nothing describes, columns empty in training."""
+"""What users are warned of: duplicates of rows, classes that nothing describes, columns empty in training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from corral._core.model import LocalModel, RodeoModel
+from corral._core.near_duplicates import NearDuplicates, near_duplicates
+from corral._core.rows import TrainingRows
 from corral._core.settings import Floats
 from corral._estimators.validation import warn_user
 
@@ -29,6 +31,19 @@ class CopiedRowsWarning(UserWarning):
     See Also
     --------
     corral.RodeoClassifierCV : Gives it in `fit`.
+    """
+
+
+class NearDuplicatesWarning(UserWarning):
+    """More than one training row in a hundred repeats another row, but not exactly.
+
+    Such rows differ from another one in one value alone, as in a counter, a date or a missing value, or by
+    far less than from all others, as where rows were rounded. Each is predicted by its twin, so that scores
+    and probabilities are too good even for noise. Keep one of them, or pass `groups` that hold them together.
+
+    See Also
+    --------
+    corral.CopiedRowsWarning : Exact copies, which are left out together and harm nothing.
     """
 
 
@@ -74,7 +89,7 @@ def advice_on_units(model: RodeoModel, units: Sequence[str]) -> str:
 
 def warn_of_copies(n_copies: int, n_rows: int) -> None:
     """Warn where copies are too many to be an accident."""
-    if n_copies > 0.01 * n_rows:
+    if are_many(n_copies, n_rows):
         warn_user(copies_sentence(n_copies, n_rows), CopiedRowsWarning)
 
 
@@ -82,3 +97,32 @@ def copies_sentence(n_copies: int, n_rows: int) -> str:
     """Say how many rows are copies, and what follows."""
     verb = "is a copy of another" if n_copies == 1 else "are copies of others"
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+
+
+def are_many(n_repeated: int, n_rows: int) -> bool:
+    """Whether rows that repeat others are too many to be an accident."""
+    return n_repeated > 0.01 * n_rows
+
+
+def warn_of_near_duplicates(training: TrainingRows, names: Sequence[str]) -> None:
+    """Warn where near duplicates that no group holds together are too many to be an accident."""
+    X, groups = training.X, training.groups
+    if training.weights is not None:
+        counts = training.weights > 0.0
+        X, groups = X[counts], None if groups is None else groups[counts]
+    duplicates = near_duplicates(X, training.levels, groups)
+    if duplicates is not None and are_many(duplicates.n_rows, len(X)):
+        drop = "" if duplicates.column is None else "leave the column out, "
+        warn_user(
+            f"{near_duplicates_words(duplicates, len(X), names)}. A row is predicted by its duplicate, so do "
+            f"not believe scores and probabilities: {drop}keep one of them, or pass groups that hold them "
+            "together.",
+            NearDuplicatesWarning,
+        )
+
+
+def near_duplicates_words(duplicates: NearDuplicates, n_rows: int, names: Sequence[str]) -> str:
+    """Say how many rows are near duplicates, and what they differ in."""
+    column = duplicates.column
+    difference = duplicates.kind if column is None else f"column {names[column]!r}"
+    return f"{duplicates.n_rows} of {n_rows} rows equal another row but for {difference} (near duplicates)"

@@ -92,9 +92,9 @@ def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
-def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | None] | None:
-    """Levels of all columns, None if all of them hold numbers."""
-    if all(levels is None for levels in encoding.levels):
+def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | str | None] | None:
+    """Levels of all columns, "empty" for those without any value; None if all columns hold numbers."""
+    if all(levels is None for levels in encoding.levels) and not encoding.empty:
         return None
     for name, levels in zip(names, encoding.levels, strict=True):
         for level in levels or ():
@@ -103,8 +103,13 @@ def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] |
                     f"a model file cannot hold levels of type {type(level).__name__}, which the column "
                     f"{name!r} has: make them text before the fit."
                 )
-    pairs = zip(encoding.levels, encoding.ordered.tolist(), strict=True)
-    return [None if levels is None else {"levels": levels, "ordered": ordered} for levels, ordered in pairs]
+    packed: list[dict[str, Any] | str | None] = [
+        None if levels is None else {"levels": levels, "ordered": ordered}
+        for levels, ordered in zip(encoding.levels, encoding.ordered.tolist(), strict=True)
+    ]
+    for j in encoding.empty:
+        packed[j] = "empty"
+    return packed
 
 
 def set_encoding(estimator: Any, d: int, columns: Any) -> None:
@@ -117,7 +122,7 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
     levels: list[list[Any] | None] = []
     ordered = np.zeros(d, dtype=np.bool_)
     for j, column in enumerate(columns):
-        if column is None:
+        if column is None or column == "empty":
             levels.append(None)
             continue
         state = State(column, 2)
@@ -127,7 +132,8 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
             raise ValueError("levels are not different texts or numbers")
         levels.append(listed)
         ordered[j] = state.boolean("ordered")
-    estimator.encoding_ = Encoding(levels, ordered)
+    empty = frozenset(j for j, column in enumerate(columns) if column == "empty")
+    estimator.encoding_ = Encoding(levels, ordered, empty)
 
 
 def set_na_values(estimator: Any, texts: Any) -> None:

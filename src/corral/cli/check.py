@@ -50,6 +50,7 @@ _OPTIONS = {
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
+    "near duplicates": "--group",
 }
 
 
@@ -77,12 +78,14 @@ def check(
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
-    Among them are columns that name rows, are constant, nearly empty or give the label away, copies of rows,
-    labels and levels that differ by case or spaces, numbers like -999 that stand for nothing, classes of few
-    rows, text among numbers, numbers with units or marks of thousands, dates, and ids that repeat. 'corral
-    fit' notes them as well. The answer also says which columns are levels, and where values are missing;
-    neither is a mistake.
+    Among them are columns that name rows, are constant, nearly empty or give the label away, duplicates and
+    near duplicates of rows, labels and levels that differ by case or spaces, numbers like -999 that stand for
+    nothing, classes of few rows, text among numbers, numbers with units or marks of thousands, dates, and ids
+    that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
+    values are missing; neither is a mistake.
     """
+    import numpy as np
+
     from corral._checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
@@ -107,6 +110,11 @@ def check(
             na_values=na_values or (),
             on_progress=on_progress,
         )
+    infinite = [
+        name for name in whole.columns if whole[name].dtype.kind == "f" and np.isinf(whole[name]).any()
+    ]
+    if infinite and not file.is_typed:  # as they are written, such as 1e400
+        whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
     y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
         found = check_table(
@@ -170,7 +178,7 @@ def sentence_of(finding: Finding) -> str:
 
 def _option(finding: Finding) -> str:
     option = _OPTIONS.get(finding.kind, "")
-    if option in ("--drop", "--id", "--group"):
+    if option in ("--drop", "--id", "--group") and finding.columns:
         return _repeated(option, finding.columns)
     return _repeated(option, finding.values) if option == "--na-values" else option
 

@@ -6,7 +6,7 @@ What a user should know of it is a warning, which the command line tells as a no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -132,7 +132,11 @@ def training_rows(
 def _variables_of(
     table: pd.DataFrame, path: TableFile, asked: Asked, options: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """The variables of rows to learn from, which are read again by `options` where columns hold levels."""
+    """The variables of rows to learn from, which are read again by `options` where columns hold levels.
+
+    Columns may have lost all their values with rows that were left out.
+    """
+    table = table[_filled(table.columns, table)]
     refuse_lost_digits(table[[name for name in table.columns if name not in asked.categorical]], path)
     if asked.complete:
         return as_numbers(table, path, if_text=IF_TEXT, if_missing=IF_MISSING)
@@ -151,13 +155,18 @@ def _usable(table: pd.DataFrame, path: TableFile, asked: Asked) -> list[str]:
         if text:
             warnings.warn(f"left out, because not numeric: {listed(text)}", stacklevel=3)
         named = [name for name in named if name in wanted]
-    empty = [name for name in named if table[name].isna().all()]
-    if empty:
-        warnings.warn(f"left out, because empty in all rows: {listed(empty)}", stacklevel=3)
-    usable = [name for name in named if name not in empty]
+    usable = _filled(named, table)
     if not usable:
         raise ValueError(f"{path} has no variables beside the target.")
     return usable
+
+
+def _filled(names: Iterable[str], table: pd.DataFrame) -> list[str]:
+    """Names of the columns that have a value; of others a warning tells."""
+    empty = [name for name in names if table[name].isna().all()]
+    if empty:
+        warnings.warn(f"left out, because empty in all rows: {listed(empty)}", stacklevel=4)
+    return [name for name in names if name not in empty]
 
 
 def _note_names_of_rows(X: pd.DataFrame) -> None:

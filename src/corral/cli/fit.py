@@ -342,11 +342,12 @@ def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors)
 
 @contextmanager
 def _copies_told_once() -> Iterator[None]:
-    """Warn of copies in no single fit: `_finish` tells of those in the whole table."""
-    from corral._estimators.warned import CopiedRowsWarning
+    """Warn of duplicates in no single fit: `_finish` and findings tell of those in the whole table."""
+    from corral._estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CopiedRowsWarning)
+        warnings.simplefilter("ignore", NearDuplicatesWarning)
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
@@ -9,12 +10,28 @@ from typing import Any
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
+# Words and texts that are longer are shortened when they are printed, and what is left of them then.
+_MOST_OF_WORD, _LEFT_OF_WORD = 300, 60
+_MOST_OF_TEXT, _LEFT_OF_TEXT = 4000, 1000
+
+
 def visible(text: str) -> str:
-    r"""The text with control characters, and all others that cannot be seen, written as in Python: \x1b."""
+    r"""The text with control characters, and all others that cannot be seen, written as in Python: \x1b.
+
+    Names of classes, columns or levels may be of any length, and only their beginning is shown.
+    """
     return "".join(
         each if each.isprintable() or unicodedata.category(each) == "Zs" else ascii(each)[1:-1]
-        for each in text
+        for each in _shortened(text)
     )
+
+
+def _shortened(text: str) -> str:
+    """The text without the rest of very long words and, if it is still very long, without its middle."""
+    text = re.sub(rf"(\S{{{_LEFT_OF_WORD}}})\S{{{_MOST_OF_WORD - _LEFT_OF_WORD},}}", r"\1…", text)
+    if len(text) <= _MOST_OF_TEXT:
+        return text
+    return f"{text[:_LEFT_OF_TEXT]} … {text[-_LEFT_OF_TEXT:]}"
 
 
 def may_be_formula(value: Any) -> bool:

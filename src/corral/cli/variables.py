@@ -127,6 +127,7 @@ class ModelVariables:
     levels : the levels of the columns that have some.
     kind : "mixed" where columns are numbers or these levels, with gaps, "complete" where all are numbers
         without gaps, and "any" where that is left to the first step of a pipeline.
+    empty : columns without any value in training, in which a new table may hold anything.
     unknown : how often values were met that are no levels of the model, by column and value.
     n_known : how many values were met in each column.
     na_values : what stood for a missing value in the training table, besides the usual.
@@ -135,6 +136,7 @@ class ModelVariables:
     names: list[str]
     levels: dict[str, list[Any]]
     kind: Literal["mixed", "complete", "any"]
+    empty: Collection[str] = ()
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     n_known: Counter[str] = field(default_factory=Counter)
     na_values: Sequence[str] = ()
@@ -148,7 +150,8 @@ class ModelVariables:
             return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete", na_values=na_values)
         pairs = zip(names, fitted.encoding_.levels, strict=True)
         levels = {name: levels for name, levels in pairs if levels is not None}
-        return cls(names, levels, "mixed", na_values=na_values)
+        empty = [names[j] for j in sorted(fitted.encoding_.empty)]
+        return cls(names, levels, "mixed", empty, na_values=na_values)
 
     def gap_marks(self, given: Sequence[str] | None) -> list[str]:
         """What stands for a missing value: what did in training, and what a user names besides."""
@@ -167,13 +170,21 @@ class ModelVariables:
             return as_numbers(rows, path, if_missing=if_missing)
         if self.kind == "any":
             return rows
-        columns = {
-            name: self._known_levels(rows[name])
-            if name in self.levels
-            else _numbers(rows[name], path, "", if_missing)
-            for name in self.names
-        }
+        columns = {name: self._values(rows[name], path, if_missing) for name in self.names}
         return pd.DataFrame(columns, index=rows.index)
+
+    def _values(self, column: pd.Series[Any], path: Path | TableFile, if_missing: str) -> NDArray[Any]:
+        """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
+        if column.name in self.levels:
+            return self._known_levels(column)
+        if column.name in self.empty:
+            numbers = numbers_in(column)
+            numbers = np.where(np.isinf(numbers), np.nan, numbers)
+            ignored = column[np.isnan(numbers) & column.notna().to_numpy()].astype(str)
+            if len(ignored):
+                self.unknown.setdefault(str(column.name), Counter()).update(ignored.tolist())
+            return numbers
+        return _numbers(column, path, "", if_missing)
 
     def _known_levels(self, column: pd.Series[Any]) -> NDArray[Any]:
         """Levels of the model, None for gaps and for all other values."""
