@@ -103,7 +103,8 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
 def _normalised_weights(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
     """Weights (n_points,) that sum to 1; all are 0 if only classes without rows have a prior."""
     weights = weights_by_prior(data, points, prior)
-    return weights / max(weights.sum(), 1e-300)
+    weights /= max(weights.sum(), 1e-300)
+    return weights
 
 
 def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
