@@ -612,6 +612,43 @@ def test_many_batches_equal_one_fit(groups):
     assert_same_model(model, RodeoClassifier().fit(X[order], y[order]), queries)
 
 
+@pytest.mark.parametrize(
+    ("first", "further", "said"),
+    [
+        ([0, 1], ["0", "1"], "y holds text such as '0', and the classes so far are numbers such as 0"),
+        (["0", "1"], [0, 1], "y holds numbers such as 0, and the classes so far are text such as '0'"),
+        (
+            [False, True],
+            [5, 7],
+            "y holds numbers such as 5, and the classes so far are booleans such as False",
+        ),
+        (
+            [0, 1],
+            [False, True],
+            "y holds booleans such as False, and the classes so far are numbers such as 0",
+        ),
+        (np.array(["0", "1"], dtype=object), [0, 1], "y holds numbers such as 0, and the classes so far are"),
+    ],
+)
+@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+def test_further_rows_do_not_change_the_kind_of_labels(kind, first, further, said):
+    X = np.random.RandomState(0).normal(size=(12, 2))
+    model = kind(random_state=0).fit(X, np.tile(first, 6))
+    classes = model.classes_
+    with pytest.raises(ValueError, match=re.escape(said)):
+        model.partial_fit(X[:4] + 0.1, np.tile(further, 2))
+    with pytest.raises(ValueError, match="labels of all parts must be of one kind"):
+        kind().partial_fit(X[:4], np.tile(further, 2), classes=first)
+    assert model.classes_ is classes
+    assert model.partial_fit(X[:4] + 0.1, np.tile(first, 2)).classes_.dtype == classes.dtype
+
+
+def test_whole_numbers_and_others_are_labels_of_one_kind():
+    X = np.random.RandomState(0).normal(size=(12, 2))
+    model = RodeoClassifier().fit(X, np.tile([1, 2], 6)).partial_fit(X[:4] + 0.1, [1.0, 2.0, 3.0, 3.0])
+    assert model.classes_.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_fit_forgets_batches(groups):
     X, y, queries, _ = groups
     model = RodeoClassifier().partial_fit(X[y < 3], y[y < 3], classes=[1, 2, 9]).fit(X[y > 3], y[y > 3])

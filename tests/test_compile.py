@@ -68,6 +68,20 @@ def test_a_truncated_file_is_replaced(folder: Path, suffix: str, size: int) -> N
     assert hits(half) == 1
 
 
+def test_without_memory_nothing_is_compiled_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM ends the process where it has no memory, without a word that people understand."""
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    start()(3.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(numba.core.caching.FunctionCache, "load_overload", fail)
+        with pytest.raises(MemoryError):
+            start()(3.0)
+    assert start()(3.0) == 1.5
+
+
 def test_code_of_another_signature_is_not_run(folder: Path) -> None:
     """Exchange two files, as two processes do that find the same name free for them."""
     half = start()

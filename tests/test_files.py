@@ -196,6 +196,15 @@ def test_whoever_may_not_read_the_old_file_may_not_read_the_new_one(before, dens
     assert mode(path) == before
 
 
+def test_a_new_file_is_not_run_as_the_owner_of_the_old_one(density, tmp_path):
+    path = tmp_path / "m.corral"
+    path.touch()
+    path.chmod(0o6755)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o6755
+    save_model(density, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
 def test_modes_of_files_that_commands_write(folder):
     for name in ("m.corral", "r.html", "o.csv", "why.svg"):
         Path(name).touch()

@@ -57,6 +57,9 @@ MODELS = {
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),
     "density": RodeoDensity(),
     "selector": RodeoSelector(),
+    "levels": RodeoClassifier(bandwidth="class"),
+    "levels density": RodeoDensity(),
+    "levels search": RodeoClassifierCV(random_state=0),
 }
 
 
@@ -112,7 +115,10 @@ def folder(frame, tmp_path_factory):
     frame.to_parquet(folder / "t.parquet")
     for name, model in MODELS.items():
         weights = np.arange(len(frame)) % 3 / 2.0 if name in ("local", "lspc") else None
-        if name == "density":
+        if name.startswith("levels"):
+            size = np.where(frame["width"] > frame["width"].median(), "large", "small")
+            model.fit(frame[NAMES].assign(width=size), None if name == "levels density" else frame["species"])
+        elif name == "density":
             model.fit(frame[NAMES])
         elif name == "selector":
             model.fit(frame[NAMES], frame["species"])
@@ -142,6 +148,7 @@ def loaded(path):
     except ValueError as error:
         said = str(error)
     assert said.startswith(str(path))
+    assert "more memory" not in said  # sizes are checked before anything is made of them
     return None
 
 
@@ -238,12 +245,12 @@ def changed(tree, path, value):
 
 
 JUNK = (
-    *(None, True, False, 0, 1, -1, 2, 2**70, -(2**70), 0.0, 0.5, -1.0, 1e300, 1e-300),
+    *(None, True, False, 0, 1, -1, 2, 10**9, 2**70, -(2**70), 0.0, 0.5, -1.0, 1e300, 1e-300),
     *(float("nan"), float("inf"), "", "a", "ä\x00", [], {}, [1, 2], {"a": 1}, [None] * 99),
     *("rank", "whiten", "range", "local", "class", "initial", "selected", "separate", "auto", "loo", "all"),
     *({"!tuple": []}, {"!text": ["b", "a"]}, {"!objects": [None]}, {"!float": "nan"}, {"!other": 1}),
 )
-NUMBERS = (0, 1, 2, -1, 2**62, -(2**62))
+NUMBERS = (0, 1, 2, -1, 10**9, 2**62, -(2**62))
 FLOATS = (1e300, 1e-300, 1e-21, 1e24, 1e11, 1e100, 1e150, float("nan"), float("inf"))
 
 

@@ -311,14 +311,36 @@ def test_interval_of_groups_against_plain_loops():
     groups = np.repeat(np.arange(8), rng.integers(1, 9, size=8))
     hits = rng.random(groups.size) < rng.beta(2.0, 1.0, size=8)[groups]
     n, p = hits.size, hits.mean()
-    between = sum(sum(hits[i] - p for i in range(n) if groups[i] == g) ** 2 for g in range(8))
-    effect = 8 / 7 * between / n**2 / (p * (1 - p) / (n - 1))
+    without = [np.mean([hits[i] for i in range(n) if groups[i] != g]) for g in range(8)]
+    effect = 7 / 8 * sum((share - p) ** 2 for share in without) / (p * (1 - p) / (n - 1))
     assert effect > 1.0
-    worth = n / effect * (student.ppf(0.975, n - 1) / student.ppf(0.975, 7)) ** 2
+    kish = n**2 / sum(sum(groups == g) ** 2 for g in range(8))
+    effect = max(effect, (kish * effect + 0.5 * n / kish) / (kish + 0.5))
+    worth = n / effect * (student.ppf(0.975, n - 1) / student.ppf(0.975, kish - 1)) ** 2
     z = norm.ppf(0.975)
     # Wilson's limits are the shares from which p lies z standard errors away.
     for limit in grouped_interval(hits, groups):
         assert abs(p - limit) == pytest.approx(z * np.sqrt(limit * (1.0 - limit) / worth))
+
+
+@pytest.mark.parametrize("accuracy", [0.7, 0.9, 0.97])
+@pytest.mark.parametrize(("n_groups", "largest"), [(5, 60), (10, 60), (20, 60)])
+def test_intervals_cover_the_accuracy_of_new_groups(accuracy, n_groups, largest):
+    """Groups of 1 to 59 rows, whose accuracies have a beta distribution (intraclass correlation 0.17)."""
+    rng = np.random.default_rng(0)
+    n_covered = 0
+    for _ in range(300):
+        groups = np.repeat(np.arange(n_groups), rng.integers(1, largest, n_groups))
+        shares = rng.beta(5.0 * accuracy, 5.0 * (1.0 - accuracy), n_groups)
+        low, high = grouped_interval(rng.random(groups.size) < shares[groups], groups)
+        n_covered += low <= accuracy <= high
+    assert n_covered >= 0.93 * 300
+
+
+def test_one_group_with_nearly_all_rows_says_little():
+    groups = np.repeat([0, 1], [99, 1])
+    low, high = grouped_interval(np.arange(100) % 10 > 0, groups)
+    assert high - low > 0.5
 
 
 def test_intervals_of_single_rows_and_of_one_group():

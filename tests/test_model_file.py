@@ -1,5 +1,6 @@
 """Tests of model files: every bit comes back, and no file does any harm."""
 
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
+import corral._persist.model_file
 from corral import (
     LSPClassifier,
     RodeoClassifier,
@@ -22,6 +24,7 @@ from corral import (
     load_model,
     save_model,
 )
+from corral._estimators.encoding import Encoding
 from corral._persist.model_file import FORMAT, _checksum, read_header
 from corral.datasets import make_shifted_groups
 from forgery import put_together, take_apart
@@ -228,9 +231,9 @@ def test_splits_that_no_file_can_hold(data, path):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("centers_", np.zeros((0, 3)), "centers_ are missing"),
+        ("centers_", np.zeros((0, 3)), "centers_ is not an array of numbers"),
         ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
-        ("centers_", np.zeros((30, 2)), "centers_ has the shape"),
+        ("centers_", np.zeros((30, 2)), "n_features_in_ is 3, and the arrays"),
         ("dual_coef_", np.full((30, 3), 1e200), "dual_coef_ holds a number"),
         ("dual_coef_", np.full((30, 3), np.nan), "dual_coef_ holds a number"),
         ("dual_coef_", np.zeros((29, 3)), "dual_coef_ has the shape"),
@@ -495,3 +498,130 @@ def test_loads_in_a_fresh_process(data, queries, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     assert_array_equal(np.load(tmp_path / "proba.npy"), model.predict_proba(queries))
+
+
+# Sizes that a header declares
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "colour": rng.choice(["red", "blue", "grey"], 40)})
+    return frame, np.arange(40) % 2
+
+
+SIZED = {
+    "density": RodeoDensity(),
+    "classifier": RodeoClassifier(bandwidth="class"),
+    "search": RodeoClassifierCV(random_state=0),
+    "thinned": RodeoClassifierCV(max_rows=10, random_state=0),
+    "selector": RodeoSelector(),
+    "lspc": LSPClassifier(),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, path, monkeypatch):
+    save_model(SIZED[name].fit(*data), path)
+    header, arrays = take_apart(path)
+    # Nothing of this length may be made: where memory is plenty it would only take long.
+    monkeypatch.setattr(Encoding, "of_numbers", None)
+    for n in (10**6, 2 * 10**9, 2**62, 2**70):
+        put_together(path, header | {"n_features_in_": n, "feature_names_in_": None}, arrays)
+        with pytest.raises(ValueError, match=f"n_features_in_ is {n}, and the arrays have another number of"):
+            load_model(path)
+
+
+def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
+    save_model(RodeoDensity().fit(data[0]), path)
+    header, arrays = take_apart(path)
+    arrays["state/rows"] = np.empty((0, 10**9))
+    put_together(path, header | {"n_features_in_": 10**9, "feature_names_in_": None}, arrays)
+    with pytest.raises(ValueError, match="rows is not an array of numbers"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("name", ["density", "classifier", "search", "thinned"])
+def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
+    X, y = mixed
+    save_model(SIZED[name].fit(X, *(() if name == "density" else (y,))), path)
+    header, arrays = take_apart(path)
+    (levels,) = (key for key in arrays if key.endswith("levels"))
+    assert arrays[levels].tolist() == [0, 3]
+    for n in (4, 10**12):
+        put_together(path, header, arrays | {levels: np.array([0, n])})
+        with pytest.raises(ValueError, match="levels are not as many as the encoding has"):
+            load_model(path)
+    put_together(path, {key: value for key, value in header.items() if key != "encoding"}, arrays)
+    with pytest.raises(ValueError, match="levels are not as many as the encoding has"):
+        load_model(path)
+
+
+def test_texts_that_would_fill_the_memory_are_refused(data, path):
+    X, y = data
+    save_model(RodeoClassifier(bandwidth="class").fit(X, np.where(y == y[0], "a", "b")), path)
+    header, arrays = take_apart(path)
+    state = header["state"] | {"classes_": {"!text": ["a", "b" * 10**7]}}  # which all rows would repeat
+    put_together(path, header | {"state": state}, arrays)
+    with pytest.raises(ValueError, match=f"classes_ holds texts too long for so many: {len(y)} of 10000000"):
+        load_model(path)
+    state = header["state"] | {"classes_": {"!text": ["a", "b" * 10**5] + [""] * 10**5}}
+    put_together(path, header | {"state": state}, arrays)
+    with pytest.raises(ValueError, match="an array holds texts too long for so many: 100002 of 100000"):
+        load_model(path)
+
+
+def test_names_of_rows_need_a_table_that_could_have_them(data, path):
+    X, y = data
+    frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
+    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame, y), path)
+    header, arrays = take_apart(path)
+    header["state"]["thinning"]["n_rows"] = 10**9
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match="row_names are given of a table of 1000000000 rows"):
+        load_model(path)
+
+
+def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    path.write_bytes(file.read_bytes())
+    for name in ("decode", "_checksum"):
+        with monkeypatch.context() as patched:
+            patched.setattr(corral._persist.model_file, name, fail)
+            with pytest.raises(ValueError, match="cannot be read: it needs more memory than there is"):
+                load_model(path)
+
+
+# The same model, the same bytes
+
+
+def test_the_same_model_is_the_same_bytes(data, path):
+    model = RodeoClassifier(bandwidth="class").fit(*data)
+    written = set()
+    for _ in range(12):  # safetensors has the names in one of two orders
+        save_model(model, path)
+        written.add(path.read_bytes())
+    assert len(written) == 1
+    save_model(load_model(path), path)
+    assert path.read_bytes() in written
+
+
+SAVE = """
+import sys, numpy as np, pandas as pd
+from corral import RodeoClassifierCV, save_model
+rng = np.random.default_rng(0)
+X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xyz"), 60)}, index=map(str, range(60)))
+X.loc["3", "a"] = None
+save_model(RodeoClassifierCV(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
+"""
+
+
+def test_the_same_fit_in_another_process_is_the_same_bytes(tmp_path):
+    files = []
+    for seed in ("1", "2"):
+        files.append(tmp_path / f"{seed}.corral")
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", SAVE, files[-1], seed], check=True, env=environment)
+    assert files[0].read_bytes() == files[1].read_bytes()

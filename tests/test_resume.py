@@ -253,6 +253,14 @@ def another_table(monkeypatch):
     Path("t.csv").write_text(text.replace("010,", "O10,"))  # as long as before
 
 
+def another_table_of_the_same_time(monkeypatch):
+    """As cp -p and rsync -t make one."""
+    before = Path("t.csv").stat()
+    another_table(monkeypatch)
+    os.utime("t.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert Path("t.csv").stat().st_mtime_ns == before.st_mtime_ns
+
+
 def other_packages(monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0")
 
@@ -262,11 +270,12 @@ def other_packages(monkeypatch):
     [
         (another_model, OPTIONS),
         (another_table, OPTIONS),
+        (another_table_of_the_same_time, OPTIONS),
         (other_packages, OPTIONS),
         (None, OPTIONS[2:]),
         (None, (*OPTIONS, "--na-values", "9")),
     ],
-    ids=["model", "table", "packages", "columns", "option"],
+    ids=["model", "table", "table of the same time", "packages", "columns", "option"],
 )
 def test_another_job_starts_anew(change, options, watch, monkeypatch):
     press_ctrl_c(watch, "o.csv")

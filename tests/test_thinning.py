@@ -233,6 +233,32 @@ def test_a_thinned_pool_predicts_nearly_as_one_of_all_rows(fitted, of_all):
     np.testing.assert_array_equal(fitted.class_count_, [600, 580, 40])
 
 
+def test_scores_are_those_of_the_model_that_predicts():
+    """Five kernels for twenty clusters: the search, which has all rows, is much better."""
+    random = np.random.RandomState(0)
+    centres = 3.0 * random.normal(size=(40, 3))
+
+    def draw(n):
+        cluster = random.randint(40, size=n)
+        return centres[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
+
+    classifier = RodeoClassifierCV(max_rows=5, random_state=0).fit(*draw(2000))
+    X, y = draw(2000)
+    assert classifier.score(X, y) < 0.9
+    assert abs(classifier.best_score_ - classifier.score(X, y)) < 0.05
+    assert abs(classifier.best_log_loss_ - log_loss(classifier, X, y)) < 0.06
+    np.testing.assert_allclose(classifier.balanced_accuracy_, classifier.recall_.mean())
+    assert abs(classifier.balanced_accuracy_ - classifier.best_score_) < 0.02
+
+
+def test_noise_is_not_predictable_by_frames_that_know_the_rows():
+    random = np.random.RandomState(0)
+    y = np.arange(600) % 2
+    classifier = RodeoClassifierCV(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
+    assert classifier.best_log_loss_ > 0.68
+    assert log_loss(classifier, random.normal(size=(600, 40)), y) < 0.71  # of which 0.693 is to be expected
+
+
 def test_classes_that_are_not_thinned_have_the_same_bits(rings, of_all):
     X, _ = make_rings(100, 1)
     few = RodeoClassifierCV(max_rows=600, random_state=0).fit(*rings)

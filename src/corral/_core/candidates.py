@@ -7,7 +7,7 @@ see all points; `pool.PoolScores` are of choices that do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from corral._core.mixed_frames import MixedFrame, learn_mixed_frames
 from corral._core.mixed_refine import MixedSample, refine_mixed, refined_frames
 from corral._core.refine import RefinedRows, refine
 from corral._core.scale import spreads
-from corral._core.settings import Floats, Integers
+from corral._core.settings import Bools, Floats, Integers
 from corral._core.trial import Trial, make_target
 
 # Refined bandwidths are fitted to at most so many points and rows.
@@ -103,26 +103,43 @@ class Candidate:
 
 
 def attempt(
-    kinds: Sequence[Kind], rows: RowsInUnits, trial: Trial, target: Target, seed: int
+    kinds: Sequence[Kind],
+    rows: RowsInUnits,
+    trial: Trial,
+    target: Target,
+    seed: int,
+    learnt_from: RowsInUnits | None = None,
 ) -> list[Candidate]:
-    """Predict all points by kinds of members that share a frame, and choose the bandwidth of each."""
+    """Predict all points by kinds of members that share a frame, and choose the bandwidth of each.
+
+    Kernels are on `rows`; frames are learnt from the same rows, or from `learnt_from` if it is given.
+    """
     kernels = [kind.kernels() for kind in kinds]
     bandwidths, pulls = np.concatenate(kernels, axis=1)
     kind = kinds[0]
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
-    parts = trial.folds % kind.n_parts
-    for part in np.unique(parts[trial.points]):
-        outside = np.flatnonzero(parts != part)
-        if not outside.size:
-            outside = np.arange(len(parts))
-        frames = frames_of_kind(kind, rows.take(outside), trial.prior, seed)
-        inside = parts[trial.points] == part
+    for inside, frames in frames_by_part(kind, learnt_from or rows, trial, seed):
         log_density[:, inside] = left_out_log_densities(
             frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
     ends = np.cumsum([of_kind.size for of_kind, _ in kernels])
     tried = np.split(known(log_density), ends[:-1])
     return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]
+
+
+def frames_by_part(
+    kind: Kind, rows: RowsInUnits, trial: Trial, seed: int
+) -> Iterator[tuple[Bools, Sequence[AnyFrame]]]:
+    """Yield each part of the points, as a mask (n_points,), and frames learnt from the rows outside of it.
+
+    `rows` may be more rows than those of the trial: a row is outside of a part if its unit is.
+    """
+    parts = trial.folds % kind.n_parts
+    for part in np.unique(parts[trial.points]):
+        outside = np.flatnonzero(~np.isin(rows.data.units, trial.data.units[parts == part]))
+        if not outside.size:
+            outside = np.arange(len(rows.data.X))
+        yield parts[trial.points] == part, frames_of_kind(kind, rows.take(outside), trial.prior, seed)
 
 
 def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:

@@ -27,6 +27,11 @@ class _ForgivingCache(FunctionCache):
             if found is None or found.signature.args == normalize_signature(sig)[0]:
                 return found
             self._forget()
+        except MemoryError:
+            # To compile it anew would take more memory, and where there is none LLVM ends the process. If a
+            # damaged file is the reason, the next call compiles it anew.
+            self._forget()
+            raise
         except Exception:  # a damaged file may raise anything
             self._forget()
             warnings.warn(

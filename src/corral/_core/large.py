@@ -12,8 +12,9 @@ where r is the number of coordinates in which the class varies by more than h. A
 member is a normal density, stays.
 
 **Calibration.** Rows that the search has left out are in no cell. At the end the members' temperatures and
-weights are fitted again to these rows, by the densities that the pool has then, and typicality and sets of
-labels are measured by them. Rows of classes that are not thinned leave themselves out as always.
+weights are fitted again to these rows, by the densities that the pool has then, with frames that are learnt
+without the fold of the row; the scores are those of these densities. Typicality and sets of labels are
+measured by the same rows. Rows of classes that are not thinned leave themselves out as always.
 
 Rows with gaps or levels have no averages, and rows of groups can only be left out with their groups: see
 `drawn`.
@@ -28,10 +29,11 @@ from functools import partial
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral._core.candidates import Candidate, frames_of_kind
+from corral._core.candidates import Candidate, frames_by_part, frames_of_kind
 from corral._core.drawn import pool_of_drawn_rows
 from corral._core.frames import ClassFrame
 from corral._core.kinds import KINDS, Kind, RowsInUnits
+from corral._core.left_out import AnyFrame
 from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
 from corral._core.parallel import on_threads, progress
@@ -42,8 +44,8 @@ from corral._core.scale import Scale
 from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.thinning import Cells, CellSummary
-from corral._core.trial import make_target
-from corral._core.weighing import fit_weights, heaviest_first, shares_of
+from corral._core.trial import Trial, make_target
+from corral._core.weighing import fit_weights, heaviest_first, judge, shares_of
 
 # At most so large a share of the rows of a thinned class is held out of its cells.
 _HELD_OUT = 0.2
@@ -96,11 +98,7 @@ class MemberPlan:
         prior : (n_classes,)
         seed : of the rows by which bandwidths are refined.
         """
-        frames = [
-            frame
-            for frame in frames_of_kind(candidate.kind, whole, prior, seed)
-            if isinstance(frame, ClassFrame)  # as all are where nothing is missing
-        ]
+        frames = _class_frames(frames_of_kind(candidate.kind, whole, prior, seed))
         scaled = whole.scaled[candidate.kind.scale]
         bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.pull)
         for y, (frame, of_class) in enumerate(zip(frames, whole.data.members(), strict=True)):
@@ -121,6 +119,11 @@ class MemberPlan:
         return precision
 
 
+def _class_frames(frames: Sequence[AnyFrame]) -> list[ClassFrame]:
+    """All frames, which are of this type where no value is missing."""
+    return [frame for frame in frames if isinstance(frame, ClassFrame)]
+
+
 def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
     """The factor by which bandwidths are smaller for all rows than for those that the search has read."""
     return float((n_rows / max(n_read, 1)) ** (-1.0 / (4.0 + n_relevant)))
@@ -132,9 +135,8 @@ class ThinningPlan:
 
     Attributes
     ----------
-    sample : the rows.
+    whole : the rows of the sample, in the units of all kinds of members.
     found : what the search has found.
-    scales : by kind of units.
     kinds : the units of representatives, first those in which rows are compared.
     members : how members are made.
     importance : for each class (n_features,) weights of squared differences.
@@ -142,9 +144,8 @@ class ThinningPlan:
     points : which rows of the sample the pool is calibrated by.
     """
 
-    sample: LabelledRows
+    whole: RowsInUnits
     found: Search
-    scales: Mapping[ScaleKind, Scale]
     kinds: Sequence[ScaleKind]
     members: Sequence[MemberPlan]
     importance: Sequence[Floats]
@@ -200,7 +201,17 @@ class ThinningPlan:
             ]
             cells = list(on_threads(divisions, computation.n_jobs))
         kinds = list(dict.fromkeys([_COMPARED, "standard", *(member.kind.scale for member in members)]))
-        return cls(sample, found, whole.scales, kinds, members, importance, cells, points)
+        return cls(whole, found, kinds, members, importance, cells, points)
+
+    @property
+    def sample(self) -> LabelledRows:
+        """The rows of the sample."""
+        return self.whole.data
+
+    @property
+    def scales(self) -> Mapping[ScaleKind, Scale]:
+        """Units by their kinds."""
+        return self.whole.scales
 
     @property
     def thinned(self) -> Bools:
@@ -290,14 +301,16 @@ class ThinningPlan:
         return Member(plan.kind.name, scale, classes)
 
     def _calibrated(self, members: Sequence[Member], data: LabelledRows, thinning: Thinning) -> Pool:
-        """Fit temperatures and weights to rows that members do not know."""
+        """Fit temperatures and weights to rows that members do not know, and judge the pool by them."""
         found, rows = self.found, data.extended(thinning.held_out)
         points = _positions(self.sample, self.points, data, thinning.held_out)
-        target = make_target(self.sample, self.points, found.trial.prior)
-        candidates = []
-        for candidate, member in zip(found.kept, members, strict=True):
-            log_density = thinning.log_densities_without(member, data, points, rows.X[points])
-            candidates.append(Candidate.calibrate(candidate.kind, log_density[np.newaxis], target))
+        trial = found.trial.restricted_to(np.searchsorted(found.points, self.points))
+        target = make_target(self.sample, self.points, trial.prior)
+        candidates, log_densities = [], []
+        for plan, member in zip(self.members, members, strict=True):
+            log_densities.append(thinning.log_densities_without(member, data, points, rows.X[points]))
+            log_density = self._cross_fitted(plan, data, thinning, points, trial)
+            candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], target))
         log_weights = fit_weights(candidates, target)
         order = heaviest_first(candidates, log_weights)
         sorted_points = np.argsort(points)
@@ -307,14 +320,29 @@ class ThinningPlan:
             temperatures=np.exp([-candidates[m].log_power for m in order]),
             prior=found.trial.prior,
             lapse=found.trial.lapse,
-            scores=found.scores,
+            scores=judge(candidates, trial, target, found.parts, empirical=found.empirical),
             table=self._table(candidates, log_weights),
             cross_fitted=CrossFitted(
                 points[sorted_points],
-                np.array([candidates[m].log_density[sorted_points] for m in order]),
+                np.array([log_densities[m][sorted_points] for m in order]),
                 np.zeros(len(order), dtype=np.bool_),
             ),
         )
+
+    def _cross_fitted(
+        self, plan: MemberPlan, data: LabelledRows, thinning: Thinning, points: Integers, trial: Trial
+    ) -> Floats:
+        """Log densities (n_points, n_classes) of points by a member whose frames do not know their folds.
+
+        With frames of the whole sample, which have learnt from the points, noise seems to be predictable.
+        """
+        X = data.extended(thinning.held_out).X
+        log_density = np.empty((points.size, trial.prior.size))
+        for inside, frames in frames_by_part(plan.kind, self.whole, trial, self.found.seed):
+            member = self._build(replace(plan, frames=_class_frames(frames)), data, thinning)
+            at = points[inside]
+            log_density[inside] = thinning.log_densities_without(member, data, at, X[at])
+        return log_density
 
     def _table(self, candidates: Sequence[Candidate], log_weights: Floats) -> dict[str, Floats]:
         """The table of the search, with the weights that the pool has at last."""

@@ -77,7 +77,16 @@ def fit_pool(
     whole = RowsInUnits.learn(data, kinds) if sample is None else RowsInUnits.in_units(data, sample.scales)
     # Members are built with as many variables as they were tried with.
     learnt_from = whole if sample is None else replace(sample, most_variables=whole.most_variables)
-    found = search(whole, prior, 1.0 / (data.n + 2.0), random, computation, kinds, empirical=empirical)
+    found = search(
+        whole,
+        prior,
+        1.0 / (data.n + 2.0),
+        random,
+        computation,
+        kinds,
+        empirical=empirical,
+        learnt_from=None if sample is None else learnt_from,
+    )
     with threadpool_limits(1, user_api="blas"):
         builds = [
             partial(build_member, candidate, whole, learnt_from, prior, found.seed)
@@ -113,6 +122,8 @@ class Search(NamedTuple):
     scores : what to expect.
     table : columns about all candidates.
     seed : of the rows by which bandwidths are refined.
+    parts : (n_chosen,) in which fifth each row is judged.
+    empirical : whether the prior was estimated from the rows.
     """
 
     candidates: Sequence[Candidate]
@@ -123,6 +134,8 @@ class Search(NamedTuple):
     scores: PoolScores
     table: dict[str, Any]
     seed: int
+    parts: Integers
+    empirical: bool
 
     @property
     def kept(self) -> list[Candidate]:
@@ -156,15 +169,19 @@ def search(
     kinds: Sequence[Kind] = KINDS,
     *,
     empirical: bool = False,
+    learnt_from: RowsInUnits | None = None,
 ) -> Search:
-    """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`."""
+    """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`.
+
+    Frames are learnt from the same rows, or from `learnt_from` if it is given.
+    """
     chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
     some = whole.take(chosen)
     points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    attempts = [partial(attempt, each, some, trial, target, seed) for each in by_frame(kinds)]
+    attempts = [partial(attempt, each, some, trial, target, seed, learnt_from) for each in by_frame(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,
@@ -178,4 +195,4 @@ def search(
         scores = judge(candidates, trial, target, parts, empirical=empirical)
     table = tabulate(candidates, log_weights, trial, target)
     order = heaviest_first(candidates, log_weights)
-    return Search(candidates, log_weights, order, trial, chosen, scores, table, seed)
+    return Search(candidates, log_weights, order, trial, chosen, scores, table, seed, parts, empirical)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,9 +47,12 @@ class Trial:
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         folds = _folds_of_groups(data, random) if data.grouped else _folds_of_rows(data, random)
-        weights = weights_by_prior(data, points, prior)
-        weights /= max(weights.sum(), 1e-300)  # no weight at all if only classes without rows have a prior
-        return cls(data, points, folds, weights, prior, lapse)
+        return cls(data, points, folds, _normalised_weights(data, points, prior), prior, lapse)
+
+    def restricted_to(self, positions: Integers) -> Trial:
+        """Keep some of the points, given by their positions among all points."""
+        points = self.points[positions]
+        return replace(self, points=points, weights=_normalised_weights(self.data, points, self.prior))
 
     @property
     def codes(self) -> Integers:
@@ -95,6 +98,13 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
     of_class = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
     shares: Floats = weights / of_class[codes] * prior[codes]
     return shares
+
+
+def _normalised_weights(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
+    """Weights (n_points,) that sum to 1; all are 0 if only classes without rows have a prior."""
+    weights = weights_by_prior(data, points, prior)
+    weights /= max(weights.sum(), 1e-300)
+    return weights
 
 
 def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:

@@ -27,6 +27,7 @@ from corral._estimators.trust import Trustworthiness
 from corral._estimators.validation import (
     check_groups,
     check_integer,
+    check_kind_of_labels,
     check_sample_weight,
     feature_names,
     refuse_groups_of_whole_classes,
@@ -266,7 +267,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         X : array-like of shape (n_samples, n_features)
             Further training rows.
         y : array-like of shape (n_samples,)
-            Their classes, new ones allowed.
+            Their classes, new ones allowed, but not of another kind: text, numbers or booleans.
         classes : array-like of shape (n_classes,), default=None
             All classes to expect. A class without rows so far has density zero.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -292,8 +293,11 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
                 raise ValueError("groups must be given for all parts of the rows, or for none.")
             self._name_rows(None)
             expected = None if first else self.classes_
+            if expected is not None:
+                check_kind_of_labels(rows.y, expected, "the classes so far are")
             if classes is not None:
                 named = np.unique(classes)
+                check_kind_of_labels(rows.y, named, "`classes` holds")
                 unknown = np.setdiff1d(rows.y, named)
                 if unknown.size:
                     raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")

@@ -39,7 +39,9 @@ class Explanation:
     The evidence of the variables adds up: with `base` it is the log odds of label and rival, in natural
     logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds
     when it becomes known, on average over the orders in which variables may (Shapley's values); those that
-    are not known yet are integrated out, which is exact, and the bandwidths are those of the whole sample.
+    are not known yet are integrated out, and the bandwidths are those of the whole sample. The integral is
+    exact in each member of a pool; the pool multiplies the members' integrals, which is not the integral of
+    their product.
     With up to ten variables the average is over all orders, else over random ones, the same for all samples,
     and `evidence_error` says how far from the exact one it may be. A gap carries no evidence.
 

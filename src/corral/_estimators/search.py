@@ -117,7 +117,8 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     best_score_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
-        ones and unequal classes it is the mean of their accuracies.
+        ones and unequal classes it is the mean of their accuracies. Of classes with more than `max_rows` rows
+        it is measured on rows that are in no average, at most a fifth of the class.
     best_log_loss_ : float
         Log loss, likewise.
     balanced_accuracy_ : float

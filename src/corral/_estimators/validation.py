@@ -245,3 +245,23 @@ def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -
         "groups must spread some class over at least two groups, but each class lies in a single one"
         f"{why * are_joined}: without it, nothing would be known of the class."
     )
+
+
+def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> None:
+    """Refuse labels of another kind than the classes: numpy turns numbers into text silently."""
+    kinds = _kind_of_labels(labels), _kind_of_labels(classes)
+    if labels.size and classes.size and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"y holds {kinds[0]} such as {labels.tolist()[0]!r}, and {name} {kinds[1]} such as "
+            f"{classes.tolist()[0]!r}: labels of all parts must be of one kind."
+        )
+
+
+def _kind_of_labels(labels: NDArray[Any]) -> str:
+    """What labels are: text, booleans, numbers, or what numpy calls their type."""
+    kinds = {"U": "text", "T": "text", "b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers"}
+    types = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
+    if labels.dtype.kind != "O":
+        return kinds.get(labels.dtype.kind, str(labels.dtype))
+    named = {types.get(type(label), type(label).__name__) for label in labels.tolist()}
+    return named.pop() if len(named) == 1 else "objects"

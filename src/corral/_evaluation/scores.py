@@ -15,6 +15,9 @@ from corral._core.settings import Bools, Floats, Integers
 
 _N_BINS = 10
 
+# Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
+_MORE_GROUPS = 0.5
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -24,7 +27,8 @@ class Scores:
     ----------
     accuracy : share of rows with the right label.
     accuracy_interval : its 95 % interval by Wilson, for rows drawn at random, or groups of rows if they have
-        some; the choice of training rows is not counted. None where all rows are of one group.
+        some (`grouped_interval`); the choice of training rows is not counted. None where all rows are of one
+        group.
     log_loss : mean of minus the logarithm of the right class's probability.
     calibration_error : mean distance between the probability of the label and how often it is right.
     accuracy_by_class : share of the rows of each class that get its label.
@@ -71,23 +75,36 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] |
     """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
 
     The rows are worth fewer that are drawn one by one: their number over the design effect, which is how many
-    times larger the variance of the share is between groups than between rows, and at least 1. As few groups
-    tell little of it, the number is further reduced as Student's t asks for (Korn and Graubard, 1998). Where
-    all rows are right, or none is, nothing is told of it, and each group counts as one row, weighted by its
-    size. With fewer than two groups there is no interval.
+    times larger the variance of the share is between groups than between rows, and at least 1.
+
+    - The variance is that of the jackknife: the share is computed without each group in turn. So a group
+      that has many of the rows counts for what it moves.
+    - Few groups say little of the design effect. It is averaged with that of half a group more whose rows are
+      all right or all wrong, and the number of rows is reduced as Student's t requires (Korn and Graubard,
+      1998), with as many degrees of freedom as groups of equal size would have (Kish's number).
+    - Where all rows are right, or none is, nothing is known of it, and each group counts as one row,
+      weighted by its size.
+
+    With fewer than two groups there is no interval. Coverage is 0.93 or more in simulations of 5 to 40 groups
+    of 1 to 59 rows whose accuracies differ moderately; it is less where nearly all groups are right and a few
+    are wrong as a whole: 0.85 to 0.93 if the accuracy is 0.9 or more and the intraclass correlation 0.5.
     """
     _, group = np.unique(groups, return_inverse=True)
-    sizes = np.bincount(group)
+    sizes = np.bincount(group).astype(np.float64)
     n, n_groups, share = hits.size, sizes.size, float(hits.mean())
     if n_groups < 2:
         return None
+    n_equal_groups = effective_number(sizes)
     if share in (0.0, 1.0):
-        return _wilson(share, effective_number(sizes.astype(np.float64)))
-    sums = np.bincount(group, hits - share)
-    between = n_groups / (n_groups - 1) * float(sums @ sums) / n**2
-    design_effect = max(between / (share * (1.0 - share) / (n - 1)), 1.0)
-    few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, n_groups - 1)) ** 2
-    return _wilson(share, n / design_effect * float(few_groups))
+        return _wilson(share, n_equal_groups)
+    moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
+    variance = (n_groups - 1) / n_groups * float(moved @ moved)
+    design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
+    largest = n / n_equal_groups
+    shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
+    degrees = max(n_equal_groups - 1.0, 1.0)
+    few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, degrees)) ** 2
+    return _wilson(share, n / max(design_effect, shrunk) * float(few_groups))
 
 
 def _wilson(share: float, n: float) -> tuple[float, float]:

@@ -178,7 +178,7 @@ def _keep_access(part: Path, path: Path) -> None:
     old = _old_file(path)
     if old is None or sys.platform == "win32":
         return
-    mode = stat.S_IMODE(old.st_mode)
+    mode = stat.S_IMODE(old.st_mode) & 0o777  # nobody runs the new file as its owner
     try:
         os.chown(part, old.st_uid if os.geteuid() == 0 else -1, old.st_gid)
     except OSError:

@@ -23,7 +23,9 @@ from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import check_choice, check_rodeo, feature_names
 from corral._persist.classifier import pack_classifier, restore_classifier
 from corral._persist.params import (
+    MOST_NAMED_ROWS,
     construct,
+    known_levels,
     pack_encoding,
     params_of_fit,
     set_encoding,
@@ -34,10 +36,10 @@ from corral._persist.params import (
 from corral._persist.rows import (
     BANDWIDTHS,
     SMALLEST,
-    check_levels,
     pack_contrast,
     pack_scale,
     restore_contrast,
+    restore_levels,
     restore_rows_and_grid,
     restore_scale,
 )
@@ -72,9 +74,8 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     state.within("rows", -1e100, 1e100)
     weights = state.floats("weights", (len(rows),), SMALLEST) if "weights" in state else None
     arranged: AnyRows
-    if "levels" in state:
-        levels = state.integers("levels", (d,), 0, sys.maxsize)
-        check_levels(rows, levels)
+    levels = restore_levels(state, rows, known_levels(estimator))
+    if levels is not None:
         arranged = GeneralRows.arrange(rows, weights, levels, np.arange(len(rows)))
     elif np.isnan(rows).any():
         raise ValueError("rows have gaps")
@@ -128,8 +129,6 @@ def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
     k = model.classes_.size
     model.class_count_ = state.floats("class_count_", (k,), 0.0)
     model.centers_ = state.floats("centers_", (None, d), -1e100, 1e100)
-    if len(model.centers_) < 1:
-        raise ValueError("centers_ are missing")
     model.dual_coef_ = state.floats(
         "dual_coef_", (len(model.centers_), k), -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT
     )
@@ -153,21 +152,28 @@ class Kind(NamedTuple):
     type : its class.
     pack : gives what has been learnt, as values that `values.encode` takes.
     restore : checks such values, and the parameters, and sets them; is told the number of variables.
+    by_variable : paths to an array with a number for each variable; a file has one of them.
     """
 
     type: type[BaseEstimator]
     pack: Callable[[Any], dict[str, Any]]
     restore: Callable[[Any, State, int], None]
+    by_variable: tuple[str, ...]
 
 
 KINDS = {
     kind.type.__name__: kind
     for kind in (
-        Kind(RodeoClassifier, pack_classifier, restore_classifier),
-        Kind(RodeoClassifierCV, pack_search, restore_search),
-        Kind(RodeoDensity, _pack_density, _restore_rodeo_density),
-        Kind(RodeoSelector, _pack_selector, _restore_selector),
-        Kind(LSPClassifier, _pack_lspc, _restore_lspc),
+        Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
+        Kind(
+            RodeoClassifierCV,
+            pack_search,
+            restore_search,
+            ("rows/relevant_", "kept_rows/relevant_", "best_estimator/state/relevant_"),
+        ),
+        Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
+        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_", "masks_")),
+        Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }
 
@@ -206,9 +212,9 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         encoding = pack_encoding(estimator.encoding_, feature_names(estimator))
         if encoding is not None:
             packed["encoding"] = encoding
-    if hasattr(estimator, "row_names_in_"):
+    thinned = getattr(getattr(estimator, "model_", None), "thinning", None) is not None
+    if hasattr(estimator, "row_names_in_") and not (thinned and estimator.model_.n_rows > MOST_NAMED_ROWS):
         names = estimator.row_names_in_
-        thinned = getattr(estimator.model_, "thinning", None) is not None
         packed["row_names"] = {
             "column": estimator.row_names_column_,
             "names": (names[estimator.model_.compared_rows.numbers] if thinned else names).tolist(),
@@ -222,11 +228,13 @@ def restore_estimator(packed: dict[str, Any], format_: int) -> Any:
     """Restore what `pack_estimator` has packed, in a file of some format, from values that it checks."""
     kind = KINDS[packed["estimator"]]
     estimator = construct(kind.type, packed["params"])
-    d = positive(packed["n_features_in_"])
+    d, state = positive(packed["n_features_in_"]), State(packed["state"], format_)
+    if d != state.n_columns(*kind.by_variable):  # before anything of this length is made
+        raise ValueError(f"n_features_in_ is {d}, and the arrays have another number of columns")
     set_features(estimator, d, packed["feature_names_in_"])
     if kind.type is not LSPClassifier:
         set_encoding(estimator, d, packed.get("encoding"))
-    kind.restore(estimator, State(packed["state"], format_), d)
+    kind.restore(estimator, state, d)
     if "row_names" in packed:
         set_row_names(estimator, packed["row_names"]["column"], packed["row_names"]["names"])
     if "na_values" in packed:

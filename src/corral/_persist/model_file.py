@@ -62,9 +62,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     -----
     The file is in the safetensors format. Its header names the estimator, its parameters, classes and
     variables, rows if they have names, what ``corral fit --na-values`` named, and the versions that wrote it;
-    a checksum covers it all. Classifiers keep their training rows in it, since class densities are made of
-    them, but of thinned classes only those nearest to the centres of cells and those that were held out;
-    `LSPClassifier` keeps its centres.
+    a checksum covers it all. The same model gives the same bytes, so that a hash of the file identifies it.
+    Classifiers keep their training rows in it, since class densities are made of them, but of thinned classes
+    only those nearest to the centres of cells and those that were held out; `LSPClassifier` keeps centres.
+    Names of rows are not kept of thinned classes of a table with more than 16,777,216 rows.
 
     Examples
     --------
@@ -94,9 +95,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
         **{name: encode(value, name, arrays) for name, value in packed.items()},
     }
     text = json.dumps(header, allow_nan=False)
+    content = safetensors.numpy.save(arrays, {"corral": text, "sha256": _checksum(text, arrays)})
     with replacing(path) as part:
         # Not by save_file, whose files no one else may read.
-        part.write_bytes(safetensors.numpy.save(arrays, {"corral": text, "sha256": _checksum(text, arrays)}))
+        part.write_bytes(_with_names_in_order(content))
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -119,7 +121,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model of corral, damaged, or written by a newer version.
+        If the file is no model of corral, damaged, written by a newer version, or larger than the memory.
 
     See Also
     --------
@@ -134,7 +136,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ...     load_model(f"{folder}/density.corral")
     RodeoDensity()
     """
-    header, arrays = _read(path)
+    try:
+        header, arrays = _read(path)
+    except MemoryError:
+        raise _too_large(path) from None
     try:
         packed = decode(header, arrays)
         estimator = restore_estimator(packed, packed["format"])
@@ -142,6 +147,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             estimator = restore_pipeline(packed["steps"], estimator, packed["format"])
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
+    except MemoryError:
+        raise _too_large(path) from None
     return estimator
 
 
@@ -160,6 +167,18 @@ def is_model(path: str | os.PathLike[str]) -> bool:
             return "corral" in (opened.metadata() or {})
     except (safetensors.SafetensorError, AttributeError, TypeError):
         return False
+
+
+def _with_names_in_order(content: bytes) -> bytes:
+    """The same file with the names in its head in alphabetical order.
+
+    Safetensors writes them in another order every time, and the same model should be the same bytes.
+    """
+    start = 8 + int.from_bytes(content[:8], "little")
+    names = json.loads(content[8:start])
+    head = json.dumps(names, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return len(head).to_bytes(8, "little") + head + content[start:]
 
 
 # Reading
@@ -207,6 +226,10 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     if not isinstance(header["versions"], dict):
         raise ValueError(f"{path} is damaged: versions is not a table of values.")
     return dict(header)
+
+
+def _too_large(path: str | os.PathLike[str]) -> ValueError:
+    return ValueError(f"{path} cannot be read: it needs more memory than there is.")
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:

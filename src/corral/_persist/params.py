@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from corral._core.model import RodeoModel
 from corral._core.pool import PoolModel
-from corral._core.settings import RodeoSettings
+from corral._core.settings import Integers, RodeoSettings
 from corral._estimators.density import RodeoDensity
 from corral._estimators.encoding import Encoding
 from corral._persist.values import State
@@ -29,6 +29,10 @@ _FORMER = {
         "min_bandwidth",
     ),
 }
+
+# A compressed model has kept few of the rows, but an array has a place for the name of each training row. Of
+# larger tables names are not kept, so that no forged file can ask for all the memory.
+MOST_NAMED_ROWS = 2**24
 
 # How a model is computed belongs to the machine it runs on, not to the model.
 _NOT_KEPT = ("n_jobs", "verbose")
@@ -136,6 +140,12 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
     estimator.encoding_ = Encoding(levels, ordered, empty)
 
 
+def known_levels(estimator: Any) -> Integers | None:
+    """(n_features,) how many levels the encoding of a restored estimator has; None if it has no levels."""
+    encoding: Encoding | None = getattr(estimator, "encoding_", None)
+    return None if encoding is None else encoding.counts
+
+
 def set_na_values(estimator: Any, texts: Any) -> None:
     """Restore what stood for a missing value in the file of the training table."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -153,6 +163,8 @@ def set_row_names(estimator: Any, column: Any, names: Any) -> None:
         raise ValueError("row_names has a column that is no text")
     of_rows = np.array(names, dtype=object)
     if getattr(model, "thinning", None) is not None:  # then rows are in another order, even if all are kept
+        if model.n_rows > MOST_NAMED_ROWS:
+            raise ValueError(f"row_names are given of a table of {model.n_rows} rows")
         kept, of_rows = of_rows, np.full(model.n_rows, "", dtype=object)
         of_rows[model.compared_rows.numbers] = kept
     for each in (estimator, *getattr(estimator, "members_", ())):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corral._core.contrast import Contrast
 from corral._core.model import LocalModel
@@ -15,7 +16,7 @@ from corral._core.pool import PoolModel
 from corral._core.rows import AnyRows, LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
-from corral._persist.values import State
+from corral._persist.values import State, check_size_of_texts
 
 # Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -71,16 +72,16 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
     }
 
 
-def restore_training(state: State, d: int, min_effect: float) -> dict[str, Any]:
-    """Restore the same, as arguments of a model."""
+def restore_training(
+    state: State, d: int, min_effect: float, known_levels: Integers | None = None
+) -> dict[str, Any]:
+    """Restore the same, as arguments of a model; `known_levels` are the numbers of levels by the encoding."""
     classes = state.labels("classes_")
     X = state.floats_or_nan("X", (None, d))
     weights = state.floats("weights", (len(X),), 0.0) if "weights" in state else None
-    y = classes[state.integers("codes", (len(X),), 0, classes.size - 1)]
-    levels = state.integers("levels", (d,), 0, sys.maxsize) if "levels" in state else None
+    y = _labels_of_rows(classes, state.integers("codes", (len(X),), 0, classes.size - 1))
+    levels = restore_levels(state, X, known_levels)
     groups = state.integers("groups", (len(X),), 0, sys.maxsize) if "groups" in state else None
-    if levels is not None:
-        check_levels(X, levels)
     training = TrainingRows(X, y, weights, levels, groups)
     data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
     return {
@@ -127,14 +128,14 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
     }
 
 
-def restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str, Any], LabelledRows]:
+def restore_kept_rows(
+    state: State, d: int, min_effect: float, known_levels: Integers | None
+) -> tuple[dict[str, Any], LabelledRows]:
     """Restore the same, as arguments of a model but for its data, and all rows together."""
     classes = state.labels("classes_")
     X = state.floats_or_nan("X", (None, d))
     n = len(X)
-    levels = state.integers("levels", (d,), 0, sys.maxsize) if "levels" in state else None
-    if levels is not None:
-        check_levels(X, levels)
+    levels = restore_levels(state, X, known_levels)
     rows = LabelledRows(
         X,
         state.integers("codes", (n,), 0, classes.size - 1),
@@ -156,7 +157,11 @@ def restore_kept_rows(state: State, d: int, min_effect: float) -> tuple[dict[str
         "prior": _restore_prior(state, classes.size),
         "n_copies": state.integer("n_copies_", 0, sys.maxsize),
         "training": TrainingRows(
-            X, classes[rows.codes], rows.weights, levels, rows.units if rows.grouped else None
+            X,
+            _labels_of_rows(classes, rows.codes),
+            rows.weights,
+            levels,
+            rows.units if rows.grouped else None,
         ),
         "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
@@ -172,11 +177,31 @@ def _restore_prior(state: State, n_classes: int) -> Floats:
     return prior
 
 
-def check_levels(X: Floats, levels: Integers) -> None:
-    """Refuse columns of levels that hold something else than their numbers."""
-    known = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
-    if (known < 0.0).any() or (known >= levels[levels > 0]).any() or (known % 1.0 != 0.0).any():
+def _labels_of_rows(classes: NDArray[Any], codes: Integers) -> NDArray[Any]:
+    """The labels (n_rows,) of rows; refused if they would be far larger than the file."""
+    if classes.dtype.kind == "U":
+        check_size_of_texts("classes_", codes.size, classes.itemsize)
+    labels: NDArray[Any] = classes[codes]
+    return labels
+
+
+def restore_levels(state: State, X: Floats, known_levels: Integers | None) -> Integers | None:
+    """Restore how many levels each column has, None if no column has any.
+
+    Arrays of these lengths are made by predictions, so that the numbers must be those of the encoding, which
+    lists the levels; and columns of levels must hold nothing but their numbers.
+    """
+    if "levels" not in state:
+        if known_levels is not None:
+            raise ValueError("levels are missing")
+        return None
+    levels = state.integers("levels", (X.shape[1],), 0, sys.maxsize)
+    if known_levels is None or not np.array_equal(levels, known_levels):
+        raise ValueError("levels are not as many as the encoding has")
+    numbers = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
+    if (numbers < 0.0).any() or (numbers >= levels[levels > 0]).any() or (numbers % 1.0 != 0.0).any():
         raise ValueError("X holds something else than numbers of levels")
+    return levels
 
 
 _DIRECTIONS = np.array(["", "high", "low", "narrow", "shape", "wide"])

@@ -21,7 +21,7 @@ from corral._core.trust import Calibration
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.search import RodeoClassifierCV
 from corral._persist.classifier import pack_classifier, restore_classifier
-from corral._persist.params import construct, params_of_fit, set_features
+from corral._persist.params import construct, known_levels, params_of_fit, set_features
 from corral._persist.rows import (
     LARGEST_MIXING,
     SMALLEST,
@@ -63,10 +63,10 @@ def restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
     """Restore whichever of the three a file has."""
     min_effect = estimator.check_parameters()
     if "thinning" in state:
-        estimator.set_pool(_restore_thinned(state, d, min_effect))
+        estimator.set_pool(_restore_thinned(state, d, min_effect, known_levels(estimator)))
         return
     if "pool" in state:
-        rows = restore_training(state.part("rows"), d, min_effect)
+        rows = restore_training(state.part("rows"), d, min_effect, known_levels(estimator))
         pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
         estimator.set_pool(PoolModel(**rows, pool=pool))
         return
@@ -106,9 +106,9 @@ def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
     }
 
 
-def _restore_thinned(state: State, d: int, min_effect: float) -> PoolModel:
+def _restore_thinned(state: State, d: int, min_effect: float, levels: Integers | None) -> PoolModel:
     """Restore a pool whose classes are thinned."""
-    arguments, rows = restore_kept_rows(state.part("kept_rows"), d, min_effect)
+    arguments, rows = restore_kept_rows(state.part("kept_rows"), d, min_effect, levels)
     part = state.part("thinning")
     n_kernels = len(rows.X) - part.integer("n_held_out", 0, len(rows.X) - 1)
     everything = np.arange(len(rows.X))

@@ -73,7 +73,9 @@ _PLAIN = {"add_indicator": False, "min_frequency": None, "max_categories": None}
 _NOT_KEPT = ("n_jobs", "verbose", "copy", "transformers", "remainder")
 
 # More columns than any table has: a forged file must not ask for all the memory.
-_MOST_COLUMNS = 10_000_000
+_MOST_COLUMNS = 1_000_000
+# And cells of the table by which an encoder is restored, with a row for each category of the longest list.
+_MOST_CELLS = 20_000_000
 
 
 # Writing
@@ -245,6 +247,8 @@ def _examples(step: Any, learnt: dict[str, Any], d: int) -> list[NDArray[Any]]:
     """Columns of a table that the step can be fitted to; an encoder finds its categories in them."""
     if isinstance(step, _ENCODERS):
         longest = max(len(of_column) for of_column in learnt["categories_"])
+        if longest * d > _MOST_CELLS:
+            raise ValueError(f"a step has {longest} categories in one of {d} columns")
         return [np.resize(of_column, longest) for of_column in learnt["categories_"]]
     if isinstance(step, SimpleImputer) and learnt["statistics_"].dtype == object:
         return [np.array([value], dtype=object) for value in learnt["statistics_"]]

@@ -13,6 +13,9 @@ from corral._core.settings import Bools, Floats, Integers
 
 _LARGEST = float(np.finfo(np.float64).max)
 
+# Bytes that texts may take up: numpy makes all texts of an array as long as the longest one.
+_MOST_BYTES_OF_TEXTS = 2**28
+
 
 def encode(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """A value as JSON knows it; arrays of numbers go to `arrays`, and what a file cannot hold is refused.
@@ -45,6 +48,7 @@ def _encode_array(array: NDArray[Any], where: str, arrays: dict[str, NDArray[Any
         arrays[where] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         return {"!array": where}
     if array.dtype.kind == "U" and array.ndim == 1:
+        check_size_of_texts(where.replace("/", "."), array.size, array.itemsize)
         return {"!text": array.tolist()}
     if array.dtype.kind == "O" and array.ndim == 1:
         return {"!objects": [encode(item, f"{where}/{i}", arrays) for i, item in enumerate(array)]}
@@ -73,12 +77,19 @@ def _decode_tagged(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         case {"!tuple": list() as items}:
             return tuple(decode(item, arrays) for item in items)
         case {"!text": list() as items} if items and all(isinstance(item, str) for item in items):
+            check_size_of_texts("an array", len(items), 4 * max(map(len, items)))
             return np.array(items)
         case {"!objects": list() as items}:
             objects = np.empty(len(items), dtype=object)
             objects[:] = [decode(item, arrays) for item in items]
             return objects
     raise ValueError(f"it holds {next(iter(value))!r}, which is not understood")
+
+
+def check_size_of_texts(name: str, n: int, itemsize: int) -> None:
+    """Refuse an array of texts that would be far larger than the texts themselves, before it is made."""
+    if n * itemsize > _MOST_BYTES_OF_TEXTS:
+        raise ValueError(f"{name} holds texts too long for so many: {n} of {itemsize // 4} characters")
 
 
 def positive(value: Any) -> int:
@@ -155,6 +166,16 @@ class State:
     def anything(self, name: str) -> Any:
         """A value that is checked by whoever asks for it."""
         return self._values[name]
+
+    def n_columns(self, *paths: str) -> int:
+        """The length of the last axis of an array that is not empty; one of the paths leads to it."""
+        for path in paths:
+            found: Any = self._values
+            for name in path.split("/"):
+                found = found.get(name) if isinstance(found, dict) else None
+            if isinstance(found, np.ndarray) and found.ndim and found.size:
+                return int(found.shape[-1])
+        raise ValueError(f"{paths[0].rpartition('/')[2]} is not an array of numbers")
 
     def n_axes(self, name: str) -> int:
         """How many axes an array has."""
