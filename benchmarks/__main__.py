@@ -13,6 +13,7 @@ from benchmarks import (
     contrast,
     dask,
     detection,
+    error_rates,
     evidence,
     explanations,
     growth,
@@ -20,6 +21,7 @@ from benchmarks import (
     leave_one_out,
     lspc,
     memory,
+    missing,
     near_duplicates,
     pool,
     predict,
@@ -57,6 +59,8 @@ BENCHMARKS = {
     "tables": tables,
     "trust": trust,
     "near_duplicates": near_duplicates,
+    "error_rates": error_rates,
+    "missing": missing,
 }
 
 
@@ -80,7 +84,7 @@ def main() -> None:
         "--trials",
         type=Path,
         metavar="FILE",
-        help="keep each trial of 'accuracy', 'explanations' or 'tables' in a file as JSON; "
+        help="keep each trial of 'accuracy', 'error_rates', 'explanations' or 'tables' in a file as JSON; "
         "those it has are not repeated",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file as well")

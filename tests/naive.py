@@ -1364,40 +1364,65 @@ def lower_median(values: list[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
-def extremes(X: ArrayLike, units: ArrayLike, x: ArrayLike, unit: Hashable, weights: ArrayLike) -> list[float]:
+class _TableWithout:
+    """Columns and weights of the rows of a table that are not of a unit, with medians."""
+
+    def __init__(self, X: ArrayLike, units: ArrayLike, weights: ArrayLike, unit: Hashable) -> None:
+        left = [i for i, of_row in enumerate(list(units)) if of_row != unit]
+        self.columns = [_floats(column) for column in np.asarray(X, dtype=float)[left].T]
+        self.weights = [_floats(weights)[i] for i in left]
+        self.medians = [
+            lower_median([v for v in column if not math.isnan(v)] or [math.nan]) for column in self.columns
+        ]
+
+    def deviation_from_median(self, j: int, x: float) -> float:
+        return (x - self.medians[j]) / deviation_with(self.columns[j], self.weights, x)
+
+    def strangeness(self, j: int, x: float, z: float) -> tuple[int, float]:
+        """How many rows lie as far out on the same side, and the distance; smaller is stranger."""
+        return sum(v >= x if z > 0.0 else v <= x for v in self.columns[j]), -abs(z)
+
+
+def outlying_bound(X: ArrayLike, units: ArrayLike, weights: ArrayLike) -> tuple[float, float]:
+    """The strangest cell of the last row that is among the most outlying, each compared without its unit.
+
+    As many rows may be that with one more they are a hundredth, and at least one.
+    """
+    X, cells = np.asarray(X, dtype=float), []
+    for i, unit in enumerate(units):
+        others = _TableWithout(X, units, weights, unit)
+        for j, x in enumerate(_floats(X[i])):
+            z = others.deviation_from_median(j, x)
+            if abs(z) > 7.0:
+                cells.append((*others.strangeness(j, x, z), i))
+    n_most, rows = max(int(0.01 * (len(X) + 1)) - 1, 1), []
+    for company, distance, i in sorted(cells):
+        if i in rows:
+            continue
+        rows.append(i)
+        if len(rows) == n_most:
+            last = company, distance
+    return last if len(rows) > n_most else (math.inf, 0.0)
+
+
+def extremes(
+    X: ArrayLike,
+    units: ArrayLike,
+    x: ArrayLike,
+    unit: Hashable,
+    weights: ArrayLike,
+    bound: tuple[float, float] | None = None,
+) -> list[float]:
     """How far values lie from the medians of their columns, in deviations; 0 but for the strangest beyond 7.
 
-    The fewer other rows lie as far out on the same side, the stranger; then the farther out. As many rows may
-    have such values that with one more they are a hundredth.
+    A row of a unit is compared with rows of other units alone. `bound` is `outlying_bound`, if it is known.
     """
-    columns, units = [_floats(column) for column in np.asarray(X, dtype=float).T], list(units)
-    medians = [lower_median([v for v in column if not math.isnan(v)] or [math.nan]) for column in columns]
-    deviations = [robust_deviation(column, weights) for column in columns]
-    scaled = [
-        [(v - median) / deviation for v in column]
-        for column, median, deviation in zip(columns, medians, deviations, strict=True)
-    ]
-
-    def strangeness(j: int, z: float, of_unit: Hashable) -> tuple[int, float]:
-        others = [v for v, of_row in zip(scaled[j], units, strict=True) if of_row != of_unit]
-        return sum(z * v > 0.0 and abs(v) >= abs(z) for v in others), -abs(z)
-
-    cells = sorted(
-        (*strangeness(j, z, units[i]), i)
-        for j, column in enumerate(scaled)
-        for i, z in enumerate(column)
-        if abs(z) > 7.0
-    )
-    n_most, rows, bound = max(int(0.01 * (len(units) + 1)) - 1, 0), set(), (math.inf, 0.0)
-    for *cell, i in cells:
-        if i not in rows and len(rows) == n_most:
-            bound = tuple(cell)
-            break
-        rows.add(i)
-    found = []
+    others, found = _TableWithout(X, units, weights, unit), []
+    bound = outlying_bound(X, units, weights) if bound is None else bound
     for j, x_j in enumerate(_floats(x)):
-        z = (x_j - medians[j]) / deviation_with(columns[j], weights, x_j)
-        found.append(abs(z) if abs(z) > 7.0 and strangeness(j, z, unit) < bound else 0.0)
+        z = others.deviation_from_median(j, x_j)
+        counts = abs(z) > 7.0 and others.strangeness(j, x_j, z) <= bound
+        found.append(abs(z) if counts else 0.0)
     return found
 
 
@@ -1450,13 +1475,15 @@ def remoteness(
 ) -> float:
     """Four times the sum of squares of how far values lie beyond three deviations from those of class y.
 
-    A class without values in a column is judged by those of all rows.
+    A class without values in a column is judged by those of all rows. A row of a unit is compared with rows
+    of other units alone, of which the deviations are as well.
     """
     X, units, total = np.asarray(X, dtype=float), np.asarray(units), 0.0
+    others = _TableWithout(X, units, weights, unit)
     for j, x_j in enumerate(_floats(x)):
         rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
         rows = rows if rows.any() else np.ones(len(X), dtype=bool)
-        deviation = deviation_with(X[:, j], weights, x_j)
+        deviation = deviation_with(others.columns[j], others.weights, x_j)
         apart = nearest_distance(X[rows, j], units[rows], x_j, unit, deviation)
         total += 4.0 * max(0.0, apart - 3.0) ** 2
     return total
@@ -1599,10 +1626,10 @@ def judge(
     left_out = [
         [log_density(_floats(x), y, unit) for y in range(n_classes)] for x, unit in zip(X, units, strict=True)
     ]
-    scores_of = typical_scores(left_out, codes, m)
+    scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, units, weights)
 
     def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        extreme = extreme_term(max(extremes(X, units, x, unit, weights)))
+        extreme = extreme_term(max(extremes(X, units, x, unit, weights, bound)))
         return [extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
 
     of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]

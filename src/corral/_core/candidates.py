@@ -7,8 +7,9 @@ see all points; `pool.PoolScores` are of choices that do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from corral._core.mixed_frames import MixedFrame, learn_mixed_frames
 from corral._core.mixed_refine import MixedSample, refine_mixed, refined_frames
 from corral._core.refine import RefinedRows, refine
 from corral._core.scale import spreads
-from corral._core.settings import Bools, Floats, Integers
+from corral._core.settings import Bools, Floats, Integers, ScaleKind
 from corral._core.trial import Trial, make_target
 
 # Refined bandwidths are fitted to at most so many points and rows.
@@ -103,43 +104,65 @@ class Candidate:
 
 
 def attempt(
-    kinds: Sequence[Kind],
-    rows: RowsInUnits,
-    trial: Trial,
-    target: Target,
-    seed: int,
-    learnt_from: RowsInUnits | None = None,
+    kinds: Sequence[Kind], rows: RowsInUnits, trial: Trial, target: Target, seed: int, folds: Folds
 ) -> list[Candidate]:
-    """Predict all points by kinds of members that share a frame, and choose the bandwidth of each.
-
-    Kernels are on `rows`; frames are learnt from the same rows, or from `learnt_from` if it is given.
-    """
+    """Predict all points by kinds of members that share a frame, and choose the bandwidth of each."""
     kernels = [kind.kernels() for kind in kinds]
     bandwidths, pulls = np.concatenate(kernels, axis=1)
     kind = kinds[0]
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
-    for inside, frames in frames_by_part(kind, learnt_from or rows, trial, seed):
+    for inside, others, scaled in folds[kind.n_parts]:
+        frames = frames_of_kind(kind, others, trial.prior, seed)
         log_density[:, inside] = left_out_log_densities(
-            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
+            frames, rows.data, scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
     ends = np.cumsum([of_kind.size for of_kind, _ in kernels])
     tried = np.split(known(log_density), ends[:-1])
     return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]
 
 
-def frames_by_part(
-    kind: Kind, rows: RowsInUnits, trial: Trial, seed: int
-) -> Iterator[tuple[Bools, Sequence[AnyFrame]]]:
-    """Yield each part of the points, as a mask (n_points,), and frames learnt from the rows outside of it.
+class Fold(NamedTuple):
+    """Points that are predicted by frames that do not know them.
 
-    `rows` may be more rows than those of the trial: a row is outside of a part if its unit is.
+    Attributes
+    ----------
+    inside : (n_points,) which points they are.
+    others : rows outside of the fold.
+    scaled : (n_rows, n_features) all rows with kernels in the units of the others, by kind of units.
     """
-    parts = trial.folds % kind.n_parts
-    for part in np.unique(parts[trial.points]):
-        outside = np.flatnonzero(~np.isin(rows.data.units, trial.data.units[parts == part]))
-        if not outside.size:
-            outside = np.arange(len(rows.data.X))
-        yield parts[trial.points] == part, frames_of_kind(kind, rows.take(outside), trial.prior, seed)
+
+    inside: Bools
+    others: RowsInUnits
+    scaled: Mapping[ScaleKind, Floats]
+
+
+# By number of parts into which rows are divided.
+Folds = Mapping[int, Sequence[Fold]]
+
+
+def folds_of(
+    rows: RowsInUnits, trial: Trial, kinds: Sequence[Kind], learnt_from: RowsInUnits | None = None
+) -> Folds:
+    """Leave out each part that has points.
+
+    Frames are learnt from the same rows in units of their own, or from `learnt_from` if it is given: more
+    rows, in the same units. Then a row is outside of a part if its unit is.
+    """
+    folds: dict[int, list[Fold]] = {}
+    for n_parts in sorted({kind.n_parts for kind in kinds}):
+        parts = trial.folds % n_parts
+        divided_so = [kind for kind in kinds if kind.n_parts == n_parts]
+        folds[n_parts] = []
+        for part in np.unique(parts[trial.points]).tolist():
+            # If all rows are in one part, there is nothing to learn from but them.
+            left_out = (parts == part) & (parts != part).any()
+            if learnt_from is None:
+                others, scaled = rows.without(left_out, divided_so)
+            else:
+                gone = np.isin(learnt_from.data.units, trial.data.units[left_out])
+                others, scaled = learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled
+            folds[n_parts].append(Fold(parts[trial.points] == part, others, scaled))
+    return folds
 
 
 def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:

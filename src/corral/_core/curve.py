@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral._core.candidates import attempt
+from corral._core.candidates import attempt, folds_of
 from corral._core.kinds import KINDS, RowsInUnits, by_frame
 from corral._core.parallel import on_threads, progress
 from corral._core.power_law import (
@@ -30,7 +30,7 @@ from corral._core.rows import LabelledRows
 from corral._core.search import SEARCH_POINTS
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.trial import Trial, make_target
-from corral._core.weighing import cross_fitted, divide
+from corral._core.weighing import divide, judge
 
 # At most so many rows are read.
 CURVE_ROWS = 4000
@@ -233,8 +233,11 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     trial = Trial.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     target = make_target(data, points, prior)
     seed = random.randint(2**31 - 1)
-    candidates = [found for kinds in by_frame() for found in attempt(kinds, rows, trial, target, seed)]
-    return cross_fitted(candidates, trial, target, divide(rows, random), empirical=empirical)
+    folds = folds_of(rows, trial, KINDS)
+    candidates = [
+        candidate for kinds in by_frame() for candidate in attempt(kinds, rows, trial, target, seed, folds)
+    ]
+    return judge(candidates, trial, target, divide(rows, random), empirical=empirical).log_proba
 
 
 def _stratified_parts(rows: RowsInUnits, n_parts: int, random: np.random.RandomState) -> Integers:

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from corral._core.frames import Covariance
 from corral._core.rows import LabelledRows
-from corral._core.scale import Scale, blurred_range, learn_scale
-from corral._core.settings import Floats, Integers, ScaleKind
+from corral._core.scale import Scale, SortedColumns, blurred_range, learn_scale
+from corral._core.settings import Bools, Floats, Integers, ScaleKind
 from corral._core.trial import N_FOLDS
 
 # Bandwidths of pulled kernels, in units of the deviations of the class. The last makes a normal density.
@@ -109,6 +110,9 @@ KINDS = (
 _VARIABLES_PER_ROW = 0.4
 _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
+# Up to so many cells units are learnt anew without each fold: a single row of more hardly changes them.
+_MOST_CELLS = 300_000
+
 # In which units members are, by their names.
 UNITS_OF_MEMBERS = {kind.name: kind.scale for kind in KINDS}
 
@@ -176,6 +180,34 @@ class RowsInUnits:
         """Keep some of the rows, and the units."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
         return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
+
+    def without(
+        self, left_out: Bools, kinds: Sequence[Kind]
+    ) -> tuple[RowsInUnits, Mapping[ScaleKind, Floats]]:
+        """Leave rows out; the others, and all rows (n_rows, n_features) by kind of units, in their units.
+
+        Units are learnt from the others alone, unless there are very many cells. So the rows that are left
+        out lie as far out in these units as new rows lie in those of all rows.
+        """
+        positions = np.flatnonzero(~left_out)
+        others = self.take(positions)
+        if self.data.X.size > _MOST_CELLS:
+            return others, self.scaled
+        data, is_level = others.data, self.data.level_counts > 0
+        ranks, scores = self._sorted.among(~left_out)
+        scaled: dict[ScaleKind, Floats] = {}
+        for kind in wanted_units(kinds):
+            if kind in ("rank", "score"):
+                scaled[kind] = np.where(is_level, self.data.X, ranks if kind == "rank" else scores)
+            else:
+                scale = learn_scale(data.X, data.weights, kind, levels=data.levels)
+                scaled[kind] = scale.transform(self.data.X)
+        in_units = {kind: rows[positions] for kind, rows in scaled.items()}
+        return replace(others, scaled=in_units), scaled
+
+    @cached_property
+    def _sorted(self) -> SortedColumns:
+        return SortedColumns(self.data.X, self.data.weights)
 
     def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
         """Positions of at most so many rows of each class, in order."""

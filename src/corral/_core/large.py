@@ -29,7 +29,7 @@ from functools import partial
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral._core.candidates import Candidate, frames_by_part, frames_of_kind
+from corral._core.candidates import Candidate, folds_of, frames_of_kind
 from corral._core.drawn import pool_of_drawn_rows
 from corral._core.frames import ClassFrame
 from corral._core.kinds import KINDS, Kind, RowsInUnits
@@ -45,7 +45,7 @@ from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.thinning import Cells, CellSummary
 from corral._core.trial import Trial, make_target
-from corral._core.weighing import fit_weights, heaviest_first, judge, shares_of
+from corral._core.weighing import fit_weights, heaviest_first, judge, score_points, shares_of
 
 # At most so large a share of the rows of a thinned class is held out of its cells.
 _HELD_OUT = 0.2
@@ -302,16 +302,16 @@ class ThinningPlan:
 
     def _calibrated(self, members: Sequence[Member], data: LabelledRows, thinning: Thinning) -> Pool:
         """Fit temperatures and weights to rows that members do not know, and judge the pool by them."""
-        found, rows = self.found, data.extended(thinning.held_out)
+        found = self.found
         points = _positions(self.sample, self.points, data, thinning.held_out)
         trial = found.trial.restricted_to(np.searchsorted(found.points, self.points))
         target = make_target(self.sample, self.points, trial.prior)
-        candidates, log_densities = [], []
-        for plan, member in zip(self.members, members, strict=True):
-            log_densities.append(thinning.log_densities_without(member, data, points, rows.X[points]))
+        candidates = []
+        for plan in self.members:
             log_density = self._cross_fitted(plan, data, thinning, points, trial)
             candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], target))
         log_weights = fit_weights(candidates, target)
+        judged = judge(candidates, trial, target, found.parts, empirical=found.empirical)
         order = heaviest_first(candidates, log_weights)
         sorted_points = np.argsort(points)
         return Pool(
@@ -320,12 +320,13 @@ class ThinningPlan:
             temperatures=np.exp([-candidates[m].log_power for m in order]),
             prior=found.trial.prior,
             lapse=found.trial.lapse,
-            scores=judge(candidates, trial, target, found.parts, empirical=found.empirical),
+            scores=score_points(judged.log_proba, trial),
             table=self._table(candidates, log_weights),
             cross_fitted=CrossFitted(
                 points[sorted_points],
-                np.array([log_densities[m][sorted_points] for m in order]),
-                np.zeros(len(order), dtype=np.bool_),
+                np.array([candidates[m].log_density[sorted_points] for m in order]),
+                np.array([candidates[m].kind.covariance is None for m in order]),
+                judged.log_density[sorted_points],
             ),
         )
 
@@ -338,7 +339,8 @@ class ThinningPlan:
         """
         X = data.extended(thinning.held_out).X
         log_density = np.empty((points.size, trial.prior.size))
-        for inside, frames in frames_by_part(plan.kind, self.whole, trial, self.found.seed):
+        for inside, others, _ in folds_of(self.whole, trial, [plan.kind], self.whole)[plan.kind.n_parts]:
+            frames = frames_of_kind(plan.kind, others, trial.prior, self.found.seed)
             member = self._build(replace(plan, frames=_class_frames(frames)), data, thinning)
             at = points[inside]
             log_density[inside] = thinning.log_densities_without(member, data, at, X[at])

@@ -8,7 +8,6 @@ import numpy as np
 
 from corral._core import kernels
 from corral._core.frames import ClassFrame
-from corral._core.gaps import patterns
 from corral._core.members import Member, Mixture
 from corral._core.mixed import MixedMixture, mixed_log_densities
 from corral._core.mixed_frames import MixedFrame
@@ -88,20 +87,28 @@ def member_without_rows(member: Member, data: LabelledRows, points: Integers, X:
     """
     scaled, x = member.scale.transform(data.X), member.scale.transform(X)
     log_density = np.empty((points.size, len(member.classes)))
-    for at, missing in patterns(np.isnan(x)):
-        kept = np.delete(np.arange(x.shape[1]), missing)
-        frames = [_frame_of(mixture, kept) for mixture in member.classes]
-        first = member.classes[0]
-        bandwidth = first.bandwidth if isinstance(first, MixedMixture) else 1.0  # or it is in the factors
-        log_density[at] = left_out_log_densities(
-            frames, data, scaled, points[at], np.array([bandwidth]), np.array([first.pull]), x[at]
-        )[0]
+    first = member.classes[0]
+    bandwidth = first.bandwidth if isinstance(first, MixedMixture) else 1.0  # or it is in the factors
+    lacking = np.isnan(x).any(axis=1)
+    for rows, frame_of in ((~lacking, _frame), (lacking, _general_frame)):
+        if rows.any():
+            frames, offsets = zip(*(frame_of(mixture) for mixture in member.classes), strict=True)
+            log_density[rows] = left_out_log_densities(
+                frames, data, scaled, points[rows], np.array([bandwidth]), np.array([first.pull]), x[rows]
+            )[0] + np.array(offsets)
     return log_density
 
 
-def _frame_of(mixture: Mixture | MixedMixture, kept: Integers) -> AnyFrame:
-    """The coordinates of a density of some of the variables; mixed ones know of gaps by themselves."""
+def _frame(mixture: Mixture | MixedMixture) -> tuple[AnyFrame, float]:
+    """The coordinates of a density of all its variables, and 0."""
     if isinstance(mixture, MixedMixture):
-        return mixture.frame
-    part = mixture.marginal(kept)
-    return ClassFrame(part.variables, part.mean, part.factor, part.log_volume)
+        return mixture.frame, 0.0
+    return ClassFrame(mixture.variables, mixture.mean, mixture.factor, mixture.log_volume), 0.0
+
+
+def _general_frame(mixture: Mixture | MixedMixture) -> tuple[AnyFrame, float]:
+    """The same where values are missing, and what the density has besides the volume of the coordinates."""
+    if isinstance(mixture, MixedMixture):
+        return mixture.frame, 0.0
+    frame = mixture.general_frame
+    return (_frame(mixture)) if frame is None else (frame, mixture.log_volume - mixture.log_determinant)

@@ -31,7 +31,9 @@ from corral._core.density import kernel_density, unit_density
 from corral._core.frames import ClassFrame
 from corral._core.gaps import patterns
 from corral._core.kernels import SMALL_TILE, product_by_rows
+from corral._core.levels import LevelKernels
 from corral._core.mixed import MixedMixture
+from corral._core.mixed_frames import MixedFrame
 from corral._core.parallel import for_each_class
 from corral._core.rows import ClassRows
 from corral._core.scale import Scale
@@ -188,11 +190,45 @@ class Mixture:
         return {of.name: getattr(self, of.name) for of in fields(self)}
 
     def _integrated(self, scaled: Floats, gaps: Bools) -> Floats:
-        """Log densities of samples that miss some of the variables."""
+        """Log densities of samples, some of which miss some of the variables."""
         log_density = np.empty(len(scaled))
-        for at, missing in patterns(gaps):
-            log_density[at] = self.marginal(np.delete(self.variables, missing)).log_density(scaled[at])
+        lacking = gaps.any(axis=1)
+        log_density[~lacking] = self.log_density(scaled[~lacking])
+        frame = self.general_frame
+        if frame is None or not len(self.centres):
+            for rows, missing in patterns(gaps[lacking]):
+                marginal = self.marginal(np.delete(self.variables, missing))
+                positions = np.flatnonzero(lacking)[rows]
+                log_density[positions] = marginal.log_density(scaled[positions])
+            return log_density
+        # One pass for all combinations of missing values: a marginal for each of them takes far longer.
+        used = replace(frame, variables=np.arange(self.variables.size), mean=self._origin)
+        kernels_of_rows = MixedMixture.of_rows(self.centres, self.weights, used, 1.0, 1.0)
+        log_density[lacking] = kernels_of_rows.log_density(scaled[np.ix_(lacking, self.variables)])
+        log_density[lacking] += self.log_volume - self.log_determinant
         return log_density
+
+    @cached_property
+    def general_frame(self) -> MixedFrame | None:
+        """The coordinates as tables with missing values have them; None if the factor is not square."""
+        n_used, n_axes = self.factor.shape
+        if n_used != n_axes or not n_used:
+            return None
+        diagonal = np.diag(self.factor)
+        is_diagonal = np.array_equal(self.factor, np.diag(diagonal))
+        return MixedFrame(
+            self.variables,
+            self.mean,
+            diagonal if is_diagonal else self.factor,
+            np.zeros(n_used),
+            np.ones(n_used),
+            LevelKernels(np.empty(0, dtype=np.int64), [], None),
+        )
+
+    @property
+    def log_determinant(self) -> float:
+        """Logarithm of the determinant of a square factor."""
+        return float(np.linalg.slogdet(self.factor)[1])
 
     def marginal(self, kept: Integers) -> Mixture:
         """The density of some of the variables, the others integrated out."""

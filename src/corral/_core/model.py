@@ -327,11 +327,20 @@ class LocalModel(ClassModel):
         log_density = self.log_densities(X, computation)
         return Estimates(log_density, log_density)
 
-    @abstractmethod
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates (n_points, n_classes) of X without some rows, their copies and groups.
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        return np.asarray(~np.isnan(self.data.X).all(axis=0))
 
-        `X` are the rows at `points`, of which values may be missing or filled in.
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates (n_points, n_classes) of some rows, each without itself, its copies and its group."""
+        return self.leave_out_of(points, self.compared_rows.X[points], computation)
+
+    @abstractmethod
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates (n_points, n_classes) of X by all rows but some, their copies and groups.
+
+        `X` are the rows at `points`, of which values may be missing.
         """
 
 
@@ -383,7 +392,7 @@ class FittedModel(RodeoModel, LocalModel):
                 log_density[:, y] += gaps @ log_widths
         return log_density, h
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Log densities of rows without themselves; bandwidths of classes have seen them."""
         log_density, _ = self.estimate(X, computation.quieter(), own=self.data.own_rows(points))
         return Estimates(log_density, log_density)

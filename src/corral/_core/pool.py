@@ -59,15 +59,19 @@ class CrossFitted(NamedTuple):
     log_density : (n_members, n_points, n_classes)
     refined : (n_members,) whether bandwidths were fitted to labels: then log densities change their level
         from fold to fold, and only differences between classes compare.
+    log_density_of_pool : (n_points, n_classes) their sum with weights that were fitted to other rows.
     """
 
     points: Integers
     log_density: Floats
     refined: Bools
+    log_density_of_pool: Floats
 
-    def of_member(self, m: int) -> CrossFitted:
-        """Keep those of one member."""
-        return CrossFitted(self.points, self.log_density[m : m + 1], self.refined[m : m + 1])
+    def of_members(self, kept: Integers, weights: Floats) -> CrossFitted:
+        """Keep those of some members, with other weights."""
+        log_density = self.log_density[kept]
+        of_pool = np.tensordot(weights, log_density, 1)
+        return CrossFitted(self.points, log_density, self.refined[kept], of_pool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,8 @@ class Pool:
         for member, of_member in zip(self.members, weights.T, strict=True):
             log_density = member.log_densities(X, computation)
             for k, weight in enumerate(of_member.tolist()):
-                found[k] += weight * log_density
+                if weight > 0.0:  # a member without weight may know nothing of a class
+                    found[k] += weight * log_density
         return found
 
     def log_score(self, X: Floats, computation: Computation) -> Floats:
@@ -188,13 +193,13 @@ class PoolModel(LocalModel):
 
     def alone(self, m: int) -> PoolModel:
         """Take one member, at the temperature at which it is calibrated on its own."""
-        kept = self.pool.cross_fitted
+        kept, weights = self.pool.cross_fitted, 1.0 / self.pool.temperatures[m : m + 1]
         pool = replace(
             self.pool,
             members=[self.pool.members[m]],
-            weights=1.0 / self.pool.temperatures[m : m + 1],
+            weights=weights,
             temperatures=self.pool.temperatures[m : m + 1],
-            cross_fitted=None if kept is None else kept.of_member(m),
+            cross_fitted=None if kept is None else kept.of_members(np.array([m]), weights),
         )
         return replace(self, pool=pool)
 
@@ -298,63 +303,68 @@ class PoolModel(LocalModel):
             codes, weights, _ = self._calibration
         own = self._left_out[:, np.arange(codes.size), codes]
         spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
-        likeness_weights: Floats = shares_of_members(self._left_out, codes, weights) / np.array(spreads)
+        shares = shares_of_members(self._left_out, codes, weights)
+        if not kept.refined.all():
+            shares = np.where(kept.refined, 0.0, shares)
+        likeness_weights: Floats = shares / shares.sum() / np.array(spreads)
         return likeness_weights
 
     @cached_property
     def yardstick(self) -> PoolModel:
-        """The pool with weights by which its log densities are likenesses; see `trust`."""
-        return replace(self, pool=replace(self.pool, weights=self._likeness_weights))
+        """The members whose log densities are likenesses, with their weights in these; see `trust`."""
+        kept = np.flatnonzero(self._likeness_weights > 0.0)
+        pool = replace(
+            self.pool,
+            members=[self.pool.members[m] for m in kept.tolist()],
+            weights=self._likeness_weights[kept],
+            temperatures=self.pool.temperatures[kept],
+            cross_fitted=self._cross_fitted.of_members(kept, self._likeness_weights[kept]),
+        )
+        return replace(self, pool=pool)
 
     def estimates(self, X: Floats, computation: Computation) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
         both = np.array([self.pool.weights, self._likeness_weights])
         return Estimates(*self.pool.weighted_sums(X, both, computation))
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates of rows without themselves, and without what was learnt from their fold.
-
-        The latter is known of the rows as they are. Where they are asked about in other variables, what their
-        fold adds is taken to be in proportion to the number of variables, and at most what it adds there. In
-        likenesses refined bandwidths keep their folds: those of other folds would give densities of another
-        level, which probabilities do not depend on.
-        """
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates of rows without themselves, and without what was learnt from their fold."""
         kept = self._cross_fitted
-        at = np.searchsorted(kept.points, points)
-        rows = self.compared_rows.X[points]
-        as_they_are = np.array_equal(rows, X, equal_nan=True)
-        share = np.minimum((~np.isnan(X)).sum(axis=1) / np.maximum((~np.isnan(rows)).sum(axis=1), 1), 1.0)
-        found = np.zeros((2, points.size, self.prior.size))
-        for m, member in enumerate(self.pool.members):
-            if as_they_are:
-                log_density, likeness = kept.log_density[m, at], self._left_out[m, at]
-            else:
-                alone = self._without(member, points, X)
-                log_density = alone + share[:, np.newaxis] * self._gains[m, at]
-                likeness = alone if kept.refined[m] else log_density
-            found[0] += self.pool.weights[m] * log_density
-            found[1] += self._likeness_weights[m] * likeness
-        return Estimates(*found)
+        positions = np.searchsorted(kept.points, points)
+        likeness = np.tensordot(self._likeness_weights, self._left_out[:, positions], 1)
+        return Estimates(kept.log_density_of_pool[positions], likeness)
+
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of rows of which values may be missing, by kernels that do not know them."""
+        both = np.array([self.pool.weights, self._likeness_weights])
+        sums = np.zeros((2, points.size, self.prior.size))
+        for member, weights in zip(self.pool.members, both.T, strict=True):
+            log_density = self._without(member, points, X)
+            for k, weight in enumerate(weights.tolist()):
+                sums[k] += weight * log_density
+        return Estimates(*sums)
+
+    @cached_property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        used = np.zeros(self.data.X.shape[1], dtype=bool)
+        for member in self.pool.members:
+            for mixture in member.classes:
+                used[mixture.used] = True
+        return used
 
     @cached_property
     def _left_out(self) -> Floats:
-        """Log densities (n_members, n_points, n_classes) of rows as they are, left out, on a common level."""
-        kept = self._cross_fitted
-        found = kept.log_density.copy()
-        for m in np.flatnonzero(kept.refined).tolist():
-            rows = self.compared_rows.X[kept.points]
-            found[m] = self._without(self.pool.members[m], kept.points, rows)
-        return found
+        """Log densities (n_members, n_points, n_classes) of rows, each left out.
 
-    @cached_property
-    def _gains(self) -> Floats:
-        """What log densities (n_members, n_points, n_classes) of rows gain where their fold is not known."""
+        Refined bandwidths have another level in each fold, so that those of all rows take their place. Only
+        a pool of nothing else uses them for likenesses.
+        """
         kept = self._cross_fitted
-        rows, alone = self.compared_rows.X[kept.points], self._left_out.copy()
-        for m in np.flatnonzero(~kept.refined).tolist():
-            alone[m] = self._without(self.pool.members[m], kept.points, rows)
-        gains: Floats = kept.log_density - alone
-        return gains
+        if not kept.refined.all():
+            return kept.log_density
+        rows = self.compared_rows.X[kept.points]
+        return np.array([self._without(member, kept.points, rows) for member in self.pool.members])
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
         with threadpool_limits(1, user_api="blas"):

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from corral._core import kernels
 from corral._core.copies import effective_number
-from corral._core.settings import Floats, Integers, ScaleKind
+from corral._core.settings import Bools, Floats, Integers, ScaleKind
 
 # Averages of so many values are nobody's.
 _FEW = 5
@@ -134,17 +134,46 @@ def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: I
     """Learn the scale of each column from the rows that have a value; of levels and empty ones, none."""
     if kind == "whiten":
         raise ValueError(_MIXED)
+    has_unit = (np.asarray(levels) == 0) & ~np.isnan(X).all(axis=0)
+    X = np.where(has_unit, X, np.nan)
     d = X.shape[1]
-    center, half_width = np.zeros(d), np.full(d, 0.5)
-    knots: list[tuple[Floats, Floats] | None] = [None] * d
-    for j in range(d):
-        known = ~np.isnan(X[:, j])
-        if levels[j] or not known.any():
-            continue
-        one = learn_scale(X[known, j : j + 1], None if weights is None else weights[known], kind)
-        center[j], half_width[j] = one.center[0], one.half_width[0]
-        knots[j] = None if one.knots is None else one.knots[0]
-    return Scale(center, half_width, tuple(knots) if kind in ("rank", "score") else None)
+    if kind in ("rank", "score"):
+        learn = _midranks if kind == "rank" else _normal_scores
+        knots: list[tuple[Floats, Floats] | None] = [None] * d
+        for j in np.flatnonzero(has_unit).tolist():
+            known = ~np.isnan(X[:, j])
+            knots[j] = learn(X[known, j], None if weights is None else weights[known])
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(knots))
+    if kind is None:
+        return Scale(np.zeros(d), np.full(d, 0.5))
+    units = standard_of_values(X, weights) if kind == "standard" else range_units(*_finite_ranges(X))
+    return Scale(np.where(has_unit, units.center, 0.0), np.where(has_unit, units.half_width, 0.5))
+
+
+def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
+    """Standard units of columns, from the values that are there."""
+    low, high = _finite_ranges(X)
+    m = np.where(np.isnan(X), 0.0, 1.0 if weights is None else weights[:, np.newaxis])
+    total = np.maximum(m.sum(axis=0), np.finfo(np.float64).tiny)
+    shares = np.nan_to_num(X / largest_values(low, high))
+    mean = (m * shares).sum(axis=0) / total
+    variance = (m * (shares - mean) ** 2).sum(axis=0) / total
+    return standard_units(low, high, mean, variance)
+
+
+def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
+    """Smallest and largest values of columns; infinite where there is none."""
+    missing = np.isnan(X)
+    return (
+        np.where(missing, np.inf, X).min(axis=0, initial=np.inf),
+        np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf),
+    )
+
+
+def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:
+    """The same, but 0 where there is no value."""
+    low, high = ranges_of_values(X)
+    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
 
 
 def range_units(low: Floats, high: Floats) -> Scale:
@@ -180,10 +209,75 @@ def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
 
 def spreads(x: Floats) -> Floats:
     """Ranges of columns (n_features,), of the values that are there."""
-    gaps = np.isnan(x)
-    low, high = np.where(gaps, np.inf, x).min(axis=0), np.where(gaps, -np.inf, x).max(axis=0)
+    low, high = ranges_of_values(x)
     spread: Floats = np.where(high > low, high - low, 0.0)
     return spread
+
+
+class SortedColumns:
+    """Columns in order, from which ranks and scores among some of the rows are read in a few passes.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) raw rows.
+    weights : (n_rows,) or None.
+    """
+
+    def __init__(self, X: Floats, weights: Floats | None) -> None:
+        n, d = X.shape
+        self._order = np.argsort(X, axis=0, kind="stable")  # missing values last
+        self._x = np.take_along_axis(X, self._order, axis=0)
+        self._weights = (np.ones(n) if weights is None else weights)[self._order]
+        self._missing = np.isnan(self._x)
+        positions = np.broadcast_to(np.arange(n)[:, np.newaxis], (n, d))
+        is_new = np.ones((n, d), dtype=bool)
+        is_new[1:] = self._x[1:] != self._x[:-1]
+        is_last = np.ones((n, d), dtype=bool)
+        is_last[:-1] = is_new[1:]
+        self._first = np.maximum.accumulate(np.where(is_new, positions, 0), axis=0)
+        self._last = np.minimum.accumulate(np.where(is_last, positions, n)[::-1], axis=0)[::-1]
+
+    def among(self, chosen: Bools) -> tuple[Floats, Floats]:
+        """Ranks and normal scores of all rows (n_rows, n_features), as learnt from chosen rows (n_rows,).
+
+        Equal to `learn_scale` of these rows and `Scale.transform` of all of them.
+        """
+        n, d = self._x.shape
+        is_knot = chosen[self._order] & ~self._missing
+        weights = np.where(is_knot, self._weights, 0.0)
+        below = np.zeros((n + 1, d))
+        np.cumsum(weights, axis=0, out=below[1:])
+        total = np.where(below[-1] > 0.0, below[-1], 1.0)
+        before = np.take_along_axis(below, self._first, axis=0)
+        up_to = np.take_along_axis(below, self._last + 1, axis=0)
+        ranks = (before + 0.5 * (up_to - before)) / total
+        scores = normal_quantiles(ranks)
+        scores -= (weights * scores).sum(axis=0) / total
+        return self._interpolated(ranks, is_knot), self._interpolated(scores, is_knot)
+
+    def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
+        """Values of all rows in their own order, interpolated between those of knots in sorted order."""
+        n, d = values.shape
+        positions = np.arange(n)[:, np.newaxis]
+        # A row that equals a knot lies between this knot and itself.
+        left = np.maximum.accumulate(np.where(is_knot, positions, -1), axis=0)
+        left = np.take_along_axis(left, self._last, axis=0)
+        right = np.minimum.accumulate(np.where(is_knot, positions, n)[::-1], axis=0)[::-1]
+        right = np.take_along_axis(right, self._first, axis=0)
+        left, right = np.where(left < 0, np.minimum(right, n - 1), left), np.where(right >= n, left, right)
+        right = np.maximum(right, 0)
+        below, above = np.take_along_axis(self._x, left, axis=0), np.take_along_axis(self._x, right, axis=0)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
+            factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
+            width = factor * above - factor * below
+            share = np.where(width > 0.0, (factor * self._x - factor * below) / width, 0.0)
+        share = np.clip(share, 0.0, 1.0)
+        low, high = np.take_along_axis(values, left, axis=0), np.take_along_axis(values, right, axis=0)
+        between = np.where(self._missing, np.nan, low + share * (high - low))
+        found = np.empty((n, d))
+        np.put_along_axis(found, self._order, between, axis=0)
+        return found
 
 
 def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Floats:

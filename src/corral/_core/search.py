@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral._core.candidates import Candidate, attempt, build_member
+from corral._core.candidates import Candidate, attempt, build_member, folds_of
 from corral._core.kinds import KINDS, Kind, RowsInUnits, by_frame
 from corral._core.model import learn_contrast
 from corral._core.parallel import on_threads, progress
@@ -18,7 +18,7 @@ from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._core.trial import Trial, make_target
-from corral._core.weighing import divide, heaviest_first, judge, tabulate, weigh
+from corral._core.weighing import Judged, divide, heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -105,6 +105,7 @@ def fit_pool(
             found.points,
             np.array([candidate.log_density for candidate in found.kept]),
             found.refined,
+            found.judged.log_density,
         ),
     )
 
@@ -124,6 +125,7 @@ class Search(NamedTuple):
     seed : of the rows by which bandwidths are refined.
     parts : (n_chosen,) in which fifth each row is judged.
     empirical : whether the prior was estimated from the rows.
+    judged : what points are given by choices in which they had no part.
     """
 
     candidates: Sequence[Candidate]
@@ -136,6 +138,7 @@ class Search(NamedTuple):
     seed: int
     parts: Integers
     empirical: bool
+    judged: Judged
 
     @property
     def kept(self) -> list[Candidate]:
@@ -181,7 +184,8 @@ def search(
     trial = Trial.prepare(some.data, points, prior, lapse, random)
     target = make_target(some.data, points, prior)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    attempts = [partial(attempt, each, some, trial, target, seed, learnt_from) for each in by_frame(kinds)]
+    folds = folds_of(some, trial, kinds, learnt_from)
+    attempts = [partial(attempt, each, some, trial, target, seed, folds) for each in by_frame(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,
@@ -192,7 +196,10 @@ def search(
             advance(len(found))
         log_weights = weigh(candidates, target)
         parts = divide(some, np.random.RandomState(seed_of_parts))
-        scores = judge(candidates, trial, target, parts, empirical=empirical)
+        judged = judge(candidates, trial, target, parts, empirical=empirical)
+    scores = score_points(judged.log_proba, trial)
     table = tabulate(candidates, log_weights, trial, target)
     order = heaviest_first(candidates, log_weights)
-    return Search(candidates, log_weights, order, trial, chosen, scores, table, seed, parts, empirical)
+    return Search(
+        candidates, log_weights, order, trial, chosen, scores, table, seed, parts, empirical, judged
+    )

@@ -31,39 +31,46 @@ the values of other rows, so that the level is kept.
 **Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
 has only coarse p-values; together they are as fine as the whole table is large.
 
-**Sets.** A label is in the set of a sample if the p-value of its log posterior, among the rows of the class,
-exceeds 1 less the coverage.
+**Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
+exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
+weights that were fitted without them.
 
-**Gaps.** A sample without some variables is compared with rows without these. What the rows themselves lack
-is filled with the value of the nearest row of the class, so that all are compared in the same variables.
+**Missing values.** Fewer values make another log density. So a score compares the log density of a row with
+what rows of the class have on average where the same values are missing, and the spread is that of as many
+variables: see `missing_values`. Training rows are compared as they are, with the values that they lack. If
+new rows lack values as often as training rows, by chance, both are exchangeable, and p-values keep their
+level whatever the averages are; otherwise as far as these are right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import logsumexp
 
 from corral._core.calibration import log_posterior
 from corral._core.copies import effective_number
-from corral._core.gaps import patterns
+from corral._core.missing_values import MissingEffect, Removal, learn_effect
 from corral._core.remoteness import Columns, lower_median
 from corral._core.rows import LabelledRows
-from corral._core.scale import Scale
 from corral._core.settings import Bools, Computation, Floats, Integers
 
-# Rows that are left out, and fewer for each further set of variables, of which there may be many.
+# Rows that are left out.
 MAX_POINTS = 2000
-_MAX_POINTS_OF_PATTERN = 500
-_FEWEST_OF_CLASS = 20
-
-# How many sets of variables are remembered.
-_MAX_PATTERNS = 256
 
 # A member that tells rows of an unknown class so much less often has a share that is smaller by a factor e.
 _BEHIND = 0.05
+
+# Where log odds of a class are hardly above those of the prior, its rows are told by no variable; and some of
+# what variables tell is left, whatever is missing.
+_LEAST_ODDS = 0.5
+_LEAST_SHARE = 0.05
+
+# Log odds of a class that is all that is left.
+_LARGEST_ODDS = 1e100
 
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
@@ -82,6 +89,22 @@ class Estimates(NamedTuple):
     likeness: Floats
 
 
+class LeftOut(NamedTuple):
+    """Training rows, each left out.
+
+    Attributes
+    ----------
+    likeness, log_odds, remoteness : (n_points, n_classes)
+    codes, weights : (n_points,) their classes and weights.
+    """
+
+    likeness: Floats
+    log_odds: Floats
+    remoteness: Floats
+    codes: Integers
+    weights: Floats
+
+
 class Densities(Protocol):
     """Class densities that can leave training rows out."""
 
@@ -92,8 +115,18 @@ class Densities(Protocol):
     def calibration_points(self) -> Integers:
         """Which of them are left out, one by one."""
 
-    def leave_out(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates of X (n_points, n_features) without these rows, their copies and groups."""
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates of these rows, each without itself, its copies and its group."""
+
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of X (n_points, n_features), rows at these points of which values may be missing.
+
+        Whatever is learnt from all rows but kernels may know the rows: differences by what is missing count.
+        """
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
 
     def joint(self, log_density: Floats) -> Floats:
         """Logarithm of prior times tempered density, from log densities."""
@@ -136,9 +169,16 @@ class Shares(NamedTuple):
         return pvalues
 
 
+class Effects(NamedTuple):
+    """What missing values change in likenesses and in log odds."""
+
+    likeness: MissingEffect
+    odds: MissingEffect
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What left-out rows have in the place of samples that know the same variables.
+    """What left-out rows have in the place of samples.
 
     Attributes
     ----------
@@ -146,35 +186,75 @@ class Reference:
     spread : of likenesses below the medians of their classes.
     typical : for each class the scores of its rows.
     best : the best scores of all rows.
-    posterior : for each class the log posteriors of its rows.
+    odds_center : (n_classes,) medians of log odds at the rows of each class.
+    odds_of_prior : (n_classes,) log odds of a row without any value.
+    odds : for each class the standardized log odds of its rows.
     """
 
     center: Floats
     spread: float
     typical: Sequence[Shares]
     best: Shares
-    posterior: Sequence[Shares]
+    odds_center: Floats
+    odds_of_prior: Floats
+    odds: Sequence[Shares]
 
     @classmethod
     def learn(
-        cls, likeness: Floats, log_posteriors: Floats, remoteness: Floats, codes: Integers, weights: Floats
+        cls, rows: LeftOut, odds_of_prior: Floats, missing: Bools, effects: Effects | None
     ) -> Reference:
-        """Learn from points: likenesses, log posteriors and terms of columns (n_points, n_classes)."""
-        n_classes = likeness.shape[1]
-        rows = np.arange(codes.size)
-        center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
-        scores = (likeness - center) / spread - remoteness
-        return cls(
-            center,
-            spread,
-            _by_class(scores[rows, codes], codes, weights, n_classes),
-            Shares.of(scores.max(axis=1), weights),
-            _by_class(log_posteriors[rows, codes], codes, weights, n_classes),
+        """Learn from left-out rows (n_points, ...) without some values."""
+        codes, weights = rows.codes, rows.weights
+        points, n_classes = np.arange(codes.size), odds_of_prior.size
+        own, own_odds = rows.likeness[points, codes], rows.log_odds[points, codes]
+        if effects is not None:
+            own = own - effects.likeness.expected(missing)[points, codes]
+            own_odds = own_odds - effects.odds.expected(missing)[points, codes]
+        center, spread = center_and_spread(own, codes, weights, n_classes)
+        odds_center, _ = medians_and_spread(own_odds, codes, weights, n_classes)
+        empty: list[Shares] = []
+        reference = cls(
+            center, spread, empty, Shares.of(np.empty(0), np.empty(0)), odds_center, odds_of_prior, empty
+        )
+        scores = reference.scores(rows.likeness, rows.remoteness, missing, effects)
+        odds = reference.odds_scores(rows.log_odds, missing, effects)
+        return replace(
+            reference,
+            typical=_by_class(scores[points, codes], codes, weights, n_classes),
+            best=Shares.of(scores.max(axis=1), weights),
+            odds=_by_class(odds[points, codes], codes, weights, n_classes),
         )
 
-    def scores(self, likeness: Floats, remoteness: Floats) -> Floats:
+    def spreads(self, missing: Bools, effects: Effects | None) -> Floats:
+        """Spreads (n_samples,) of likenesses of as many variables as samples have."""
+        if effects is None:
+            return np.full(len(missing), self.spread)
+        return self.spread * np.sqrt(effects.likeness.present(missing))
+
+    def scores(self, likeness: Floats, remoteness: Floats, missing: Bools, effects: Effects | None) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
-        scores: Floats = (likeness - self.center) / self.spread - remoteness
+        apart = likeness - self.center
+        if effects is not None:
+            apart = apart - effects.likeness.expected(missing)
+        scores: Floats = apart / self.spreads(missing, effects)[:, np.newaxis]
+        if effects is not None:
+            scores[effects.likeness.has_none(missing)] = self.best.values.max(initial=0.0)
+        return scores - remoteness
+
+    def odds_scores(self, log_odds: Floats, missing: Bools, effects: Effects | None) -> Floats:
+        """Log odds (n_samples, n_classes), relative to rows of the class that lack the same values.
+
+        Mean and variance of log odds are both proportional to what the variables tell of the class, as they
+        are for normal densities of equal covariance.
+        """
+        apart = log_odds - self.odds_center
+        if effects is None:
+            return apart
+        change = effects.odds.expected(missing)
+        told = np.maximum(self.odds_center - self.odds_of_prior, _LEAST_ODDS)
+        share = np.clip(1.0 + change / told, _LEAST_SHARE, 1.0)
+        scores: Floats = (apart - change) / np.sqrt(share)
+        scores[effects.odds.has_none(missing)] = np.inf
         return scores
 
 
@@ -256,61 +336,90 @@ class Trust:
         points = densities.calibration_points()
         self._points, self._codes = points, data.codes[points]
         self._weights = weigh_points(data, points)
-        self._filled = _filled(data, points, self.columns.scale)
-        self._references: dict[bytes, Reference] = {}
+        self._reference: Reference | None = None
+        self._effects: Effects | None = None
 
     def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
         """Compare samples and their likenesses with training rows."""
-        scores, typicality = np.empty(likeness.shape), np.empty(likeness.shape)
-        novelty, n, spread = np.empty(len(X)), np.empty(len(X)), np.empty(len(X))
-        far = self.columns.remoteness(X)
-        for at, missing in patterns(np.isnan(X)):
-            reference = self.reference(missing, computation)
-            scores[at] = reference.scores(likeness[at], far[at])
-            for y, shares in enumerate(reference.typical):
-                typicality[at, y] = shares.pvalues(scores[at, y])
-            novelty[at] = reference.best.pvalues(scores[at].max(axis=1))
-            n[at], spread[at] = reference.best.n, reference.spread
-        return Judgement(scores, typicality, novelty, n, spread)
+        reference, missing = self.reference(computation), np.isnan(X)
+        effects = self._effects_of(missing, computation)
+        scores = reference.scores(likeness, self.columns.remoteness(X), missing, effects)
+        typicality = np.empty(likeness.shape)
+        for y, shares in enumerate(reference.typical):
+            typicality[:, y] = shares.pvalues(scores[:, y])
+        novelty = reference.best.pvalues(scores.max(axis=1))
+        n = np.full(len(X), reference.best.n)
+        return Judgement(scores, typicality, novelty, n, reference.spreads(missing, effects))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
-        """P-values (n_samples, n_classes) of the log posterior of each class among its own rows."""
-        log_posteriors = log_posterior(self._densities.joint(log_density))
-        pvalues = np.empty(log_density.shape)
-        for at, missing in patterns(np.isnan(X)):
-            for y, shares in enumerate(self.reference(missing, computation).posterior):
-                pvalues[at, y] = shares.pvalues(log_posteriors[at, y])
+        """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""
+        reference, missing = self.reference(computation), np.isnan(X)
+        log_odds = odds_of_classes(self._densities.joint(log_density))
+        scores = reference.odds_scores(log_odds, missing, self._effects_of(missing, computation))
+        pvalues = np.empty(scores.shape)
+        for y, shares in enumerate(reference.odds):
+            pvalues[:, y] = shares.pvalues(scores[:, y])
         return pvalues
 
     def scores_of_rows(self, computation: Computation) -> list[Floats]:
         """For each class the scores of its training rows, each left out, in order."""
-        nothing = np.empty(0, dtype=np.int64)
-        return [shares.values for shares in self.reference(nothing, computation).typical]
+        return [shares.values for shares in self.reference(computation).typical]
 
-    def reference(self, missing: Integers, computation: Computation) -> Reference:
-        """Rows as they are without some variables."""
-        key = missing.tobytes()
-        found = self._references.get(key)
-        if found is None:
-            if len(self._references) >= _MAX_PATTERNS:
-                self._references.clear()
-            found = self._references[key] = self._learn(missing, computation)
-        return found
+    def reference(self, computation: Computation) -> Reference:
+        """Training rows as they are, each left out; computed when it is first needed."""
+        if self._reference is None:
+            left_out = self._densities.leave_out(self._points, computation)
+            rows = LeftOut(
+                left_out.likeness,
+                odds_of_classes(self._densities.joint(left_out.log_density)),
+                self.columns.remoteness_of_rows(self._points),
+                self._codes,
+                self._weights,
+            )
+            missing = np.isnan(self._densities.compared_rows.X[self._points])
+            effects = self._effects_of(missing, computation)
+            self._reference = Reference.learn(rows, self._odds_of_prior(), missing, effects)
+        return self._reference
 
-    def _learn(self, missing: Integers, computation: Computation) -> Reference:
-        some = np.arange(self._points.size)
-        if missing.size:
-            n_classes = self._densities.compared_rows.labels.size
-            some = spread_rows(self._codes, n_classes, _MAX_POINTS_OF_PATTERN, _FEWEST_OF_CLASS)
-        X, points = self._filled[some].copy(), self._points[some]
-        X[:, missing] = np.nan
-        compared = self._densities.compared_rows
-        rows, units = compared.X[points], compared.units[points]
-        rows[:, missing] = np.nan
-        left_out = self._densities.leave_out(points, X, computation)
-        log_posteriors = log_posterior(self._densities.joint(left_out.log_density))
-        far = self.columns.remoteness(rows, units)
-        return Reference.learn(left_out.likeness, log_posteriors, far, self._codes[some], self._weights[some])
+    def _odds_of_prior(self) -> Floats:
+        n_classes = self._densities.compared_rows.labels.size
+        odds: Floats = odds_of_classes(self._densities.joint(np.zeros((1, n_classes))))[0]
+        return odds
+
+    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
+        """What missing values change; None if samples lack no value of a variable that is used."""
+        used = self._densities.used
+        if not missing[:, used].any():
+            return None
+        if self._effects is None:
+            self._effects = self._learn_effects(used, computation)
+        return self._effects
+
+    def _learn_effects(self, used: Bools, computation: Computation) -> Effects:
+        densities = self._densities
+        X = densities.compared_rows.X[self._points]
+        removal = Removal.draw(X, used)
+        rows = np.unique(removal.rows)
+        at = np.searchsorted(rows, removal.rows)
+        before = densities.leave_out_of(self._points[rows], X[rows], computation)
+        after = densities.leave_out_of(
+            self._points[removal.rows], np.where(removal.removed, np.nan, X[removal.rows]), computation
+        )
+        codes, weights = self._codes[removal.rows], self._weights[removal.rows]
+        own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
+
+        def effect(after: Floats, before: Floats) -> MissingEffect:
+            with np.errstate(invalid="ignore"):  # a class without other rows says nothing
+                difference = after[own, codes] - before[at][own, codes]
+            return learn_effect(difference, removal, codes, weights, n_classes, used)
+
+        return Effects(
+            effect(after.likeness, before.likeness),
+            effect(
+                odds_of_classes(densities.joint(after.log_density)),
+                odds_of_classes(densities.joint(before.log_density)),
+            ),
+        )
 
 
 class Calibration(NamedTuple):
@@ -341,22 +450,36 @@ class TrustWithoutRows(Trust):
     def __init__(self, densities: Densities, calibration: Calibration, left_out: Estimates) -> None:
         self._densities = densities
         self.columns = Columns.learn(densities.compared_rows)
-        self._reference = Reference.learn(
+        rows = LeftOut(
             left_out.likeness,
-            log_posterior(densities.joint(left_out.log_density)),
+            odds_of_classes(densities.joint(left_out.log_density)),
             calibration.remoteness,
             calibration.codes,
             calibration.weights,
         )
+        complete = np.zeros((calibration.codes.size, densities.used.size), dtype=bool)
+        self._reference = Reference.learn(rows, self._odds_of_prior(), complete, None)
 
-    def reference(self, missing: Integers, computation: Computation) -> Reference:
-        """Rows as they were; what they are without some variables is not known."""
-        if missing.size:
+    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
+        """None; what missing values change is not known without rows."""
+        if missing.any():
             raise ValueError(
                 "the model was saved without training rows, so that samples with gaps cannot be compared "
                 "with them."
             )
-        return self._reference
+        return None
+
+
+def odds_of_classes(joint: Floats) -> Floats:
+    """Log odds (n_samples, n_classes) of each class against all others, from joint log probabilities."""
+    log_proba = log_posterior(joint)
+    rows, best = np.arange(len(joint)), joint.argmax(axis=1)
+    others = joint.copy()
+    others[rows, best] = -np.inf
+    log_odds = log_proba - np.log1p(-np.exp(np.minimum(log_proba, np.log(0.5))))
+    # Where a class is nearly certain, its probability does not tell how small those of the others are.
+    log_odds[rows, best] = joint[rows, best] - logsumexp(others, axis=1)
+    return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)
 
 
 def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
@@ -418,32 +541,3 @@ def weigh_points(data: LabelledRows, points: Integers) -> Floats:
     if points.size == len(data.X):
         factor = np.ones(n_classes)
     return np.where(data.is_alone[points], 0.0, given[points] * factor[codes])
-
-
-def _filled(data: LabelledRows, points: Integers, scale: Scale) -> Floats:
-    """Points with values of the nearest row of their class, of another unit, in place of gaps.
-
-    Rows are compared in the variables that both have. What no other row has stays missing.
-    """
-    X = data.X[points].copy()
-    gaps = np.isnan(X)
-    scaled, is_level = scale.transform(X), data.level_counts > 0
-    for y in np.unique(data.codes[points][gaps.any(axis=1)]).tolist():
-        at = np.flatnonzero(data.codes[points] == y)
-        apart, common = np.zeros((at.size, at.size)), np.zeros((at.size, at.size))
-        for j in range(X.shape[1]):
-            difference = np.abs(scaled[at, j, np.newaxis] - scaled[at, j])
-            known = ~np.isnan(difference)
-            apart += np.where(known, np.minimum(difference, 1.0 if is_level[j] else np.inf) ** 2, 0.0)
-            common += known
-        apart = np.where(common > 0.0, apart / np.maximum(common, 1.0), np.finfo(np.float64).max)
-        units = data.units[points[at]]
-        apart[units[:, np.newaxis] == units] = np.inf
-        for j in np.flatnonzero(gaps[at].any(axis=0)).tolist():
-            lacking, having = at[gaps[at, j]], np.flatnonzero(~gaps[at, j])
-            if having.size:
-                among = apart[np.ix_(gaps[at, j], having)]
-                nearest = among.argmin(axis=1)
-                found = np.isfinite(among.min(axis=1))
-                X[lacking[found], j] = X[at[having[nearest[found]]], j]
-    return X

@@ -9,7 +9,7 @@ the weights of the others are fitted again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,19 @@ def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list
     return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
 
 
+class Judged(NamedTuple):
+    """What points are given by choices in which they had no part.
+
+    Attributes
+    ----------
+    log_proba : (n_points, n_classes) log probabilities.
+    log_density : (n_points, n_classes) weighted sums of log densities.
+    """
+
+    log_proba: Floats
+    log_density: Floats
+
+
 def judge(
     candidates: Sequence[Candidate],
     trial: Trial,
@@ -81,21 +94,9 @@ def judge(
     parts: Integers,
     *,
     empirical: bool,
-) -> PoolScores:
+) -> Judged:
     """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
-    return score_points(cross_fitted(candidates, trial, target, parts, empirical=empirical), trial)
-
-
-def cross_fitted(
-    candidates: Sequence[Candidate],
-    trial: Trial,
-    target: Target,
-    parts: Integers,
-    *,
-    empirical: bool,
-) -> Floats:
-    """Log probabilities (n_points, n_classes) of each part of the rows by what is chosen for the others."""
-    log_proba = np.empty(candidates[0].log_density.shape)
+    log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
     data = trial.data
     for part in np.unique(parts):
         inside = parts[trial.points] == part
@@ -108,10 +109,12 @@ def cross_fitted(
             prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
         refitted = [candidate.recalibrated(others) for candidate in candidates]
         weights = np.exp(weigh(refitted, others))
-        log_density = np.array([candidate.log_density[inside] for candidate in refitted])
-        score = log_of_prior(prior) + np.tensordot(weights, log_density, 1)
+        log_density[inside] = np.tensordot(
+            weights, np.array([candidate.log_density[inside] for candidate in refitted]), 1
+        )
+        score = log_of_prior(prior) + log_density[inside]
         log_proba[inside] = log_probability(score, prior, trial.lapse)
-    return log_proba
+    return Judged(log_proba, log_density)
 
 
 def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:

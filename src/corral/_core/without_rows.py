@@ -60,7 +60,12 @@ def without_rows(model: PoolModel) -> PoolModel:
         pool=replace(
             model.pool,
             members=members,
-            cross_fitted=CrossFitted(np.arange(kept.points.size), log_density, kept.refined),
+            cross_fitted=CrossFitted(
+                np.arange(kept.points.size),
+                log_density,
+                kept.refined,
+                np.tensordot(model.pool.weights, log_density, 1),
+            ),
         ),
         thinning=replace(
             thinning,

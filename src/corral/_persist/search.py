@@ -242,7 +242,12 @@ def _restore_cross_fitted(state: State, n_members: int, n_classes: int, n_rows: 
     if points.size < 1 or (np.diff(points) <= 0).any():
         raise ValueError("points do not rise")
     shape = n_members, points.size, n_classes
-    return CrossFitted(points, part.floats("log_density", shape), part.bools("refined", (n_members,)))
+    return CrossFitted(
+        points,
+        part.floats("log_density", shape),
+        part.bools("refined", (n_members,)),
+        part.floats("log_density_of_pool", shape[1:]),
+    )
 
 
 def _restore_member(state: State, data: LabelledRows, thinning: Thinning | None) -> Member:

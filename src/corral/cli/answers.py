@@ -22,7 +22,7 @@ class Answers:
     Attributes
     ----------
     fitted : the classifier, or a pipeline that ends in it.
-    judges : whether it knows of novelty.
+    judges : whether typicality and novelty are written: the classifier knows them, and they are wanted.
     coverage : of sets of labels, if they are asked for.
     costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
     reject_cost : what it costs not to decide, if that may be.
@@ -43,6 +43,7 @@ class Answers:
         fitted: Any,
         model: Path,
         *,
+        typicality: bool,
         coverage: float | None,
         costs: Path | None,
         reject_cost: float | None,
@@ -63,7 +64,7 @@ class Answers:
         if reject_cost is not None:
             check_reject_cost("--reject-cost", reject_cost)
         matrix = None if costs is None else read_costs(costs, fitted.classes_)
-        return cls(fitted, judges, coverage, matrix, reject_cost)
+        return cls(fitted, judges and typicality, coverage, matrix, reject_cost)
 
     @property
     def columns(self) -> list[str]:

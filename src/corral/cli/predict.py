@@ -85,6 +85,14 @@ def predict(
         float | None,
         typer.Option("--reject-cost", metavar="COST", help="What it costs not to decide (with --costs)."),
     ] = None,
+    typicality: Annotated[
+        bool,
+        typer.Option(
+            "--typicality/--no-typicality",
+            help="Whether to write how typical rows are, and which are novel. It takes about as long "
+            "as the probabilities.",
+        ),
+    ] = True,
     missing: MissingInNewRows = MissingInNew.keep,
     na_values: MoreNaValues = None,
     sep: Separator = None,
@@ -124,7 +132,9 @@ def predict(
     file = open_table(table, Given.checked(sep, decimal, encoding))
     known = naming_column(fitted, table_columns(file))
     kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
-    answers = Answers.of(fitted, model, coverage=coverage, costs=costs, reject_cost=reject_cost)
+    answers = Answers.of(
+        fitted, model, typicality=typicality, coverage=coverage, costs=costs, reject_cost=reject_cost
+    )
     added = _added_columns(answers.columns, kept)
     numbered = missing is MissingInNew.drop_rows and not kept  # or nobody could tell which rows are there
 
