@@ -820,7 +820,11 @@ def hostile(seed):
     return frame, y
 
 
-@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning")
+@pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning",
+    "ignore::corral.CopiedRowsWarning",
+    "ignore:no training row has a value of:UserWarning",
+)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("seed", seeds(25))
 def test_hostile_tables_get_a_fit_or_one_sentence(seed):

@@ -11,11 +11,13 @@ from sklearn.datasets import load_iris, load_wine
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
 from corral._core.left_out import member_without_rows
+from corral._core.missing_values import Removal, learn_effect
+from corral._core.pool import PoolModel
 from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Computation
-from corral._core.trust import Shares, shares_of_members, spread_rows, weigh_points
+from corral._core.trust import Shares, odds_of_classes, shares_of_members, spread_rows, weigh_points
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -746,6 +748,91 @@ def test_new_rows_of_wide_tables_are_not_novel():
     sets = model.predict_set(X[80:])
     assert sets[np.arange(200), y[80:]].mean() > 0.85
     assert sets.sum(axis=1).mean() < 1.95
+
+
+LONG_TAILS = {
+    "lognormal": lambda rng, shape: np.exp(rng.normal(size=shape)),
+    "t(2)": lambda rng, shape: rng.standard_t(2, size=shape),
+}
+
+
+@pytest.mark.parametrize("name", LONG_TAILS)
+def test_few_rows_with_long_tails_keep_the_level_of_novelty_and_sets(name):
+    # Before rows were left out of the deviations of columns and of units, a third of these rows were novel.
+    novel, covered, untypical = [], [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = LONG_TAILS[name](rng, (380, 60)), np.arange(380) % 2
+        X[:, :3] += 1.5 * y[:, np.newaxis]
+        model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+        rows, y_new = np.arange(300), y[80:]
+        novel.append(model.is_novel(X[80:]).mean())
+        covered.append(model.predict_set(X[80:], 0.9)[rows, y_new].mean())
+        untypical.append((model.typicality(X[80:])[rows, y_new] <= 0.05).mean())
+    assert np.mean(novel) <= 0.04
+    assert np.mean(covered) >= 0.86
+    assert np.mean(untypical) <= 0.09
+
+
+@pytest.mark.parametrize("trained", [0.0, 0.1])
+def test_rows_with_missing_values_keep_the_level(trained):
+    # Training rows may lack no value at all: what new rows lack is then allowed for.
+    novel, covered = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(460, 8)), np.arange(460) % 2
+        X[:, :3] += 1.2 * y[:, np.newaxis]
+        X[160:][rng.random((300, 8)) < 0.3] = np.nan
+        X[:160][rng.random((160, 8)) < trained] = np.nan
+        model = RodeoClassifierCV(random_state=0).fit(X[:160], y[:160])
+        novel.append(model.is_novel(X[160:], 0.05).mean())
+        covered.append(model.predict_set(X[160:], 0.9)[np.arange(300), y[160:]].mean())
+    assert 0.02 <= np.mean(novel) <= 0.08
+    assert 0.86 <= np.mean(covered) <= 0.95
+
+
+def test_combinations_of_missing_values_share_one_reference(iris, monkeypatch):
+    X, y, X_new, _ = iris
+    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    n_rows = []
+    leave_out_of = PoolModel.leave_out_of
+
+    def counted(self, points, X, computation):
+        n_rows.append(len(X))
+        return leave_out_of(self, points, X, computation)
+
+    monkeypatch.setattr(PoolModel, "leave_out_of", counted)
+    lacking = np.array([combination for combination in np.ndindex(2, 2, 2, 2) if sum(combination) < 4])
+    model.assess(np.where(lacking == 1, np.nan, X_new[:15]))
+    assert len(n_rows) == 2  # rows with values removed, and as they are, whatever the combinations
+    assert sum(n_rows) <= 1100
+
+
+def test_log_odds_of_classes_against_loops():
+    joint = np.array([[0.0, -1.0, -2.5], [-800.0, 3.0, -900.0], [1.0, -np.inf, -np.inf], [2.0, 2.0, -np.inf]])
+    found = odds_of_classes(joint)
+    for row, odds in zip(joint, found, strict=True):
+        for a, log_odds in enumerate(odds):
+            rest = np.logaddexp.reduce(np.delete(row, a))
+            assert_allclose(log_odds, np.clip(row[a] - rest, -1e100, 1e100), rtol=1e-12)
+
+
+def test_changes_by_missing_values_are_found_again():
+    rng = np.random.default_rng(0)
+    X, used = rng.normal(size=(200, 6)), np.array([True] * 5 + [False])
+    removal, codes = Removal.draw(X, used), np.arange(200) % 2
+    assert not removal.removed[:, 5].any()
+    assert removal.removed[:, :5].any(axis=1).mean() > 0.5
+    assert not removal.removed[:, :5].all(axis=1).any()
+    changes = np.array([[1.0, 2.0, 0.5, 1.0, 1.5, 0.0], [1.0, 0.0, 0.5, 1.0, 1.5, 0.0]])
+    of_rows = codes[removal.rows]
+    difference = (removal.removed * changes[of_rows]).sum(axis=1)
+    effect = learn_effect(difference, removal, of_rows, np.ones(of_rows.size), 2, used)
+    assert_allclose(effect.changes, changes, atol=0.05)
+    missing = np.array([[True, True, False, False, False, True], [True] * 6])
+    assert_allclose(effect.expected(missing), [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
+    assert_allclose(effect.present(missing), [0.6, 0.2])
+    assert_array_equal(effect.has_none(missing), [False, True])
 
 
 def test_a_row_without_values_is_as_typical_as_any():

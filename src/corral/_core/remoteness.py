@@ -171,6 +171,9 @@ class Deviations(NamedTuple):
     @classmethod
     def learn(cls, X: Floats, weights: Floats | None) -> Deviations:
         """Learn from rows (n_rows, n_features); few values far out do not widen deviations without bounds."""
+        if not len(X):
+            X = np.full((1, X.shape[1]), np.nan)
+            weights = None
         values = np.sort(X, axis=0)  # missing values last
         n_values = (~np.isnan(X)).sum(axis=0)
         middle = np.maximum(np.ceil(0.5 * n_values).astype(np.int64) - 1, 0)
