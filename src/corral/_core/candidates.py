@@ -110,16 +110,21 @@ def attempt(
     bandwidths, pulls = np.concatenate(kernels, axis=1)
     kind = kinds[0]
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
-    parts = trial.folds % kind.n_parts
-    for part in np.unique(parts[trial.points]):
-        outside = np.flatnonzero(parts != part)
-        if not outside.size:
-            outside = np.arange(len(parts))
-        frames = frames_of_kind(kind, rows.take(outside), trial.prior, seed)
-        inside = parts[trial.points] == part
-        log_density[:, inside] = left_out_log_densities(
-            frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
-        )
+    n_divisions = kind.n_divisions(trial.n_divisions)
+    for division, folds in enumerate(trial.divisions[:n_divisions]):
+        parts = folds % kind.n_parts
+        for part in np.unique(parts[trial.points]):
+            outside = np.flatnonzero(parts != part)
+            if not outside.size:
+                outside = np.arange(len(parts))
+            frames = frames_of_kind(kind, rows.take(outside), trial.prior, seed)
+            inside = (trial.division == division) & (parts[trial.points] == part)
+            log_density[:, inside] = left_out_log_densities(
+                frames, rows.data, rows.scaled[kind.scale], trial.points[inside], bandwidths, pulls
+            )
+    for division in range(n_divisions, trial.n_divisions):
+        again = trial.division == division % n_divisions
+        log_density[:, trial.division == division] = log_density[:, again]
     ends = np.cumsum([of_kind.size for of_kind, _ in kernels])
     tried = np.split(known(log_density), ends[:-1])
     return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]

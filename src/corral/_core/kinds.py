@@ -21,7 +21,7 @@ from corral._core.frames import Covariance
 from corral._core.rows import LabelledRows
 from corral._core.scale import Scale, blurred_range, learn_scale
 from corral._core.settings import Floats, Integers, ScaleKind
-from corral._core.trial import N_FOLDS
+from corral._core.trial import N_FOLDS, shuffle
 
 # Bandwidths of pulled kernels, in units of the deviations of the class. The last makes a normal density.
 _BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
@@ -38,6 +38,9 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 # Refined bandwidths are fitted without one part of the folds in turn: fewer parts than folds, because each
 # costs as much as all other members together.
 _REFINE_PARTS = 3
+
+# For the same reason they are fitted in one of so many divisions.
+_DIVISIONS_PER_REFINED = 3
 
 # At least so many rows of each class are read, if it has them.
 _FEWEST_ROWS = 10
@@ -79,6 +82,10 @@ class Kind(NamedTuple):
     def n_parts(self) -> int:
         """Into how many parts the rows are divided, each of which is predicted without its labels."""
         return _REFINE_PARTS if self.covariance is None else N_FOLDS
+
+    def n_divisions(self, most: int) -> int:
+        """How many of the divisions of a trial, at most so many, are worth their time."""
+        return -(-most // _DIVISIONS_PER_REFINED) if self.covariance is None else most
 
     def kernels(self) -> tuple[Floats, Floats]:
         """Bandwidths and pulls to try."""
@@ -135,7 +142,8 @@ class RowsInUnits:
     data : the rows as they were given.
     scales : by kind.
     scaled : (n_rows, n_features) by kind.
-    rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
+    rank : (n_rows,) their order by content, so that random choices depend on neither the order of rows and
+        columns nor the names of classes.
     mixed : whether values are missing or levels, also if not in these rows.
     most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
         densities of rows left out have the level of those of new rows.
@@ -169,8 +177,7 @@ class RowsInUnits:
         """Bring rows into units that are known, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
-        rank = np.argsort(np.lexsort(data.X.T))
-        return cls(data, scales, scaled, rank, data.mixed, most_variables)
+        return cls(data, scales, scaled, data.content_order(), data.mixed, most_variables)
 
     def take(self, positions: Integers) -> RowsInUnits:
         """Keep some of the rows, and the units."""
@@ -179,10 +186,9 @@ class RowsInUnits:
 
     def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
         """Positions of at most so many rows of each class, in order."""
+        shuffled = shuffle(self.rank, random)
         chosen = [
-            members
-            if members.size <= limit
-            else random.choice(members[np.argsort(self.rank[members])], limit, replace=False)
+            members[np.argsort(shuffled[members])[:limit]]
             for members, limit in zip(self.data.members(), max_rows, strict=True)
         ]
         return np.sort(np.concatenate(chosen))
