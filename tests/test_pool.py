@@ -30,7 +30,7 @@ from corral._core.scale import learn_scale, shrunk
 from corral._core.search import fit_pool, search
 from corral._core.settings import Computation
 from corral._core.trial import Trial, make_target
-from corral._core.weighing import log_prior_shares
+from corral._core.weighing import even_classes, log_prior_shares
 
 COVARIANCES = ("own", "shared", "diagonal", "selected")
 
@@ -879,3 +879,26 @@ def test_one_weight_is_that_of_the_general_fit():
         fitted, value = fit_log_weights(log_density, target, np.zeros(1), 1.0, start)
         assert_allclose(fitted, expected[:1], atol=1e-3)
         assert value == pytest.approx(loss, abs=1e-6)
+
+
+# ---------------------------------------------------------------------- sizes of classes, fine patterns
+
+
+def test_even_classes_were_chosen():
+    rng = np.random.default_rng(0)
+    chance = [even_classes(labelled(rng.normal(size=(100, 1)), rng.integers(0, 10, 100))) for _ in range(200)]
+    assert np.mean(chance) < 0.1
+    assert even_classes(labelled(rng.normal(size=(100, 1)), np.arange(100) % 10))
+    assert even_classes(labelled(rng.normal(size=(99, 1)), np.arange(99) % 10))
+    assert not even_classes(labelled(rng.normal(size=(100, 1)), np.arange(100) % 10, rng.uniform(1, 2, 100)))
+    assert not even_classes(labelled(rng.normal(size=(100, 1)), np.zeros(100, dtype=int)))
+
+
+def test_noise_in_small_classes_scores_as_chance():
+    scores = []
+    for seed in range(4):
+        data = labelled(np.random.default_rng(seed).normal(size=(40, 3)), np.arange(40) % 10)
+        random, kinds = np.random.RandomState(seed), KINDS[2:5]
+        pool = fit_pool(data, np.full(10, 0.1), random, Computation(), kinds, empirical=True)
+        scores.append(pool.scores.accuracy)
+    assert 0.06 < np.mean(scores) < 0.16  # where priors come from other rows it is 0.01
