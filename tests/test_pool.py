@@ -21,7 +21,7 @@ from corral._core.frames import (
     repeated,
     shared_covariance,
 )
-from corral._core.kinds import KINDS, RowsInUnits
+from corral._core.kinds import KINDS, Kind, RowsInUnits
 from corral._core.left_out import left_out_log_densities
 from corral._core.members import Mixture
 from corral._core.refine import refine, refined_loss
@@ -902,3 +902,22 @@ def test_noise_in_small_classes_scores_as_chance():
         pool = fit_pool(data, np.full(10, 0.1), random, Computation(), kinds, empirical=True)
         scores.append(pool.scores.accuracy)
     assert 0.06 < np.mean(scores) < 0.16  # where priors come from other rows it is 0.01
+
+
+def test_fine_patterns_of_few_columns():
+    X = np.random.default_rng(0).random((2500, 1))
+    y = (np.floor(60.0 * X[:, 0]) % 2).astype(int)
+    kinds = [kind for kind in KINDS if kind.covariance == "none"]
+    data = labelled(X[:2000], y[:2000])
+    pool = fit_pool(data, np.full(2, 0.5), np.random.RandomState(0), Computation(), kinds)
+    assert (pool.log_score(X[2000:], Computation()).argmax(axis=1) == y[2000:]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "least"), [(1999, 1, -4.5), (2000, 2, -5.0), (20_000, 2, -7.0), (20_000, 4, -4.5)]
+)
+def test_bandwidths_go_down_to_neighbours(n, d, least):
+    kind = Kind("range", "none").for_rows(n, d)
+    bandwidths, _ = kind.kernels()
+    assert_allclose(np.log2(bandwidths[[0, -1]]), [least, 0.5])
+    assert kind.name == Kind("range", "none").name

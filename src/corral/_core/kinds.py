@@ -29,8 +29,12 @@ _BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
 # Kinds of frames in which normal densities are kinds of their own.
 _ALSO_NORMAL = ("own", "shared")
 
-# Bandwidths of plain kernels, in units of the ranges of the variables.
-_PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
+# Bandwidths of plain kernels, in units of the ranges of the variables, are powers of two with these
+# exponents. From so many rows on there are smaller ones, down to the distance between neighbours if that is
+# not below the least.
+_FIRST_EXPONENT, _LAST_EXPONENT, _EXPONENT_STEP = -4.5, 0.5, 0.5
+_LEAST_EXPONENT = -8.0
+_ROWS_FOR_FINE_KERNELS = 2000
 
 # Factors of refined bandwidths, which were fitted to fewer rows.
 _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
@@ -63,11 +67,13 @@ class Kind(NamedTuple):
     scale : kind of units.
     covariance : kind of frame, or None for bandwidths refined by variable.
     normal : whether classes have normal densities, and no kernels.
+    n_finer : how many smaller bandwidths plain kernels try than they do in small tables.
     """
 
     scale: ScaleKind
     covariance: Covariance | None = None
     normal: bool = False
+    n_finer: int = 0
 
     @property
     def name(self) -> str:
@@ -87,12 +93,21 @@ class Kind(NamedTuple):
         """How many of the divisions of a trial, at most so many, are worth their time."""
         return -(-most // _DIVISIONS_PER_REFINED) if self.covariance is None else most
 
+    def for_rows(self, n_rows: int, n_columns: int) -> Kind:
+        """Let plain kernels be as fine as so many rows can tell: few columns may hide many small patches."""
+        if self.covariance != "none" or n_rows < _ROWS_FOR_FINE_KERNELS:
+            return self
+        neighbour = max(-np.log2(n_rows) / max(n_columns, 1), _LEAST_EXPONENT)
+        return self._replace(n_finer=max(int((_FIRST_EXPONENT - neighbour) / _EXPONENT_STEP), 0))
+
     def kernels(self) -> tuple[Floats, Floats]:
         """Bandwidths and pulls to try."""
         if self.covariance is None:
             return _FACTORS, np.ones(_FACTORS.size)
         if self.covariance == "none":
-            return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
+            first = _FIRST_EXPONENT - self.n_finer * _EXPONENT_STEP
+            bandwidths = 2.0 ** np.arange(first, _LAST_EXPONENT + _EXPONENT_STEP, _EXPONENT_STEP)
+            return bandwidths, np.ones(bandwidths.size)
         bandwidths = _BANDWIDTHS
         if self.covariance in _ALSO_NORMAL:
             bandwidths = bandwidths[-1:] if self.normal else bandwidths[:-1]

@@ -182,6 +182,7 @@ def search(
     trial = Trial.prepare(some.data, points, prior, lapse, random, n_divisions(len(some.data.X)))
     target = trial.target()
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
+    kinds = [kind.for_rows(*some.data.X.shape) for kind in kinds]
     attempts = [partial(attempt, each, some, trial, target, seed) for each in by_frame(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
