@@ -848,7 +848,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
     order = rng.permutation(10)
     renamed = proba(-X_train[::-1, order], 1 - y_train[::-1], -X_test[:, order], 0)
     assert_allclose(renamed[:, ::-1], first, atol=1e-6)
-    assert np.abs(proba(X_train, y_train, X_test, 1) - first).mean() < 0.03
+    assert np.abs(proba(X_train, y_train, X_test, 1) - first).mean() < 0.014  # with one division 0.019
 
 
 def test_rows_left_out_have_the_mean_of_all_divisions():
