@@ -704,7 +704,7 @@ def test_groups_of_a_class_are_spread_over_the_folds():
     for some in (np.arange(60), order):
         data = LabelledRows.sort(TrainingRows(X[some], codes[some], None, None, groups[some]))
         points, prior = np.arange(60), np.full(3, 1 / 3)
-        folds.append(Trial.prepare(data, points, prior, 0.01, np.random.RandomState(0)).folds)
+        folds.append(Trial.prepare(data, points, prior, 0.01, np.random.RandomState(0)).divisions[0])
     assert_array_equal(folds[1], folds[0][order])
     of_groups = folds[0].reshape(15, 4)
     assert (of_groups == of_groups[:, :1]).all()

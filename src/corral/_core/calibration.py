@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from corral._core import kernels
 from corral._core.settings import Bools, Floats, Integers
 
 # Newton's steps change no weight by more than this factor (as a logarithm), and end when the loss does not.
@@ -88,6 +89,10 @@ def fit_log_weights(
     objective : the mean log loss and the prior.
     """
     strength = 1.0 / (deviation**2 * target.count)
+    if len(log_density) == 1:
+        begin = center if start is None else start
+        log_power, value = _fit_log_power(log_density[0], target, float(center[0]), strength, float(begin[0]))
+        return np.array([log_power]), value
 
     def objective(u: Floats) -> tuple[float, Floats]:
         score = target.log_prior + np.tensordot(np.exp(u), log_density, 1)
@@ -114,6 +119,39 @@ def fit_log_weights(
         else:
             break
         u, value, log_proba = u + step, tried, tried_log_proba
+    return u, value
+
+
+def _fit_log_power(
+    log_density: Floats, target: Target, center: float, strength: float, start: float
+) -> tuple[float, float]:
+    """The same for one member, by compiled code: most of all fits are such, and few points take no time."""
+    work, derivatives = np.empty(target.log_prior.size), np.empty(2)
+
+    def objective(u: float) -> tuple[float, float, float]:
+        loss = kernels.loss_by_log_power(
+            log_density, target.codes, target.weights, target.log_prior, u, work, derivatives
+        )
+        gradient, curvature = derivatives.tolist()
+        penalty = 0.5 * strength * (u - center) ** 2
+        return loss + penalty, gradient + strength * (u - center), curvature + strength
+
+    u = start
+    value, gradient, curvature = objective(u)
+    for _ in range(_MAX_STEPS):
+        step = -gradient / curvature
+        step *= _LONGEST_STEP / max(_LONGEST_STEP, abs(step))
+        expected = -gradient * step
+        if expected < _TOLERANCE:
+            return u + step, value - 0.5 * expected
+        for _ in range(_MAX_HALVINGS):
+            tried = objective(u + step)
+            if tried[0] <= value - 1e-4 * expected:
+                break
+            step, expected = 0.5 * step, 0.5 * expected
+        else:
+            break
+        u, (value, gradient, curvature) = u + step, tried
     return u, value
 
 

@@ -116,6 +116,10 @@ def attempt(
         log_density[:, inside] = left_out_log_densities(
             frames, rows.data, scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
+    n_divisions = kind.n_divisions(trial.n_divisions)
+    for division in range(n_divisions, trial.n_divisions):
+        again = trial.division == division % n_divisions
+        log_density[:, trial.division == division] = log_density[:, again]
     ends = np.cumsum([of_kind.size for of_kind, _ in kernels])
     tried = np.split(known(log_density), ends[:-1])
     return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]
@@ -150,19 +154,32 @@ def folds_of(
     """
     folds: dict[int, list[Fold]] = {}
     for n_parts in sorted({kind.n_parts for kind in kinds}):
-        parts = trial.folds % n_parts
         divided_so = [kind for kind in kinds if kind.n_parts == n_parts]
-        folds[n_parts] = []
-        for part in np.unique(parts[trial.points]).tolist():
-            # If all rows are in one part, there is nothing to learn from but them.
-            left_out = (parts == part) & (parts != part).any()
-            if learnt_from is None:
-                others, scaled = rows.without(left_out, divided_so)
-            else:
-                gone = np.isin(learnt_from.data.units, trial.data.units[left_out])
-                others, scaled = learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled
-            folds[n_parts].append(Fold(parts[trial.points] == part, others, scaled))
+        n_divisions = divided_so[0].n_divisions(trial.n_divisions)
+        folds[n_parts] = [
+            _leave_out(rows, trial, division, divided_so, part, learnt_from)
+            for division in range(n_divisions)
+            for part in np.unique(trial.divisions[division][trial.points] % n_parts).tolist()
+        ]
     return folds
+
+
+def _leave_out(
+    rows: RowsInUnits,
+    trial: Trial,
+    division: int,
+    kinds: Sequence[Kind],
+    part: int,
+    learnt_from: RowsInUnits | None,
+) -> Fold:
+    """Leave out one part of a division; see `folds_of`."""
+    parts = trial.divisions[division] % kinds[0].n_parts
+    inside = (trial.division == division) & (parts[trial.points] == part)
+    left_out = (parts == part) & (parts != part).any()  # if all rows are in one part, nothing else is there
+    if learnt_from is None:
+        return Fold(inside, *rows.without(left_out, kinds))
+    gone = np.isin(learnt_from.data.units, trial.data.units[left_out])
+    return Fold(inside, learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled)
 
 
 def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:

@@ -145,7 +145,7 @@ def learn_frames(
             used = differing(scaled[:, variables], codes, weights, n_classes)
         return _diagonal(moments, variables, used, ranges, repeated(scaled[:, variables]))
     usual = ranges == 0.0
-    part = Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
+    part = moments if usual.all() else Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
     roots = (
         _covariance_roots(part, own=covariance == "own") if usual.any() else [(np.eye(0), 0.0)] * n_classes
     )

@@ -793,6 +793,51 @@ def scale_weights(shares, starts, factor, of_row):
                 sums[i] += a[i]
 
 
+@compiled(**_OUTER)
+def loss_by_log_power(log_density, codes, weights, log_prior, log_power, work, derivatives):
+    """Mean log loss of log densities that are multiplied by exp(log_power), and its two derivatives.
+
+    Parameters
+    ----------
+    log_density : (n_points, n_classes), finite.
+    codes : (n_points,) right classes.
+    weights : (n_points,); points of weight 0 do not count.
+    log_prior : (n_classes,)
+    log_power : number.
+    work : (n_classes,) work space.
+    derivatives : (2,) written: the derivative of the loss, and a positive curvature.
+    """
+    power = math.exp(log_power)
+    loss = 0.0
+    excess = 0.0
+    variance = 0.0
+    for q in range(log_density.shape[0]):
+        if weights[q] == 0.0:
+            continue
+        highest = -np.inf
+        for y in range(work.shape[0]):
+            work[y] = log_prior[y] + power * log_density[q, y]
+            highest = work[y] if work[y] > highest else highest
+        right = work[codes[q]] - highest
+        total = 0.0
+        mean = 0.0
+        for y in range(work.shape[0]):
+            work[y] = math.exp(work[y] - highest)
+            total += work[y]
+            mean += work[y] * log_density[q, y]
+        mean /= total
+        square = 0.0
+        for y in range(work.shape[0]):
+            difference = log_density[q, y] - mean
+            square += work[y] * difference * difference
+        loss -= weights[q] * (right - math.log(total))
+        excess += weights[q] * (mean - log_density[q, codes[q]])
+        variance += weights[q] * square / total
+    derivatives[0] = power * excess
+    derivatives[1] = power * power * variance + max(power * excess, 0.0)
+    return loss
+
+
 @compiled(**_OUTER, fastmath=_FAST)
 def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nearest, ratio):
     """Kernel sums with all variables over those without each of them, for many samples and one class.

@@ -22,7 +22,7 @@ from corral._core.frames import Covariance
 from corral._core.rows import LabelledRows
 from corral._core.scale import Scale, SortedColumns, blurred_range, learn_scale
 from corral._core.settings import Bools, Floats, Integers, ScaleKind
-from corral._core.trial import N_FOLDS
+from corral._core.trial import N_FOLDS, shuffle
 
 # Bandwidths of pulled kernels, in units of the deviations of the class. The last makes a normal density.
 _BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
@@ -30,8 +30,12 @@ _BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85, 1.0])
 # Kinds of frames in which normal densities are kinds of their own.
 _ALSO_NORMAL = ("own", "shared")
 
-# Bandwidths of plain kernels, in units of the ranges of the variables.
-_PLAIN_BANDWIDTHS = 2.0 ** np.arange(-4.5, 1.0, 0.5)
+# Bandwidths of plain kernels, in units of the ranges of the variables, are powers of two with these
+# exponents. From so many rows on there are smaller ones, down to the distance between neighbours if that is
+# not below the least.
+_FIRST_EXPONENT, _LAST_EXPONENT, _EXPONENT_STEP = -4.5, 0.5, 0.5
+_LEAST_EXPONENT = -8.0
+_ROWS_FOR_FINE_KERNELS = 2000
 
 # Factors of refined bandwidths, which were fitted to fewer rows.
 _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
@@ -39,6 +43,9 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 # Refined bandwidths are fitted without one part of the folds in turn: fewer parts than folds, because each
 # costs as much as all other members together.
 _REFINE_PARTS = 3
+
+# For the same reason they are fitted in one of so many divisions.
+_DIVISIONS_PER_REFINED = 3
 
 # At least so many rows of each class are read, if it has them.
 _FEWEST_ROWS = 10
@@ -61,11 +68,13 @@ class Kind(NamedTuple):
     scale : kind of units.
     covariance : kind of frame, or None for bandwidths refined by variable.
     normal : whether classes have normal densities, and no kernels.
+    n_finer : how many smaller bandwidths plain kernels try than they do in small tables.
     """
 
     scale: ScaleKind
     covariance: Covariance | None = None
     normal: bool = False
+    n_finer: int = 0
 
     @property
     def name(self) -> str:
@@ -81,12 +90,25 @@ class Kind(NamedTuple):
         """Into how many parts the rows are divided, each of which is predicted without its labels."""
         return _REFINE_PARTS if self.covariance is None else N_FOLDS
 
+    def n_divisions(self, most: int) -> int:
+        """How many of the divisions of a trial, at most so many, are worth their time."""
+        return -(-most // _DIVISIONS_PER_REFINED) if self.covariance is None else most
+
+    def for_rows(self, n_rows: int, n_columns: int) -> Kind:
+        """Let plain kernels be as fine as so many rows can tell: few columns may hide many small patches."""
+        if self.covariance != "none" or n_rows < _ROWS_FOR_FINE_KERNELS:
+            return self
+        neighbour = max(-np.log2(n_rows) / max(n_columns, 1), _LEAST_EXPONENT)
+        return self._replace(n_finer=max(int((_FIRST_EXPONENT - neighbour) / _EXPONENT_STEP), 0))
+
     def kernels(self) -> tuple[Floats, Floats]:
         """Bandwidths and pulls to try."""
         if self.covariance is None:
             return _FACTORS, np.ones(_FACTORS.size)
         if self.covariance == "none":
-            return _PLAIN_BANDWIDTHS, np.ones(_PLAIN_BANDWIDTHS.size)
+            first = _FIRST_EXPONENT - self.n_finer * _EXPONENT_STEP
+            bandwidths = 2.0 ** np.arange(first, _LAST_EXPONENT + _EXPONENT_STEP, _EXPONENT_STEP)
+            return bandwidths, np.ones(bandwidths.size)
         bandwidths = _BANDWIDTHS
         if self.covariance in _ALSO_NORMAL:
             bandwidths = bandwidths[-1:] if self.normal else bandwidths[:-1]
@@ -139,7 +161,8 @@ class RowsInUnits:
     data : the rows as they were given.
     scales : by kind.
     scaled : (n_rows, n_features) by kind.
-    rank : (n_rows,) their order by value, so that random choices do not depend on the order of rows.
+    rank : (n_rows,) their order by content, so that random choices depend on neither the order of rows and
+        columns nor the names of classes.
     mixed : whether values are missing or levels, also if not in these rows.
     most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
         densities of rows left out have the level of those of new rows.
@@ -173,8 +196,7 @@ class RowsInUnits:
         """Bring rows into units that are known, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
-        rank = np.argsort(np.lexsort(data.X.T))
-        return cls(data, scales, scaled, rank, data.mixed, most_variables)
+        return cls(data, scales, scaled, data.content_order(), data.mixed, most_variables)
 
     def take(self, positions: Integers) -> RowsInUnits:
         """Keep some of the rows, and the units."""
@@ -211,10 +233,9 @@ class RowsInUnits:
 
     def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
         """Positions of at most so many rows of each class, in order."""
+        shuffled = shuffle(self.rank, random)
         chosen = [
-            members
-            if members.size <= limit
-            else random.choice(members[np.argsort(self.rank[members])], limit, replace=False)
+            members[np.argsort(shuffled[members])[:limit]]
             for members, limit in zip(self.data.members(), max_rows, strict=True)
         ]
         return np.sort(np.concatenate(chosen))

@@ -14,7 +14,7 @@ from corral._core import kernels
 from corral._core.calibration import Target, fit_log_weights, known
 from corral._core.levels import LevelsOfRows
 from corral._core.mixed_frames import MixedFrame
-from corral._core.refine import OPTIONS, STARTS, LossOfLabels
+from corral._core.refine import LARGEST_THETA, OPTIONS, STARTS, LossOfLabels
 from corral._core.settings import Bools, Floats, Integers
 
 # The logarithm of the inverse bandwidth towards which those of levels are drawn: a distance of 1 means the
@@ -59,7 +59,7 @@ def refine_mixed(sample: MixedSample, deviation: float) -> Floats:
         if loss < best:
             best, begin = loss, np.append(start, log_power)
     found = minimize(state.loss, begin, args=(deviation,), jac=True, method="L-BFGS-B", options=OPTIONS)
-    theta: Floats = found.x[:-1]
+    theta: Floats = np.minimum(found.x[:-1], LARGEST_THETA)
     return theta
 
 
@@ -161,7 +161,7 @@ class _RefinedState:
 
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
         """Penalised leave-one-out log loss and its gradient; see `refine.refined_loss`."""
-        theta, log_power = parameters[:-1], parameters[-1]
+        theta, log_power = np.minimum(parameters[:-1], LARGEST_THETA), parameters[-1]
         shares, log_mean, total = self.weigh(theta)
         labels = LossOfLabels.of(log_mean, log_power, self.sample.target)
         factor, of_row = labels.factors(total), np.empty(shares.shape[1])

@@ -28,6 +28,9 @@ from corral._core.settings import Floats, Integers
 # Of the minimisation.
 OPTIONS = {"maxiter": 15, "ftol": 1e-5}
 
+# The largest theta: a step of the minimisation may be far too long where the loss is flat.
+LARGEST_THETA = 50.0
+
 # Common bandwidths to begin with, in units of the mean deviation of the variables.
 STARTS = 2.0 ** np.arange(-3.0, 1.5)
 
@@ -66,13 +69,13 @@ def refine(sample: RefinedRows, deviation: float) -> Floats:
         method="L-BFGS-B",
         options=OPTIONS,
     )
-    theta: Floats = found.x[:-1]
+    theta: Floats = np.minimum(found.x[:-1], LARGEST_THETA)
     return theta
 
 
 def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> tuple[float, Floats]:
     """Penalised leave-one-out log loss and its gradient, by theta and the log inverse temperature."""
-    theta, log_power = parameters[:-1], parameters[-1]
+    theta, log_power = np.minimum(parameters[:-1], LARGEST_THETA), parameters[-1]
     x, c = sample.points * np.exp(theta), sample.rows * np.exp(theta)
     shares = x @ c.T
     total, log_mean = _weigh_kernels(shares, 0.5 * np.vecdot(x, x), 0.5 * np.vecdot(c, c), sample)

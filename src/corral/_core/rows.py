@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corral._core import kernels
 from corral._core.copies import (
+    content_keys,
     copies_and_units,
     effective_number,
     merge_copies,
@@ -166,6 +167,16 @@ class LabelledRows:
     def members(self) -> list[Integers]:
         """List the positions of the rows of each class."""
         return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
+
+    def content_order(self) -> Integers:
+        """Number the rows (n_rows,) by what they hold: the order of rows, columns and labels does not matter.
+
+        Equal rows are numbered by what their classes hold.
+        """
+        keys = content_keys(self.X)
+        of_classes = np.zeros(self.labels.size, dtype=np.uint64)
+        np.add.at(of_classes, self.codes, keys)
+        return np.argsort(np.lexsort((of_classes[self.codes], keys)))
 
     def own_rows(self, positions: Integers) -> list[Integers]:
         """For each class where in it a row stands that shares the unit of each of some rows; -1 if none."""

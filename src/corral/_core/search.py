@@ -17,12 +17,17 @@ from corral._core.parallel import on_threads, progress
 from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
-from corral._core.trial import Trial, make_target
+from corral._core.trial import Trial
 from corral._core.weighing import Judged, divide, heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
 SEARCH_POINTS = 2000
+
+# Few rows are divided into folds several times, since what is chosen depends on the division: so often that
+# there are at most so many rows in all divisions together.
+_DIVIDED_ROWS = 800
+_MOST_DIVISIONS = 12
 
 
 def learn_pool(
@@ -103,9 +108,9 @@ def fit_pool(
         table=found.table,
         cross_fitted=CrossFitted(
             found.points,
-            np.array([candidate.log_density for candidate in found.kept]),
+            found.log_density,
             found.refined,
-            found.judged.log_density,
+            found.mean_over_divisions(found.judged.log_density),
         ),
     )
 
@@ -154,13 +159,29 @@ class Search(NamedTuple):
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
-        points: Integers = self.chosen[self.trial.points]
+        points: Integers = self.chosen[self.trial.rows]
         return points
+
+    @property
+    def log_density(self) -> Floats:
+        """Log densities (n_kept, n_points, n_classes) of these rows, in the mean over all divisions."""
+        return np.array([self.mean_over_divisions(candidate.log_density) for candidate in self.kept])
+
+    def mean_over_divisions(self, values: Floats) -> Floats:
+        """Mean values (n_points, n_classes) of these rows, from those in all divisions."""
+        by_division = values.reshape(self.trial.n_divisions, self.points.size, -1)
+        mean: Floats = by_division.mean(axis=0)
+        return mean
 
     @property
     def refined(self) -> Bools:
         """(n_kept,) whether bandwidths were fitted to labels."""
         return np.array([candidate.kind.covariance is None for candidate in self.kept])
+
+
+def n_divisions(n_rows: int) -> int:
+    """How often so many rows are divided into folds."""
+    return int(np.clip(_DIVIDED_ROWS // max(n_rows, 1), 1, _MOST_DIVISIONS))
 
 
 def search(
@@ -181,9 +202,10 @@ def search(
     chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
     some = whole.take(chosen)
     points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
-    trial = Trial.prepare(some.data, points, prior, lapse, random)
-    target = make_target(some.data, points, prior)
+    trial = Trial.prepare(some.data, points, prior, lapse, random, n_divisions(len(some.data.X)))
+    target = trial.target()
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
+    kinds = [kind.for_rows(*some.data.X.shape) for kind in kinds]
     folds = folds_of(some, trial, kinds, learnt_from)
     attempts = [partial(attempt, each, some, trial, target, seed, folds) for each in by_frame(kinds)]
     with (

@@ -23,7 +23,9 @@ class Trial:
     ----------
     data : the rows of the search.
     points : (n_points,) which of them are predicted from all others.
-    folds : (n_rows,) which fifth each row belongs to; copies of a row to the same.
+    divisions : (n_divisions, n_rows) which fifth each row belongs to; copies of a row to the same.
+    division : (n_points,) by which division each point is predicted. Where there are several, every point is
+        among `points` once for each.
     weights : (n_points,) that sum to 1, in each class to its prior.
     prior : (n_classes,)
     lapse : share of probabilities given to the prior.
@@ -31,7 +33,8 @@ class Trial:
 
     data: LabelledRows
     points: Integers
-    folds: Integers
+    divisions: Integers
+    division: Integers
     weights: Floats
     prior: Floats
     lapse: float
@@ -44,52 +47,92 @@ class Trial:
         prior: Floats,
         lapse: float,
         random: np.random.RandomState,
+        n_divisions: int = 1,
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
-        folds = _folds_of_groups(data, random) if data.grouped else _folds_of_rows(data, random)
-        return cls(data, points, folds, _normalised_weights(data, points, prior), prior, lapse)
+        rank = data.content_order()
+        divide = _folds_of_groups if data.grouped else _folds_of_rows
+        divisions = np.array([divide(data, shuffle(rank, random)) for _ in range(n_divisions)])
+        division = np.repeat(np.arange(n_divisions), points.size)
+        points = np.tile(points, n_divisions)
+        weights = _normalised_weights(data, points, prior)
+        return cls(data, points, divisions, division, weights, prior, lapse)
 
     def restricted_to(self, positions: Integers) -> Trial:
-        """Keep some of the points, given by their positions among all points."""
-        points = self.points[positions]
-        return replace(self, points=points, weights=_normalised_weights(self.data, points, self.prior))
+        """Keep some of the points, given by their positions in `rows`, and one division."""
+        points = self.rows[positions]
+        weights = _normalised_weights(self.data, points, self.prior)
+        division = np.zeros(points.size, dtype=np.int64)
+        return replace(self, points=points, divisions=self.divisions[:1], division=division, weights=weights)
 
     @property
     def codes(self) -> Integers:
         """The right classes of the points."""
         return self.data.codes[self.points]
 
+    @property
+    def n_divisions(self) -> int:
+        """How often rows are divided."""
+        return len(self.divisions)
 
-def _folds_of_rows(data: LabelledRows, random: np.random.RandomState) -> Integers:
-    """Divide the rows of each class into fifths (n_rows,)."""
+    @property
+    def rows(self) -> Integers:
+        """The points, each of them once."""
+        once: Integers = self.points[self.division == 0]
+        return once
+
+    def target(self) -> Target:
+        """What is to be predicted. Several divisions say more of a point, but are not several points."""
+        target = make_target(self.data, self.points, self.prior)
+        return replace(target, count=target.count / self.n_divisions)
+
+
+def shuffle(rank: Integers, random: np.random.RandomState) -> Integers:
+    """Random positions (n_rows,) of rows, which follow their content: `rank` numbers them by it."""
+    positions: Integers = random.permutation(rank.size)[np.argsort(np.argsort(rank))]
+    return positions
+
+
+def _folds_of_rows(data: LabelledRows, shuffled: Integers) -> Integers:
+    """Divide the rows of each class, which have random positions, into fifths (n_rows,)."""
     folds = np.empty(len(data.X), dtype=np.int64)
     X = filled(data.X)
     for members in data.members():
-        # By value, so that the order of rows does not matter. Rows that agree by chance share a fold
-        # where there are enough different ones: a fold should not hide a large part of a class.
+        # Rows that agree by chance share a fold where there are enough different ones: a fold should not hide
+        # a large part of a class.
+        positions = shuffled[members]
         distinct, value = np.unique(X[members], axis=0, return_inverse=True)
-        if len(distinct) < _MANY_VALUES:
-            value = np.argsort(np.argsort(value.reshape(-1), kind="stable"))
-        folds[members] = (random.permutation(value.max(initial=0) + 1) % N_FOLDS)[value.reshape(-1)]
-    _, first, unit = np.unique(data.units, return_index=True, return_inverse=True)
-    return folds[first][unit]
+        if len(distinct) >= _MANY_VALUES:
+            positions = _least_of_each(positions, value.reshape(-1))
+        folds[members] = np.unique(positions, return_inverse=True)[1] % N_FOLDS
+    # Copies in several classes have the fold of one of them.
+    at = np.empty_like(shuffled)
+    at[shuffled] = np.arange(shuffled.size)
+    return folds[at[_least_of_each(shuffled, data.units)]]
 
 
-def _folds_of_groups(data: LabelledRows, random: np.random.RandomState) -> Integers:
+def _folds_of_groups(data: LabelledRows, shuffled: Integers) -> Integers:
     """Divide the groups of each class into fifths (n_rows,): few groups must not share a fold by chance."""
     _, unit = np.unique(data.units, return_inverse=True)
-    rank = np.argsort(np.lexsort(filled(data.X).T))  # the order of rows does not matter
     first = np.full(unit.max() + 1, unit.size)
-    np.minimum.at(first, unit, rank)
+    np.minimum.at(first, unit, shuffled)
     folds = np.full(first.size, -1)
     n_placed = 0
-    for members in data.members():
+    of_classes = [members for members in data.members() if members.size]
+    for members in sorted(of_classes, key=lambda members: int(shuffled[members].min())):
         groups = np.unique(unit[members])
         groups = groups[folds[groups] < 0]  # a group with several classes has its place already
-        groups = random.permutation(groups[np.argsort(first[groups])])
-        folds[groups] = (n_placed + np.arange(groups.size)) % N_FOLDS
+        folds[groups[np.argsort(first[groups])]] = (n_placed + np.arange(groups.size)) % N_FOLDS
         n_placed += groups.size
     return folds[unit]
+
+
+def _least_of_each(positions: Integers, numbers: Integers) -> Integers:
+    """For each row (n_rows,) the least position among those that share its number."""
+    distinct, number = np.unique(numbers, return_inverse=True)
+    least = np.full(distinct.size, np.iinfo(np.int64).max)
+    np.minimum.at(least, number, positions)
+    return least[number]
 
 
 def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:

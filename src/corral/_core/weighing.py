@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import chdtr
 
 from corral._core.calibration import Target, fit_log_weights, log_of_prior
 from corral._core.candidates import Candidate
 from corral._core.kinds import RowsInUnits
 from corral._core.model import log_probability
 from corral._core.pool import PoolScores
+from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 from corral._core.trial import N_FOLDS, Trial
 
@@ -27,6 +29,10 @@ _WEIGHT_DEVIATION = 0.7
 _LARGER_LOSS = 0.1
 _FURTHEST_BEHIND = 4.0
 _LEAST_SHARE = 0.02
+
+# Classes are as alike in size by chance in at most so large a share of tables whose classes are equally
+# frequent.
+_MORE_EVEN = 0.05
 
 # Members that are kept at most.
 _MOST_MEMBERS = 6
@@ -98,11 +104,12 @@ def judge(
     """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
     log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
     data = trial.data
+    learnt = empirical and not even_classes(data)
     for part in np.unique(parts):
         inside = parts[trial.points] == part
         others = target.without(inside)
         prior = trial.prior
-        if empirical and (parts != part).any():
+        if learnt and (parts != part).any():
             left = np.where(parts == part, 0.0, data.all_weights)
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
             # A class that is all in this part has not been ruled out.
@@ -115,6 +122,20 @@ def judge(
         score = log_of_prior(prior) + log_density[inside]
         log_proba[inside] = log_probability(score, prior, trial.lapse)
     return Judged(log_proba, log_density)
+
+
+def even_classes(data: LabelledRows) -> bool:
+    """Whether classes have numbers of rows that are more alike than chance would make them.
+
+    Such numbers were chosen, and say nothing of how frequent the classes are: the same priors hold for new
+    rows. Priors from other rows would make the class of every row that is left out the rarest one.
+    """
+    if data.weights is not None:
+        return False
+    sizes = np.bincount(data.codes, minlength=data.labels.size)
+    sizes = sizes[sizes > 0]
+    squares = float(((sizes - sizes.mean()) ** 2).sum() / sizes.mean())
+    return sizes.size > 1 and bool(chdtr(sizes.size - 1, squares) < _MORE_EVEN)
 
 
 def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:

@@ -102,7 +102,9 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     verbose : int, default=0
         If positive, show a progress bar on the standard error stream.
     random_state : int, RandomState or None, default=None
-        Divides the rows into folds and, of many rows, chooses those that the search reads.
+        Divides the rows into folds and, of many rows, chooses those that the search reads. Up to 400 rows are
+        divided several times, and what is chosen is best in all divisions together, so that probabilities
+        change little with the seed; the order of rows and columns and the names of classes change nothing.
 
     Attributes
     ----------
@@ -117,8 +119,9 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     best_score_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
-        ones and unequal classes it is the mean of their accuracies. Of classes with more than `max_rows` rows
-        it is measured on rows that are in no average, at most a fifth of the class.
+        ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
+        fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
+        more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
     best_log_loss_ : float
         Log loss, likewise.
     balanced_accuracy_ : float
