@@ -377,7 +377,7 @@ def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
     """Linear interpolation that survives gaps of any size, where np.interp gives NaN."""
     if values.size == 1:
-        return np.full(x.size, ranks[0])
+        return np.where(np.isnan(x), np.nan, ranks[0])
     x = np.clip(x, values[0], values[-1])
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
     below, above = values[left], values[left + 1]
