@@ -70,8 +70,8 @@ class Trustworthiness:
 
         It is the share of training rows of the class that are at most as typical of it as the row. A row that
         comes from the same source as the training rows of the class has a typicality of at most 0.05 in about
-        5 of 100 cases. *About*, since training rows are drawn by chance as well, and since units and
-        bandwidths were learnt from all of them, also from the row that is left out.
+        5 of 100 cases. *About*, since training rows are drawn by chance as well, and since a new row is
+        compared with all of them, but a training row with the others alone.
 
         Parameters
         ----------
@@ -102,8 +102,12 @@ class Trustworthiness:
         column, if few training rows lie as far out, and a value of a column that was the same in all training
         rows.
 
-        A row with missing values is compared with training rows without these variables. That takes as long
-        as the prediction of 500 rows for each combination of variables that are missing.
+        A row with missing values is compared with what rows of the class have on average if the same values
+        are missing, which is learnt once, from 1,000 training rows of which values are removed at random.
+
+        In pools everything that the score uses is learnt without the fold of a training row. In
+        `RodeoClassifier` only its kernel is left out: units and bandwidths have seen the row, so that with
+        few rows, many variables or long tails more than 5 of 100 rows may have a typicality of 0.05.
 
         Examples
         --------
