@@ -214,16 +214,20 @@ class Mixture:
         n_used, n_axes = self.factor.shape
         if n_used != n_axes or not n_used:
             return None
-        diagonal = np.diag(self.factor)
-        is_diagonal = np.array_equal(self.factor, np.diag(diagonal))
         return MixedFrame(
             self.variables,
             self.mean,
-            diagonal if is_diagonal else self.factor,
+            self.factor if self.has_covariances else np.diag(self.factor),
             np.zeros(n_used),
             np.ones(n_used),
             LevelKernels(np.empty(0, dtype=np.int64), [], None),
         )
+
+    @property
+    def has_covariances(self) -> bool:
+        """Whether the factor mixes variables."""
+        n_used, n_axes = self.factor.shape
+        return n_used != n_axes or not np.array_equal(self.factor, np.diag(np.diag(self.factor)))
 
     @property
     def log_determinant(self) -> float:
@@ -261,6 +265,11 @@ class Member:
     name: str
     scale: Scale
     classes: Sequence[Mixture | MixedMixture]
+
+    @property
+    def sees_correlations(self) -> bool:
+        """Whether the density of a variable depends on the others beyond their kernels."""
+        return any(mixture.has_covariances for mixture in self.classes)
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) of raw samples, in the member's units."""

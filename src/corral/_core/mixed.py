@@ -117,6 +117,11 @@ class MixedMixture:
         """Columns that take part."""
         return np.concatenate([self.frame.variables, self.frame.levels.columns])
 
+    @property
+    def has_covariances(self) -> bool:
+        """Whether the factor mixes variables."""
+        return self.frame.factor.ndim == 2
+
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples, integrated over what they do not know."""
         rows, weights, _ = self.kernel_rows()

@@ -31,7 +31,12 @@ from corral._core.trust import (
     medians_and_spread,
     shares_of_members,
     weigh_points,
+    with_least_share,
 )
+
+# Members that see correlations have at least this share of likenesses, if there are some: along variances a
+# value that does not go with the others is as typical as any.
+_LEAST_CORRELATED = 0.3
 
 
 class PoolScores(NamedTuple):
@@ -306,7 +311,9 @@ class PoolModel(LocalModel):
         shares = shares_of_members(self._left_out, codes, weights)
         if not kept.refined.all():
             shares = np.where(kept.refined, 0.0, shares)
-        likeness_weights: Floats = shares / shares.sum() / np.array(spreads)
+        correlated = np.array([member.sees_correlations for member in self.pool.members])
+        shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
+        likeness_weights: Floats = shares / np.array(spreads)
         return likeness_weights
 
     @cached_property

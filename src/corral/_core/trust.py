@@ -509,6 +509,15 @@ def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Flo
     return shares
 
 
+def with_least_share(shares: Floats, chosen: Bools, least: float) -> Floats:
+    """Shares that sum to 1, of which those chosen have at least a part, if they have any."""
+    part = float(shares[chosen].sum())
+    if part == 0.0 or part >= least:
+        return shares
+    raised: Floats = np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
+    return raised
+
+
 def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
     """How often a row of a class is less typical of all other classes than a row of one of these is.
 
