@@ -29,3 +29,10 @@ def pytest_runtest_setup():
     """Seed the generators from which all draws that is given no seed, before fixtures of any scope."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (the generator that scikit-learn takes for random_state=None)
+
+
+def pytest_collection_modifyitems(items):
+    """Hypothesis draws few rows of few values: near duplicates are what it looks for, and no fault."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.filterwarnings("ignore::corral.NearDuplicatesWarning"))

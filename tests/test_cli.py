@@ -514,6 +514,17 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     assert list(tmp_path.iterdir()) == [tmp_path / out]
 
 
+def test_predict_without_typicality(folder, frame, tmp_path):
+    model, out = folder / "m.corral", tmp_path / "o.csv"
+    command = ["predict", model, folder / "t.csv", "--no-typicality", "--set", "0.9", "--out", out, "--json"]
+    said = json.loads(run(*command).stdout)
+    assert said["novel"] is None
+    found = pd.read_csv(out)
+    sets = [f"in_set_{name}" for name in ("ant", "bee", "cat")]
+    assert found.columns.tolist() == ["label", "p_ant", "p_bee", "p_cat", *sets]
+    assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
+
+
 def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
     run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")

@@ -232,7 +232,8 @@ def test_report_of_levels_and_gaps(table, tmp_path):
     X, y = table
     X = X.assign(empty=np.nan, many=[f"<b>{i}" for i in range(len(X))], wet=X["length"] > 1.0)
     X.loc[y == "left", "weight"] = np.nan
-    classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="no training row has a value of 'empty', which is ignored"):
+        classifier = RodeoClassifierCV(random_state=0).fit(X, y)
     shown, data = page_of(tmp_path, classifier, X, y)
     at = {name: j for j, name in enumerate(data["variables"])}
     assert data["levels"] == [0, 1, 0, 1, 0, 0, 1, 1]

@@ -311,7 +311,8 @@ def test_typicality_and_sets_keep_their_level(fitted):
     assert fitted.is_novel([[0.0, 9.0, 0.0]]).all()
     gaps = X[:200].copy()
     gaps[:, 2] = np.nan
-    assert abs((fitted.typicality(gaps)[np.arange(200), code[:200]] <= 0.2).mean() - 0.2) < 0.1
+    # Approximate where a variable is always missing: the third tells nothing, and varies most.
+    assert 0.05 < (fitted.typicality(gaps)[np.arange(200), code[:200]] <= 0.2).mean() < 0.25
 
 
 def test_supporting_rows_are_rows_of_the_label(rings, fitted):

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import naive
 from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
@@ -17,7 +17,14 @@ from corral._core.remoteness import Columns, ColumnValues
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Computation
-from corral._core.trust import Shares, odds_of_classes, shares_of_members, spread_rows, weigh_points
+from corral._core.trust import (
+    Shares,
+    odds_of_classes,
+    shares_of_members,
+    spread_rows,
+    weigh_points,
+    with_least_share,
+)
 from corral.datasets import make_shifted_groups
 
 KINDS = {
@@ -150,13 +157,20 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
     assert_array_equal(left_out.log_density, kept.log_density_of_pool)
     assert kept.refined.any()
     assert not kept.refined.all()
-    likeness, total = 0.0, 0.0
-    for of_member in kept.log_density[~kept.refined]:  # refined bandwidths have another level in each fold
+    # Refined bandwidths have another level in each fold, and take no part.
+    members = [
+        member for member, refined in zip(model.pool.members, kept.refined, strict=True) if not refined
+    ]
+    spreads, shares = [], []
+    for of_member in kept.log_density[~kept.refined]:
         own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
         below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
-        share = np.exp(naive.told_apart(of_member, codes, np.ones(codes.size)) / 0.05)
-        likeness, total = likeness + share * of_member / (2.0 * np.mean(below)), total + share
-    assert_allclose(left_out.likeness, likeness / total, rtol=1e-9)
+        spreads.append(2.0 * np.mean(below))
+        shares.append(np.exp(naive.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
+    correlated = np.array([member.sees_correlations for member in members])
+    shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
+    likeness = np.tensordot(shares / spreads, kept.log_density[~kept.refined], 1)
+    assert_allclose(left_out.likeness, likeness, rtol=1e-9)
     found = model.estimates(data.X[:7], Computation())
     assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
     assert_allclose(found.likeness, model.yardstick.log_densities(data.X[:7], Computation()), rtol=1e-12)
@@ -738,6 +752,15 @@ def test_wine_of_a_kind_never_seen():
     assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
 
 
+def test_a_value_that_does_not_go_with_the_others_is_novel():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+    new = X[1::2].copy()
+    assert model.is_novel(new).mean() < 0.03
+    new[:, 0] = 0.0  # the mean radius, beside perimeters and areas as they were
+    assert model.is_novel(new).mean() > 0.8
+
+
 def test_new_rows_of_wide_tables_are_not_novel():
     # Members of wide tables have fewer variables than the table: as many where rows are left out.
     rng = np.random.default_rng(0)
@@ -806,6 +829,13 @@ def test_combinations_of_missing_values_share_one_reference(iris, monkeypatch):
     model.assess(np.where(lacking == 1, np.nan, X_new[:15]))
     assert len(n_rows) == 2  # rows with values removed, and as they are, whatever the combinations
     assert sum(n_rows) <= 1100
+
+
+def test_shares_are_raised_to_the_least_one():
+    shares, chosen = np.array([0.7, 0.2, 0.1]), np.array([False, False, True])
+    assert_allclose(with_least_share(shares, chosen, 0.3), [0.7 * 7 / 9, 0.2 * 7 / 9, 0.3])
+    assert_array_equal(with_least_share(shares, chosen, 0.05), shares)
+    assert_array_equal(with_least_share(shares, np.zeros(3, dtype=bool), 0.3), shares)
 
 
 def test_log_odds_of_classes_against_loops():

@@ -65,7 +65,7 @@ def test_finds_what_correlation_hides():
     plain = RodeoClassifier(scale="standard", bandwidth="class").fit(X, y).score(X_test, y_test)
     whitened = RodeoClassifier(scale="whiten", bandwidth="class").fit(X, y).score(X_test, y_test)
     assert whitened > plain + 0.1
-    assert RodeoClassifierCV(random_state=0).fit(X, y).score(X_test, y_test) > plain + 0.1
+    assert RodeoClassifierCV(random_state=0).fit(X, y).score(X_test, y_test) > plain + 0.08
 
 
 def test_relevance_is_that_of_the_variables_in_range_units():

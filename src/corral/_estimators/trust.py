@@ -116,7 +116,7 @@ class Trustworthiness:
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:])
         >>> classifier.typicality(X[:1]).round(2)
-        array([[0.96, 0.02, 0.02]])
+        array([[0.94, 0.02, 0.02]])
         >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
         array([[0.02, 0.02, 0.02]])
         """
@@ -220,7 +220,7 @@ class Trustworthiness:
         >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
         0.95
         >>> float(sets.sum(axis=1).mean().round(2))  # labels in a set
-        0.99
+        1.01
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         samples, log_density, judgement = self._judge(X)
