@@ -160,6 +160,20 @@ class Shares(NamedTuple):
         """How many numbers of equal weight there are."""
         return float(self.below[-1])
 
+    def are_below(self, x: Floats) -> Bools:
+        """Whether x is below all numbers, by more than the two smallest ones differ.
+
+        One of n + 1 exchangeable numbers is below all others with the probability 1 / (n + 1), which may be
+        more than a level that is asked for. The margin makes it about two thirds of that where numbers have
+        exponential tails, and costs little where x is far away.
+        """
+        if not self.values.size:
+            return np.zeros(x.size, dtype=bool)
+        lowest = self.values[0]
+        margin = self.values[1] - lowest if self.values.size > 1 else 0.0
+        margin += _ROUNDING_OF_SCORES * (1.0 + abs(lowest))
+        return np.asarray(x < lowest - margin)
+
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
         size = np.where(np.isfinite(x), np.abs(x), 0.0)
@@ -296,14 +310,14 @@ class Judgement(NamedTuple):
     scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
     typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
-    n : (n_samples,) how many rows of equal weight these are.
+    is_beyond : (n_samples,) whether the best score is clearly below that of every training row.
     spread : (n_samples,) of likenesses, which scores are in units of.
     """
 
     scores: Floats
     typicality: Floats
     novelty: Floats
-    n: Floats
+    is_beyond: Bools
     spread: Floats
 
     @property
@@ -313,8 +327,8 @@ class Judgement(NamedTuple):
         return nearest
 
     def is_novel(self, level: float) -> Bools:
-        """Whether samples are less typical than all but a share of the rows, or than every single one."""
-        return (self.n > 0.0) & (self.novelty <= np.maximum(level, 1.0 / (self.n + 1.0)))
+        """Whether samples are less typical than all but a share of the rows, or clearly than every one."""
+        return self.is_beyond | (self.novelty <= level)
 
 
 class Trust:
@@ -347,9 +361,9 @@ class Trust:
         typicality = np.empty(likeness.shape)
         for y, shares in enumerate(reference.typical):
             typicality[:, y] = shares.pvalues(scores[:, y])
-        novelty = reference.best.pvalues(scores.max(axis=1))
-        n = np.full(len(X), reference.best.n)
-        return Judgement(scores, typicality, novelty, n, reference.spreads(missing, effects))
+        best = scores.max(axis=1)
+        novelty, is_beyond = reference.best.pvalues(best), reference.best.are_below(best)
+        return Judgement(scores, typicality, novelty, is_beyond, reference.spreads(missing, effects))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""

@@ -136,7 +136,7 @@ class Trustworthiness:
         level : float, default=0.01
             A row is novel if, at its best class, it is less typical than all but this share of the training
             rows of all classes together, each left out. With fewer than 1 / level rows it is novel if it is
-            less typical than every one of them.
+            clearly less typical than every one of them: by more than the two least typical ones differ.
 
         Returns
         -------
@@ -187,9 +187,9 @@ class Trustworthiness:
         -------
         sets : ndarray of shape (n_samples, n_classes), bool
             Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
-            the row is less typical than every training row (`is_novel` at any level), which lowers the
-            coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would be
-            empty holds the label that `predict` returns, so that classes that are nearly always told right
+            the row is clearly less typical than every training row (`is_novel` at any level), which lowers
+            the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would
+            be empty holds the label that `predict` returns, so that classes that are nearly always told right
             are covered more often than asked for. A set may lack that label, where it is less probable than
             it usually is for rows of its class, and hold another, as of a class with few rows.
 
