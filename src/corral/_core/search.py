@@ -110,7 +110,7 @@ def fit_pool(
             found.points,
             found.log_density,
             found.refined,
-            found.mean_over_divisions(found.judged.log_density),
+            found.in_one_division(found.judged.log_density),
         ),
     )
 
@@ -164,14 +164,15 @@ class Search(NamedTuple):
 
     @property
     def log_density(self) -> Floats:
-        """Log densities (n_kept, n_points, n_classes) of these rows, in the mean over all divisions."""
-        return np.array([self.mean_over_divisions(candidate.log_density) for candidate in self.kept])
+        """Log densities (n_kept, n_points, n_classes) of these rows, in the first division."""
+        return np.array([self.in_one_division(candidate.log_density) for candidate in self.kept])
 
-    def mean_over_divisions(self, values: Floats) -> Floats:
-        """Mean values (n_points, n_classes) of these rows, from those in all divisions."""
-        by_division = values.reshape(self.trial.n_divisions, self.points.size, -1)
-        mean: Floats = by_division.mean(axis=0)
-        return mean
+    def in_one_division(self, values: Floats) -> Floats:
+        """Values (n_points, n_classes) of these rows in the first division, from those in all.
+
+        New rows are judged by one fit. A mean over divisions would vary less than what is said of them.
+        """
+        return values[self.trial.division == 0]
 
     @property
     def refined(self) -> Bools:
