@@ -172,7 +172,8 @@ class Search(NamedTuple):
 
         New rows are judged by one fit. A mean over divisions would vary less than what is said of them.
         """
-        return values[self.trial.division == 0]
+        first: Floats = values[self.trial.division == 0]
+        return first
 
     @property
     def refined(self) -> Bools:
