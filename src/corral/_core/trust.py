@@ -161,16 +161,17 @@ class Shares(NamedTuple):
         return float(self.below[-1])
 
     def are_below(self, x: Floats) -> Bools:
-        """Whether x is below all numbers, by more than the two smallest ones differ.
+        """Whether x is below all numbers, by more than the lowest and the third lowest differ.
 
         One of n + 1 exchangeable numbers is below all others with the probability 1 / (n + 1), which may be
-        more than a level that is asked for. The margin makes it about two thirds of that where numbers have
-        exponential tails, and costs little where x is far away.
+        more than a level that is asked for. The margin makes it half of that where numbers have exponential
+        tails: the gaps between the lowest numbers are then exponential with rates 1, 2, 3 and so on, and the
+        first exceeds the next two together with the probability 2/3 times 3/4.
         """
         if not self.values.size:
             return np.zeros(x.size, dtype=bool)
         lowest = self.values[0]
-        margin = self.values[1] - lowest if self.values.size > 1 else 0.0
+        margin = self.values[:3][-1] - lowest
         margin += _ROUNDING_OF_SCORES * (1.0 + abs(lowest))
         return np.asarray(x < lowest - margin)
 
