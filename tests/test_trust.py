@@ -214,7 +214,7 @@ def test_sets_against_loops(iris):
             ]
             if not any(expected):
                 expected[int(np.argmax(log_p))] = True
-            assert model.is_novel([x], 0.0)[0] or found.tolist() == expected
+            assert not found.any() or found.tolist() == expected
 
 
 def test_shares_are_exact_and_count_ties():
@@ -225,22 +225,24 @@ def test_shares_are_exact_and_count_ties():
     assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
 
 
-def test_numbers_below_all_others_by_a_margin():
-    below = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4)).are_below(np.array([1.2, 0.4, 0.2]))
-    assert_array_equal(below, [False, False, True])
-    assert_array_equal(
-        Shares.of(np.array([1.0, 1.0]), np.ones(2)).are_below(np.array([1.0, 0.9])), [False, True]
-    )
-    assert_array_equal(Shares.of(np.array([1.0]), np.ones(1)).are_below(np.array([1.0, 0.9])), [False, True])
-    assert_array_equal(Shares.of(np.empty(0), np.empty(0)).are_below(np.array([-1e9])), [False])
+def test_quantiles_of_few_numbers():
+    four = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
+    # Ranks 1, 2 and 2.5 of five numbers; half and two thirds of the probability of the lowest; none at all.
+    levels = [0.2, 0.4, 0.5, 0.1, 2 / 15, 0.0]
+    found = [four.quantile(level) for level in levels]
+    assert_allclose(found, [1.0, 1.5, 1.6, 0.3, 0.5, -1.0], atol=1e-8)
+    assert Shares.of(np.array([1.0]), np.ones(1)).quantile(0.01) == pytest.approx(1.0)
+    assert Shares.of(np.empty(0), np.empty(0)).quantile(0.5) == -np.inf
+    weighted = Shares.of(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))  # worth 8/3 rows
+    assert weighted.quantile((1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0)) == pytest.approx(2.0)
 
 
-def test_small_tables_call_few_rows_novel_below_the_level_that_they_can_reach():
-    # 40 rows cannot reach 0.01: one new row in 41 is the least typical of all.
-    rng = np.random.default_rng(0)
-    scores = -rng.exponential(size=(8000, 41))
-    novel = [Shares.of(row[1:], np.ones(40)).are_below(row[:1])[0] for row in scores]
-    assert abs(np.mean(novel) - 0.5 / 41) < 0.004
+@pytest.mark.parametrize("level", [0.1, 0.05, 0.02, 0.01])
+def test_levels_hold_whatever_ranks_a_small_table_can_reach(level):
+    # Ranks of 40 rows reach multiples of 1/41 only.
+    scores = -np.random.default_rng(0).exponential(size=(8000, 41))
+    novel = [row[0] < Shares.of(row[1:], np.ones(40)).quantile(level) for row in scores]
+    assert abs(np.mean(novel) - level) < 0.15 * level + 0.002
 
 
 # --------------------------------------------------------------------------------------- what must hold
@@ -271,6 +273,7 @@ def test_levels_of_known_rows(fitted, iris):
 
 def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
     _, _, X_new, y_new = iris
+    beyond = fitted.is_novel(X_new, 0.5 / 76)  # half as often as one of 76 rows is the least typical
     for coverage in (0.8, 0.9, 0.95):
         sets = fitted.predict_set(X_new, coverage)
         for a in range(3):
@@ -278,8 +281,8 @@ def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
         predicted = np.searchsorted(fitted.classes_, fitted.predict(X_new))
         single = sets.sum(axis=1) == 1
         assert (sets[single, predicted[single]]).mean() > 0.9
-        assert fitted.is_novel(X_new[~sets.any(axis=1)], 0.0).all() if (~sets.any(axis=1)).any() else True
-    assert fitted.predict_set(X_new, 1.0)[~fitted.is_novel(X_new, 0.0)].all()
+        assert_array_equal(sets.any(axis=1), ~beyond)
+    assert_array_equal(fitted.predict_set(X_new, 1.0).all(axis=1), ~beyond)
 
 
 def test_small_classes_do_not_prevent_novelty():

@@ -29,7 +29,8 @@ the values of other rows, so that the level is kept.
 .. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
 
 **Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
-has only coarse p-values; together they are as fine as the whole table is large.
+has only coarse p-values; together they are as fine as the whole table is large. Between them, and below the
+least of them, whether a row is novel is decided by interpolated quantiles of the scores: see `Shares.quantile`.
 
 **Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
 exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
@@ -160,20 +161,24 @@ class Shares(NamedTuple):
         """How many numbers of equal weight there are."""
         return float(self.below[-1])
 
-    def are_below(self, x: Floats) -> Bools:
-        """Whether x is below all numbers, by more than the lowest and the third lowest differ.
+    def quantile(self, level: float) -> float:
+        """The number that another one, exchangeable with these, is below with about the probability `level`.
 
-        One of n + 1 exchangeable numbers is below all others with the probability 1 / (n + 1), which may be
-        more than a level that is asked for. The margin makes it half of that where numbers have exponential
-        tails: the gaps between the lowest numbers are then exponential with rates 1, 2, 3 and so on, and the
-        first exceeds the next two together with the probability 2/3 times 3/4.
+        One of n + 1 numbers is below all others with the probability 1 / (n + 1), below all but one with
+        2 / (n + 1), and so on; between these levels the quantile is interpolated. A lower level needs a
+        margin below the lowest number. The gaps between the lowest numbers of an exponential tail are
+        exponential with rates 1, 2, 3 and so on, so that the first gap exceeds the next k - 1 together with
+        the probability 2 / (k + 1): the margin is the distance from the lowest number to the k-th lowest.
         """
         if not self.values.size:
-            return np.zeros(x.size, dtype=bool)
-        lowest = self.values[0]
-        margin = self.values[:3][-1] - lowest
-        margin += _ROUNDING_OF_SCORES * (1.0 + abs(lowest))
-        return np.asarray(x < lowest - margin)
+            return -np.inf
+        rank, lowest = level * (1.0 + self.n), self.values[0]
+        if rank >= 1.0:
+            quantile = np.interp(rank - 1.0, self.below[:-1], self.values)
+        else:
+            k = 2.0 / max(rank, _ROUNDING_OF_SCORES) - 1.0
+            quantile = 2.0 * lowest - np.interp(k, np.arange(1, self.values.size + 1), self.values)
+        return float(quantile - _ROUNDING_OF_SCORES * (1.0 + abs(quantile)))
 
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
@@ -311,14 +316,14 @@ class Judgement(NamedTuple):
     scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
     typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
-    is_beyond : (n_samples,) whether the best score is clearly below that of every training row.
+    best_of_rows : the best scores of training rows.
     spread : (n_samples,) of likenesses, which scores are in units of.
     """
 
     scores: Floats
     typicality: Floats
     novelty: Floats
-    is_beyond: Bools
+    best_of_rows: Shares
     spread: Floats
 
     @property
@@ -328,8 +333,14 @@ class Judgement(NamedTuple):
         return nearest
 
     def is_novel(self, level: float) -> Bools:
-        """Whether samples are less typical than all but a share of the rows, or clearly than every one."""
-        return self.is_beyond | (self.novelty <= level)
+        """Whether samples are less typical than all but a share `level` of the rows."""
+        novel: Bools = self.scores.max(axis=1) < self.best_of_rows.quantile(level)
+        return novel | (self.novelty <= level)
+
+    @property
+    def is_beyond(self) -> Bools:
+        """Whether samples are clearly less typical than every row: half as often as a row by chance is."""
+        return self.is_novel(0.5 / (1.0 + self.best_of_rows.n))
 
 
 class Trust:
@@ -363,8 +374,8 @@ class Trust:
         for y, shares in enumerate(reference.typical):
             typicality[:, y] = shares.pvalues(scores[:, y])
         best = scores.max(axis=1)
-        novelty, is_beyond = reference.best.pvalues(best), reference.best.are_below(best)
-        return Judgement(scores, typicality, novelty, is_beyond, reference.spreads(missing, effects))
+        novelty = reference.best.pvalues(best)
+        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(missing, effects))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""

@@ -135,8 +135,8 @@ class Trustworthiness:
             New rows.
         level : float, default=0.01
             A row is novel if, at its best class, it is less typical than all but this share of the training
-            rows of all classes together, each left out. With fewer than 1 / level rows it is novel if it is
-            clearly less typical than every one of them: by more than the two least typical ones differ.
+            rows of all classes together, each left out. With fewer than 1 / level rows it must be less typical
+            than every one of them by a margin, which makes up for the rows that are missing.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Trustworthiness:
         label = self.model_.posterior(log_density).argmax(axis=1)
         empty = ~sets.any(axis=1)
         sets[empty, label[empty]] = True
-        sets[judgement.is_novel(0.0)] = False
+        sets[judgement.is_beyond] = False
         return sets
 
     def assess(self, X: ArrayLike) -> Assessment:
