@@ -29,8 +29,8 @@ the values of other rows, so that the level is kept.
 .. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
 
 **Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
-has only coarse p-values; together they are as fine as the whole table is large. Between them, and below the
-least of them, whether a row is novel is decided by interpolated quantiles of the scores: see `Shares.quantile`.
+has only coarse p-values; together they are as fine as the whole table is large. At levels between them, and
+below the least of them, a row is novel if its score is below an interpolated quantile: `Shares.quantile`.
 
 **Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
 exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with

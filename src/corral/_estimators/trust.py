@@ -135,8 +135,8 @@ class Trustworthiness:
             New rows.
         level : float, default=0.01
             A row is novel if, at its best class, it is less typical than all but this share of the training
-            rows of all classes together, each left out. With fewer than 1 / level rows it must be less typical
-            than every one of them by a margin, which makes up for the rows that are missing.
+            rows of all classes together, each left out. With fewer than 1 / level rows it must be less
+            typical than every one of them by a margin, which makes up for the rows that are missing.
 
         Returns
         -------
