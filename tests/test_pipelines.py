@@ -432,14 +432,6 @@ def test_refuses_forged_steps(table, tmp_path, change):
         load_model(tmp_path / "model.corral")
 
 
-def test_an_older_corral_refuses_the_file(table, tmp_path, monkeypatch):
-    X, y = table
-    save_model(make_pipeline(StandardScaler(), quick()).fit(X[NUMBERS], y), tmp_path / "model.corral")
-    monkeypatch.setattr(model_file, "FORMAT", 1)  # that of version 0.1.0
-    with pytest.raises(ValueError, match=r"written by a newer corral .*: install a newer version"):
-        load_model(tmp_path / "model.corral")
-
-
 def test_a_file_cannot_hold_levels_that_are_no_text(table, tmp_path):
     X, y = table
     X = X.assign(part=pd.cut(X["length"], 3))

@@ -308,11 +308,6 @@ class LocalModel(ClassModel):
         """Look at some of the rows."""
         return Examples(rows.X[at], rows.all_weights[at], own, left_out)
 
-    @property
-    def knows_typicality(self) -> bool:
-        """Whether training rows can be left out, as `trust` does."""
-        return True
-
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""
         return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)

@@ -92,7 +92,7 @@ class Pool:
     lapse : share of probabilities given to the prior.
     scores : what to expect.
     table : columns about all members tried.
-    cross_fitted : log densities of training rows; None of a pool that was saved without them.
+    cross_fitted : log densities of training rows.
     """
 
     members: Sequence[Member]
@@ -102,7 +102,7 @@ class Pool:
     lapse: float
     scores: PoolScores
     table: dict[str, Any]
-    cross_fitted: CrossFitted | None
+    cross_fitted: CrossFitted
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
@@ -198,20 +198,15 @@ class PoolModel(LocalModel):
 
     def alone(self, m: int) -> PoolModel:
         """Take one member, at the temperature at which it is calibrated on its own."""
-        kept, weights = self.pool.cross_fitted, 1.0 / self.pool.temperatures[m : m + 1]
+        weights = 1.0 / self.pool.temperatures[m : m + 1]
         pool = replace(
             self.pool,
             members=[self.pool.members[m]],
             weights=weights,
             temperatures=self.pool.temperatures[m : m + 1],
-            cross_fitted=None if kept is None else kept.of_members(np.array([m]), weights),
+            cross_fitted=self.pool.cross_fitted.of_members(np.array([m]), weights),
         )
         return replace(self, pool=pool)
-
-    @property
-    def knows_typicality(self) -> bool:
-        """Whether log densities of rows left out are known; an earlier corral did not keep them."""
-        return self.pool.cross_fitted is not None
 
     @cached_property
     def compared_rows(self) -> LabelledRows:
@@ -225,9 +220,9 @@ class PoolModel(LocalModel):
         Where classes are thinned, members have learnt from many more rows than `data` has, and so has the
         contrast: a column in which it found no value of any class is empty.
         """
-        if self.thinning is None or self.learnt_contrast is None:
+        if self.thinning is None:
             return super().empty_columns
-        return np.flatnonzero(np.isnan(self.learnt_contrast.typical).all(axis=0))
+        return np.flatnonzero(np.isnan(self.contrast.typical).all(axis=0))
 
     @property
     def all_rows(self) -> LabelledRows:
@@ -254,7 +249,7 @@ class PoolModel(LocalModel):
             return Trust(self)
         both = np.array([self.pool.weights, self._likeness_weights])
         return TrustWithoutRows(
-            self, self._calibration, Estimates(*np.tensordot(both, self._cross_fitted.log_density, 1))
+            self, self._calibration, Estimates(*np.tensordot(both, self.pool.cross_fitted.log_density, 1))
         )
 
     @property
@@ -295,12 +290,12 @@ class PoolModel(LocalModel):
 
     def calibration_points(self) -> Integers:
         """Which of the compared rows are left out, one by one: those that the search has left out."""
-        return self._cross_fitted.points
+        return self.pool.cross_fitted.points
 
     @cached_property
     def _likeness_weights(self) -> Floats:
         """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
-        kept = self._cross_fitted
+        kept = self.pool.cross_fitted
         if self._calibration is None:
             codes = self.compared_rows.codes[kept.points]
             weights = weigh_points(self.compared_rows, kept.points)
@@ -325,7 +320,7 @@ class PoolModel(LocalModel):
             members=[self.pool.members[m] for m in kept.tolist()],
             weights=self._likeness_weights[kept],
             temperatures=self.pool.temperatures[kept],
-            cross_fitted=self._cross_fitted.of_members(kept, self._likeness_weights[kept]),
+            cross_fitted=self.pool.cross_fitted.of_members(kept, self._likeness_weights[kept]),
         )
         return replace(self, pool=pool)
 
@@ -336,7 +331,7 @@ class PoolModel(LocalModel):
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
         """Estimates of rows without themselves, and without what was learnt from their fold."""
-        kept = self._cross_fitted
+        kept = self.pool.cross_fitted
         positions = np.searchsorted(kept.points, points)
         likeness = np.tensordot(self._likeness_weights, self._left_out[:, positions], 1)
         return Estimates(kept.log_density_of_pool[positions], likeness)
@@ -367,7 +362,7 @@ class PoolModel(LocalModel):
         Refined bandwidths have another level in each fold, so that those of all rows take their place. Only
         a pool of nothing else uses them for likenesses.
         """
-        kept = self._cross_fitted
+        kept = self.pool.cross_fitted
         if not kept.refined.all():
             return kept.log_density
         rows = self.compared_rows.X[kept.points]
@@ -378,12 +373,3 @@ class PoolModel(LocalModel):
             if self.thinning is not None:
                 return self.thinning.log_densities_without(member, self.data, points, X)
             return known(member_without_rows(member, self.data, points, X))
-
-    @property
-    def _cross_fitted(self) -> CrossFitted:
-        if self.pool.cross_fitted is None:
-            raise ValueError(
-                "the model comes from a file without log densities of rows left out, which an earlier corral "
-                "has written: fit it again."
-            )
-        return self.pool.cross_fitted

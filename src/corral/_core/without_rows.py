@@ -35,11 +35,7 @@ def without_rows(model: PoolModel) -> PoolModel:
             )
     if not model.has_rows:
         return model
-    if thinning is None or kept is None:
-        raise ValueError(
-            "keep_rows=False needs log densities of rows that were held out, which the model does not have: "
-            "fit it again, or keep the rows."
-        )
+    assert thinning is not None
     merged = [
         None if of is None else thin(of, len(of), weight, seed=0, min_count=MIN_COUNT)[0]
         for of, weight in zip(thinning.classes, thinning.importance, strict=True)

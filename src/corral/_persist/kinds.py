@@ -39,8 +39,8 @@ from corral._persist.rows import (
     pack_contrast,
     pack_scale,
     restore_contrast,
+    restore_grid,
     restore_levels,
-    restore_rows_and_grid,
     restore_scale,
 )
 from corral._persist.search import pack_search, restore_search
@@ -85,34 +85,29 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     if scale.knots is not None or scale.mixing is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
-    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
-    count = float(len(rows) if weights is None else weights.sum())
-    estimator.density_ = ClassDensity(
-        *restore_rows_and_grid(arranged, count, state), DensityPlan(np.arange(d))
-    )
+    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize)
+    estimator.density_ = ClassDensity(arranged, restore_grid(state), DensityPlan(np.arange(d)))
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
     learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
     found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
-    # Unknown if the selector comes from a file of format 1.
     return found | {
-        "contrast": pack_contrast(getattr(model, "contrast_", None)),
-        "gap_contrast": pack_contrast(getattr(model, "gap_contrast_", None)),
+        "contrast": pack_contrast(model.contrast_),
+        "gap_contrast": pack_contrast(model.gap_contrast_),
     }
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
-    model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
+    model.relevant_ = state.bools("relevant_", (k, d))
     if "bandwidths_" in state:
         model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
         model.zscores_ = state.floats("zscores_", (k, d))
-    contrast = restore_contrast(state, k, d)
-    if contrast is not None:
-        model.contrast_ = contrast
-        model.gap_contrast_ = restore_contrast(state, k, d, "gap_contrast")
+    model.contrast_ = restore_contrast(state.part("contrast"), k, d)
+    gaps = "gap_contrast" in state
+    model.gap_contrast_ = restore_contrast(state.part("gap_contrast"), k, d) if gaps else None
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
@@ -165,14 +160,9 @@ KINDS = {
     kind.type.__name__: kind
     for kind in (
         Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
-        Kind(
-            RodeoClassifierCV,
-            pack_search,
-            restore_search,
-            ("rows/relevant_", "kept_rows/relevant_", "best_estimator/state/relevant_"),
-        ),
+        Kind(RodeoClassifierCV, pack_search, restore_search, ("rows/relevant_", "kept_rows/relevant_")),
         Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
-        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_", "masks_")),
+        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),
         Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }
@@ -224,11 +214,11 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
     return packed
 
 
-def restore_estimator(packed: dict[str, Any], format_: int) -> Any:
-    """Restore what `pack_estimator` has packed, in a file of some format, from values that it checks."""
+def restore_estimator(packed: dict[str, Any]) -> Any:
+    """Restore what `pack_estimator` has packed from values that it checks."""
     kind = KINDS[packed["estimator"]]
     estimator = construct(kind.type, packed["params"])
-    d, state = positive(packed["n_features_in_"]), State(packed["state"], format_)
+    d, state = positive(packed["n_features_in_"]), State(packed["state"])
     if d != state.n_columns(*kind.by_variable):  # before anything of this length is made
         raise ValueError(f"n_features_in_ is {d}, and the arrays have another number of columns")
     set_features(estimator, d, packed["feature_names_in_"])

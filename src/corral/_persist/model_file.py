@@ -25,9 +25,8 @@ from corral._persist.kinds import KINDS, pack_estimator, restore_estimator, with
 from corral._persist.steps import pack_steps, restore_pipeline
 from corral._persist.values import decode, encode, positive
 
-# Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
-# of copies, so that n is their sum, and equal rows are not merged; in format 3 classes may be thinned.
-FORMAT = 3
+# Raised with every change of what a file holds; files of another format are refused.
+FORMAT = 4
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_rows: bool = True) -> None:
@@ -121,7 +120,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model of corral, damaged, written by a newer version, or larger than the memory.
+        If the file is no model of corral, damaged, of another format, or larger than the memory.
 
     See Also
     --------
@@ -142,9 +141,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise _too_large(path) from None
     try:
         packed = decode(header, arrays)
-        estimator = restore_estimator(packed, packed["format"])
+        estimator = restore_estimator(packed)
         if "steps" in packed:
-            estimator = restore_pipeline(packed["steps"], estimator, packed["format"])
+            estimator = restore_pipeline(packed["steps"], estimator)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
@@ -213,10 +212,10 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         format_ = positive(header["format"])
     except (LookupError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its header cannot be read.") from None
-    if format_ > FORMAT:
+    if format_ != FORMAT:
         raise ValueError(
-            f"{path} was written by a newer corral (format {format_}, and this one reads {FORMAT}): "
-            "install a newer version."
+            f"{path} has format {format_}, but this version of corral reads format {FORMAT} alone: load it "
+            "with the version that wrote it, or fit the model again."
         )
     if header.get("estimator") not in KINDS:
         raise ValueError(f"{path} holds {header.get('estimator')!r}, which this corral does not know.")

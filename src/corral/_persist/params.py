@@ -15,21 +15,6 @@ from corral._estimators.density import RodeoDensity
 from corral._estimators.encoding import Encoding
 from corral._persist.values import State
 
-# Parameters that earlier versions had; they mattered to fitting alone.
-_FORMER = {
-    "LSPClassifier": ("centers",),
-    "RodeoClassifierCV": (
-        "scales",
-        "c0s",
-        "features",
-        "rules",
-        "update",
-        "beta",
-        "cutpoint",
-        "min_bandwidth",
-    ),
-}
-
 # A compressed model has kept few of the rows, but an array has a place for the name of each training row. Of
 # larger tables names are not kept, so that no forged file can ask for all the memory.
 MOST_NAMED_ROWS = 2**24
@@ -74,11 +59,12 @@ def _settings_of_rodeo(settings: RodeoSettings) -> dict[str, Any]:
 
 
 def construct(kind: type[BaseEstimator], params: Any) -> Any:
-    """Make an unfitted estimator; a parameter that the file does not name has its default."""
-    params = {name: value for name, value in params.items() if name not in _FORMER.get(kind.__name__, ())}
-    unknown = params.keys() - kept_params(kind()).keys()
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r}")
+    """Make an unfitted estimator; its parameters must be all that a file holds of one."""
+    expected = kept_params(kind()).keys()
+    if params.keys() - expected:
+        raise ValueError(f"{kind.__name__} has no parameter {min(params.keys() - expected)!r}")
+    if expected - params.keys():
+        raise ValueError(f"params lack {min(expected - params.keys())!r}")
     return kind(**params)
 
 
@@ -129,7 +115,7 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
         if column is None or column == "empty":
             levels.append(None)
             continue
-        state = State(column, 2)
+        state = State(column)
         listed = column["levels"]
         plain = isinstance(listed, list) and all(isinstance(level, str | int | float) for level in listed)
         if not plain or len(set(listed)) != len(listed):

@@ -18,10 +18,8 @@ from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 from corral._core.thinning import Representatives
 from corral._core.trust import Calibration
-from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.search import RodeoClassifierCV
-from corral._persist.classifier import pack_classifier, restore_classifier
-from corral._persist.params import construct, known_levels, params_of_fit, set_features
+from corral._persist.params import known_levels
 from corral._persist.rows import (
     LARGEST_MIXING,
     SMALLEST,
@@ -36,50 +34,29 @@ from corral._persist.values import State
 
 # Normal quantiles of ranks lie far below.
 _LARGEST_SCORE = 1e3
-_SCORES = ("best_score_", "best_log_loss_", "temperature_")
 
 
 def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
-    """A pool with its rows, or with what is kept of them; or the winner of version 0.1.0."""
+    """A pool with its rows, or with what is kept of them."""
     model = estimator.model_
-    if isinstance(model, PoolModel) and model.thinning is not None:
-        return {
-            "kept_rows": pack_kept_rows(model),
-            "pool": _pack_pool(model.pool),
-            "thinning": _pack_thinning(model.thinning),
-        }
-    if isinstance(model, PoolModel):
+    if model.thinning is None:
         return {"rows": pack_rows(model), "pool": _pack_pool(model.pool)}
-    return {  # as version 0.1.0 has fitted and written it
-        "best_estimator": {
-            "params": params_of_fit(estimator.best_estimator_),
-            "state": pack_classifier(estimator.best_estimator_),
-        },
-        **{name: getattr(estimator, name) for name in ("best_params_", "cv_results_", *_SCORES)},
+    return {
+        "kept_rows": pack_kept_rows(model),
+        "pool": _pack_pool(model.pool),
+        "thinning": _pack_thinning(model.thinning),
     }
 
 
 def restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
-    """Restore whichever of the three a file has."""
-    min_effect = estimator.check_parameters()
+    """Restore either."""
+    min_effect, levels = estimator.check_parameters(), known_levels(estimator)
     if "thinning" in state:
-        estimator.set_pool(_restore_thinned(state, d, min_effect, known_levels(estimator)))
+        estimator.set_pool(_restore_thinned(state, d, min_effect, levels))
         return
-    if "pool" in state:
-        rows = restore_training(state.part("rows"), d, min_effect, known_levels(estimator))
-        pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
-        estimator.set_pool(PoolModel(**rows, pool=pool))
-        return
-    part = state.part("best_estimator")
-    winner = construct(RodeoClassifier, part.table("params"))
-    names = getattr(estimator, "feature_names_in_", None)
-    set_features(winner, d, None if names is None else names.tolist())
-    restore_classifier(winner, part.part("state"), d)
-    estimator.best_params_ = state.table("best_params_")
-    estimator.cv_results_ = state.columns("cv_results_")
-    for name in _SCORES:
-        setattr(estimator, name, state.number(name, 0.0))
-    estimator.set_winner(winner)
+    rows = restore_training(state.part("rows"), d, min_effect, levels)
+    pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
+    estimator.set_pool(PoolModel(**rows, pool=pool))
 
 
 def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
@@ -179,7 +156,7 @@ def _pack_pool(pool: Pool) -> dict[str, Any]:
         "lapse": pool.lapse,
         "scores": pool.scores._asdict(),
         "table": pool.table,
-        "cross_fitted": None if pool.cross_fitted is None else pool.cross_fitted._asdict(),
+        "cross_fitted": pool.cross_fitted._asdict(),
     }
 
 
@@ -229,15 +206,12 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thi
             scores.floats_or_nan("recall", (prior.size,)),
         ),
         table=state.columns("table"),
-        cross_fitted=_restore_cross_fitted(state, weights.size, prior.size, n_points),
+        cross_fitted=_restore_cross_fitted(state.part("cross_fitted"), weights.size, prior.size, n_points),
     )
 
 
-def _restore_cross_fitted(state: State, n_members: int, n_classes: int, n_rows: int) -> CrossFitted | None:
-    """Restore log densities of training rows, which earlier files do not have."""
-    if "cross_fitted" not in state:
-        return None
-    part = state.part("cross_fitted")
+def _restore_cross_fitted(part: State, n_members: int, n_classes: int, n_rows: int) -> CrossFitted:
+    """Restore log densities of training rows."""
     points = part.integers("points", (None,), 0, n_rows - 1)
     if points.size < 1 or (np.diff(points) <= 0).any():
         raise ValueError("points do not rise")

@@ -178,14 +178,14 @@ def _listed(columns: Any, step: Any) -> Any:
 # Reading
 
 
-def restore_pipeline(packed: Any, last: Any, format_: int) -> Pipeline:
+def restore_pipeline(packed: Any, last: Any) -> Pipeline:
     """Put a pipeline together whose last step has been restored."""
     if not isinstance(packed, list) or not packed:
         raise ValueError("its steps are not a list")
-    *before, named = (State(each, format_) for each in packed)
-    steps = [(each.text("name"), _restore(each.anything("step"), format_)) for each in before]
+    *before, named = (State(each) for each in packed)
+    steps = [(each.text("name"), _restore(each.anything("step"))) for each in before]
     if "steps" in named:
-        last = restore_pipeline(named.anything("steps"), last, format_)
+        last = restore_pipeline(named.anything("steps"), last)
     return _joined([*steps, (named.text("name"), last)])
 
 
@@ -198,19 +198,19 @@ def _joined(steps: list[tuple[str, Any]]) -> Pipeline:
     return Pipeline(steps)
 
 
-def _restore(packed: Any, format_: int) -> Any:
+def _restore(packed: Any) -> Any:
     """Restore a fitted step, which may hold others."""
     if isinstance(packed, str):
         if packed not in _WORDS:
             raise ValueError(f"a step is {packed!r}")
         return packed
-    state = State(packed, format_)
+    state = State(packed)
     kind = state.text("kind")
     if kind == Pipeline.__name__:
-        inner = [State(each, format_) for each in state.anything("steps")]
-        return _joined([(each.text("name"), _restore(each.anything("step"), format_)) for each in inner])
+        inner = [State(each) for each in state.anything("steps")]
+        return _joined([(each.text("name"), _restore(each.anything("step"))) for each in inner])
     if kind == RodeoSelector.__name__:
-        return restore_estimator(packed, format_)
+        return restore_estimator(packed)
     d, names = positive(packed["n_features_in_"]), packed["feature_names_in_"]
     if d > _MOST_COLUMNS:
         raise ValueError(f"a step has {d} columns")
@@ -267,8 +267,8 @@ def _table(columns: Sequence[NDArray[Any]], names: list[str] | None) -> Any:
 
 def _restore_columns(state: State, d: int, names: list[str] | None) -> ColumnTransformer:
     """Restore a transformer of columns around its parts, which stay as they are in its fit."""
-    parts = [State(part, state.format) for part in state.anything("parts")]
-    steps = [(part.text("name"), _restore(part.anything("step"), state.format)) for part in parts]
+    parts = [State(part) for part in state.anything("parts")]
+    steps = [(part.text("name"), _restore(part.anything("step"))) for part in parts]
     columns = [part.anything("columns") for part in parts]
     example: list[Any] = [0.0] * d
     taken: set[int] = set()

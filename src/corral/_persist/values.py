@@ -100,10 +100,9 @@ def positive(value: Any) -> int:
 
 
 class State:
-    """What a file of some format says of an estimator; each value is checked when it is asked for."""
+    """What a file says of an estimator; each value is checked when it is asked for."""
 
-    def __init__(self, values: Any, format_: int) -> None:
-        self.format = format_
+    def __init__(self, values: Any) -> None:
         if not isinstance(values, dict):
             raise ValueError("its state is not a table of values")
         self._values = values
@@ -112,14 +111,14 @@ class State:
         return self._values.get(name) is not None
 
     def part(self, name: str) -> State:
-        return State(self._values[name], self.format)
+        return State(self._values[name])
 
     def parts(self, name: str, n: int) -> list[State]:
-        return [State(values, self.format) for values in self._of_length(name, n)]
+        return [State(values) for values in self._of_length(name, n)]
 
     def arrays(self, name: str, n: int) -> list[State]:
         """A list of arrays, each to be asked for by the same name."""
-        return [State({name: array}, self.format) for array in self._of_length(name, n)]
+        return [State({name: array}) for array in self._of_length(name, n)]
 
     def _of_length(self, name: str, n: int) -> list[Any]:
         found = self._values[name]
@@ -134,7 +133,7 @@ class State:
 
     def floats_or_nan(self, name: str, shape: tuple[int | None, ...]) -> Floats:
         """Numbers that need not be known."""
-        known = State({name: np.nan_to_num(self._values[name], posinf=np.inf, neginf=-np.inf)}, self.format)
+        known = State({name: np.nan_to_num(self._values[name], posinf=np.inf, neginf=-np.inf)})
         known.floats(name, shape)
         found: Floats = self._values[name]
         return found
