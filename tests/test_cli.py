@@ -752,13 +752,10 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
 
 def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
     X, y = frame[NAMES], frame["species"]
-    without = tmp_path / "without.corral"
-    save_model(load_model(thinned), without, keep_rows=False)
     pipeline = tmp_path / "pipeline.corral"
     save_model(make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y), pipeline)
     for model, why in (
         (thinned, "of its 90 training rows the model has kept only some"),
-        (without, "of its 90 training rows the model has kept only averages"),
         (pipeline, "its RodeoClassifier does not keep training rows as they were"),
     ):
         said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr

@@ -409,8 +409,6 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        if (self.rows < 0).all():
-            return "not known: the model was saved without training rows"
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         return ", ".join(
             f"{name} ({share:.0%})"

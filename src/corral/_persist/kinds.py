@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.pool import PoolModel
 from corral._core.rows import AnyRows, ClassRows, GeneralRows
-from corral._core.without_rows import without_rows
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
@@ -166,22 +163,6 @@ KINDS = {
         Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }
-
-
-def without_training_rows(estimator: Any) -> Any:
-    """A copy of a fitted RodeoClassifierCV without any training row; another estimator is refused."""
-    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
-    model = getattr(estimator, "model_", None)
-    if not isinstance(estimator, RodeoClassifierCV) or not isinstance(model, PoolModel):
-        raise TypeError(
-            f"keep_rows=False needs a RodeoClassifierCV whose classes are thinned, not "
-            f"{type(estimator).__name__}, which is made of rows."
-        )
-    saved = copy(estimator)
-    for name in ("row_names_in_", "row_names_column_"):
-        saved.__dict__.pop(name, None)
-    saved.set_pool(without_rows(model))
-    return saved
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from corral._estimators.pipelines import last_of
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import KINDS, pack_estimator, restore_estimator, without_training_rows
+from corral._persist.kinds import KINDS, pack_estimator, restore_estimator
 from corral._persist.steps import pack_steps, restore_pipeline
 from corral._persist.values import decode, encode, positive
 
@@ -29,7 +29,7 @@ from corral._persist.values import decode, encode, positive
 FORMAT = 4
 
 
-def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_rows: bool = True) -> None:
+def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file, whole or not at all.
 
     Parameters
@@ -45,13 +45,6 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
-    keep_rows : bool, default=True
-        Whether training rows that the model needs are in the file. Without them a `RodeoClassifierCV` can be
-        saved if all its classes are thinned (see its `max_rows`): what is known of rows then are averages of
-        at least five of them, and quantiles halfway between values; cells of fewer rows are merged, so that
-        probabilities change a little. A value that many rows share, as in a column of few values, may be in
-        the file. Explanations list no supporting rows then, samples with gaps have no typicality, and, as
-        wherever a file has not all rows, `partial_fit` and `selection_frequency` are refused.
 
     See Also
     --------
@@ -64,6 +57,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     a checksum covers it all. The same model gives the same bytes, so that a hash of the file identifies it.
     Classifiers keep their training rows in it, since class densities are made of them, but of thinned classes
     only those nearest to the centres of cells and those that were held out; `LSPClassifier` keeps centres.
+    A model that has kept only some of its rows refuses what needs all: `partial_fit`, `selection_frequency`.
     Names of rows are not kept of thinned classes of a table with more than 16,777,216 rows.
 
     Examples
@@ -84,7 +78,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     """
     safetensors = _import_safetensors()
     last = last_of(estimator)
-    packed = pack_estimator(last if keep_rows else without_training_rows(last))
+    packed = pack_estimator(last)
     if isinstance(estimator, Pipeline):
         packed["steps"] = pack_steps(estimator)
     arrays: dict[str, NDArray[Any]] = {}

@@ -143,14 +143,13 @@ def restore_kept_rows(
         state.floats("weights", (n,), SMALLEST, 1.0) if "weights" in state else None,
         classes,
         state.floats("class_count_", (classes.size,), 0.0),
-        state.integers("numbers", (n,), -1, sys.maxsize),
+        state.integers("numbers", (n,), 0, sys.maxsize),
         state.integers("units", (n,), 0, sys.maxsize),
         None,
         levels,
         state.boolean("grouped"),
     )
-    numbers = rows.numbers[rows.numbers >= 0]  # averages have none
-    if np.unique(numbers).size != numbers.size:
+    if np.unique(rows.numbers).size != n:
         raise ValueError("numbers are not different")
     arguments = {
         "labels": classes,

@@ -13,11 +13,9 @@ from corral._core.levels import LevelKernels
 from corral._core.members import Member, Mixture
 from corral._core.mixed import MixedMixture
 from corral._core.mixed_frames import MixedFrame
-from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
+from corral._core.pool import CellMeans, CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
-from corral._core.thinning import Representatives
-from corral._core.trust import Calibration
 from corral._estimators.search import RodeoClassifierCV
 from corral._persist.params import known_levels
 from corral._persist.rows import (
@@ -63,23 +61,14 @@ def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
     classes = [
         {"thinned": False}
         if of_class is None
-        else {
-            "thinned": True,
-            "centres": list(of_class.centres),
-            "weights": of_class.weights,
-            "counts": of_class.counts,
-            "scatter": list(of_class.scatter),
-        }
+        else {"thinned": True, "centres": list(of_class.centres), "counts": of_class.counts}
         for of_class in thinning.classes
     ]
     return {
         "n_held_out": len(thinning.held_out.X),
         "classes": classes,
         "kinds": list(thinning.kinds),
-        "importance": list(thinning.importance),
-        "standard": pack_scale(thinning.standard),
         "n_rows": thinning.n_rows,
-        "calibration": None if thinning.calibration is None else thinning.calibration._asdict(),
     }
 
 
@@ -101,14 +90,11 @@ def _restore_thinned(state: State, d: int, min_effect: float, levels: Integers |
     thinning = Thinning(
         held_out,
         [
-            _restore_representatives(of_class, size, len(kinds), d)
+            _restore_cells(of_class, size, len(kinds), d)
             for of_class, size in zip(part.parts("classes", len(sizes)), sizes, strict=True)
         ],
         kinds,
-        [x.floats("importance", (d,), 0.0, 1e30) for x in part.arrays("importance", len(sizes))],
-        restore_scale(part.part("standard"), d),
         part.integer("n_rows", int(rows.numbers.max(initial=0)) + 1, sys.maxsize),
-        _restore_calibration(part, data.labels.size),
     )
     if rows.general and any(of_class is not None for of_class in thinning.classes):
         raise ValueError("rows with gaps or levels, or of groups, have averages")
@@ -116,27 +102,12 @@ def _restore_thinned(state: State, d: int, min_effect: float, levels: Integers |
     return PoolModel(**arguments, data=data, pool=pool, thinning=thinning)
 
 
-def _restore_calibration(state: State, n_classes: int) -> Calibration | None:
-    """Restore what is known of rows that were held out, which models without rows have."""
-    if "calibration" not in state:
-        return None
-    part = state.part("calibration")
-    codes = part.integers("codes", (None,), 0, n_classes - 1)
-    return Calibration(
-        codes,
-        part.floats("weights", (codes.size,), 0.0),
-        part.floats("remoteness", (codes.size, n_classes), 0.0),
-    )
-
-
-def _restore_representatives(state: State, size: int, n_kinds: int, d: int) -> Representatives | None:
+def _restore_cells(state: State, size: int, n_kinds: int, d: int) -> CellMeans | None:
     if not state.boolean("thinned"):
         return None
-    return Representatives(
+    return CellMeans(
         [x.floats("centres", (size, d), -1e100, 1e100) for x in state.arrays("centres", n_kinds)],
-        state.floats("weights", (size,), SMALLEST),
         state.integers("counts", (size,), 1, sys.maxsize),
-        [x.floats("scatter", (d, d)) for x in state.arrays("scatter", n_kinds)],
     )
 
 
@@ -188,10 +159,7 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thi
     weights = state.floats("weights", (None,), SMALLEST, 1e10)
     if weights.size < 1:
         raise ValueError("members are missing")
-    n_points = len(data.X)
-    if thinning is not None:
-        n_points += len(thinning.held_out.X)
-        n_points = n_points if thinning.calibration is None else thinning.calibration.codes.size
+    n_points = len(data.X) + (0 if thinning is None else len(thinning.held_out.X))
     scores = state.part("scores")
     return Pool(
         members=[_restore_member(part, data, thinning) for part in state.parts("members", weights.size)],

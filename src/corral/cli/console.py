@@ -405,8 +405,6 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
             f"The training rows of {label} most like it, with their share of its density: {support}. The "
             f"density is carried as if by {round(float(found.effective_rows[0]))} rows."
         )
-    else:
-        yield "The training rows most like it are not known: the model was saved without any."
     if found.caution(0):
         yield f"Caution: {found.caution(0)}."
 

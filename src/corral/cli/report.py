@@ -193,6 +193,5 @@ def _why_none_is_new(fitted: Any, n: int) -> str:
     if model is None:
         return f"its {type(last_of(fitted)).__name__} does not keep training rows as they were"
     if not model.has_all_rows:
-        kept = "some" if model.has_rows else "averages"
-        return f"of its {model.n_rows} training rows the model has kept only {kept}"
+        return f"of its {model.n_rows} training rows the model has kept only some"
     return f"all {n} rows may be training rows, to the digits that are written"
