@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from corral._estimators.pipelines import last_of
 from corral._persist.files import check_readable, replacing
 from corral._persist.kinds import KINDS, pack_estimator, restore_estimator
-from corral._persist.steps import pack_steps, restore_pipeline
 from corral._persist.values import decode, encode, positive
 
 # Raised with every change of what a file holds; files of another format are refused.
@@ -34,14 +32,12 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
+    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
         since the fit, such as `temperature`, are kept as they were in it: a file predicts what the estimator
         does. Of a `DaskRodeoClassifier` save what
-        its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
-        MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
-        "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
-        step that is more than numbers and text.
+        its `to_local` returns. Of a pipeline save the last step, ``pipeline[-1]``: what is loaded then takes
+        rows as ``pipeline[:-1].transform`` returns them.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
@@ -77,10 +73,12 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     True
     """
     safetensors = _import_safetensors()
-    last = last_of(estimator)
-    packed = pack_estimator(last)
     if isinstance(estimator, Pipeline):
-        packed["steps"] = pack_steps(estimator)
+        raise TypeError(
+            "a model file holds no pipeline: save its last step, save_model(pipeline[-1], path), and give "
+            "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
+        )
+    packed = pack_estimator(estimator)
     arrays: dict[str, NDArray[Any]] = {}
     header = {
         "format": FORMAT,
@@ -134,21 +132,17 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     except MemoryError:
         raise _too_large(path) from None
     try:
-        packed = decode(header, arrays)
-        estimator = restore_estimator(packed)
-        if "steps" in packed:
-            estimator = restore_pipeline(packed["steps"], estimator)
+        return restore_estimator(decode(header, arrays))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
         raise _too_large(path) from None
-    return estimator
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    hidden = ("state", "row_names", "encoding", "steps")
+    hidden = ("state", "row_names", "encoding")
     return {name: value for name, value in header.items() if name not in hidden}
 
 

@@ -68,18 +68,14 @@ def construct(kind: type[BaseEstimator], params: Any) -> Any:
     return kind(**params)
 
 
-def check_names(names: Any, d: int) -> None:
-    """Refuse what is not a name for each of d variables."""
-    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feature_names_in_ is not a list of {d} names")
-
-
 def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
     """Set the number of variables, and their names if they have some."""
     estimator.n_features_in_ = d
-    if names is not None:
-        check_names(names, d)
-        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if names is None:
+        return
+    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names_in_ is not a list of {d} names")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | str | None] | None:

@@ -144,24 +144,6 @@ class State:
         if not np.all((found >= low) & (found <= high) | np.isnan(found)):
             raise ValueError(f"{name} holds a number that is not between {low:g} and {high:g}")
 
-    def real(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Numbers of single or double precision that need not be known."""
-        found = self._values[name]
-        if not isinstance(found, np.ndarray) or found.dtype not in (np.float32, np.float64):
-            raise ValueError(f"{name} is not an array of numbers")
-        if found.shape != shape or np.isinf(found).any():
-            raise ValueError(f"{name} has another shape than {shape}, or infinite numbers")
-        return found
-
-    def items(self, name: str, n: int | None = None) -> NDArray[Any]:
-        """Texts or numbers, some of which may be missing."""
-        found = self._values[name]
-        if not isinstance(found, np.ndarray) or found.ndim != 1 or n not in (None, found.size):
-            raise ValueError(f"{name} is not a list of values")
-        if found.dtype == object and not all(isinstance(item, str | int | float | None) for item in found):
-            raise ValueError(f"{name} holds something else than texts and numbers")
-        return found
-
     def anything(self, name: str) -> Any:
         """A value that is checked by whoever asks for it."""
         return self._values[name]
