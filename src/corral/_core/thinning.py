@@ -75,9 +75,6 @@ class Representatives:
             [np.sum(scatter, axis=0) for scatter in zip(*(part.scatter for part in parts), strict=True)],
         )
 
-    def __len__(self) -> int:
-        return self.weights.size
-
     @property
     def spreads(self) -> list[Floats]:
         """For each kind of units the covariance (n_features, n_features) of rows around their averages."""

@@ -449,11 +449,11 @@ def odds_of_classes(joint: Floats) -> Floats:
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)
 
 
-def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
+def spread_rows(codes: Integers, n_classes: int, max_rows: int) -> Integers:
     """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
     if codes.size <= max_rows:
         return np.arange(codes.size)
-    limit = max(max_rows // n_classes, fewest)
+    limit = max(max_rows // n_classes, 1)
     chosen = []
     for y in range(n_classes):
         members = np.flatnonzero(codes == y)

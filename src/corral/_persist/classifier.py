@@ -12,7 +12,6 @@ from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import AnyRows, LabelledRows
 from corral._core.scale import Scale
 from corral._estimators.classifier import RodeoClassifier
-from corral._persist.params import known_levels
 from corral._persist.rows import (
     BANDWIDTHS,
     SMALLEST,
@@ -53,7 +52,7 @@ def pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
 def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None:
     """Restore the fitted model from checked values."""
     settings = estimator.model_settings()
-    rows = restore_training(state, d, settings.min_effect, known_levels(estimator))
+    rows = restore_training(state, d, settings.min_effect, estimator.encoding_.counts)
     data: LabelledRows = rows["data"]
     scale = restore_scale(state.part("scale"), d)
     estimator.model_ = FittedModel(

@@ -22,7 +22,6 @@ from corral._persist.classifier import pack_classifier, restore_classifier
 from corral._persist.params import (
     MOST_NAMED_ROWS,
     construct,
-    known_levels,
     pack_encoding,
     params_of_fit,
     set_encoding,
@@ -71,7 +70,7 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     state.within("rows", -1e100, 1e100)
     weights = state.floats("weights", (len(rows),), SMALLEST) if "weights" in state else None
     arranged: AnyRows
-    levels = restore_levels(state, rows, known_levels(estimator))
+    levels = restore_levels(state, rows, estimator.encoding_.counts)
     if levels is not None:
         arranged = GeneralRows.arrange(rows, weights, levels, np.arange(len(rows)))
     elif np.isnan(rows).any():

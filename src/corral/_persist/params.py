@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from corral._core.model import RodeoModel
 from corral._core.pool import PoolModel
-from corral._core.settings import Integers, RodeoSettings
+from corral._core.settings import RodeoSettings
 from corral._estimators.density import RodeoDensity
 from corral._estimators.encoding import Encoding
 from corral._persist.values import State
@@ -120,12 +120,6 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
         ordered[j] = state.boolean("ordered")
     empty = frozenset(j for j, column in enumerate(columns) if column == "empty")
     estimator.encoding_ = Encoding(levels, ordered, empty)
-
-
-def known_levels(estimator: Any) -> Integers | None:
-    """(n_features,) how many levels the encoding of a restored estimator has; None if it has no levels."""
-    encoding: Encoding | None = getattr(estimator, "encoding_", None)
-    return None if encoding is None else encoding.counts
 
 
 def set_na_values(estimator: Any, texts: Any) -> None:

@@ -73,7 +73,7 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
 
 
 def restore_training(
-    state: State, d: int, min_effect: float, known_levels: Integers | None = None
+    state: State, d: int, min_effect: float, known_levels: Integers | None
 ) -> dict[str, Any]:
     """Restore the same, as arguments of a model; `known_levels` are the numbers of levels by the encoding."""
     classes = state.labels("classes_")

@@ -17,7 +17,6 @@ from corral._core.pool import CellMeans, CrossFitted, Pool, PoolModel, PoolScore
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 from corral._estimators.search import RodeoClassifierCV
-from corral._persist.params import known_levels
 from corral._persist.rows import (
     LARGEST_MIXING,
     SMALLEST,
@@ -48,12 +47,12 @@ def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
 
 def restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
     """Restore either."""
-    min_effect, levels = estimator.check_parameters(), known_levels(estimator)
+    min_effect, levels = estimator.check_parameters(), estimator.encoding_.counts
     if "thinning" in state:
         estimator.set_pool(_restore_thinned(state, d, min_effect, levels))
         return
     rows = restore_training(state.part("rows"), d, min_effect, levels)
-    pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
+    pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"], None)
     estimator.set_pool(PoolModel(**rows, pool=pool))
 
 
@@ -155,7 +154,7 @@ def _pack_mixture(mixture: Mixture | MixedMixture) -> dict[str, Any]:
     }
 
 
-def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thinning | None = None) -> Pool:
+def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thinning | None) -> Pool:
     weights = state.floats("weights", (None,), SMALLEST, 1e10)
     if weights.size < 1:
         raise ValueError("members are missing")

@@ -204,15 +204,11 @@ class State:
             raise ValueError(f"{name} is neither true nor false")
         return found
 
-    def table(self, name: str) -> dict[str, Any]:
+    def columns(self, name: str) -> dict[str, Any]:
+        """Results of a search: columns of one length."""
         found = self._values[name]
         if not isinstance(found, dict):
             raise ValueError(f"{name} is not a table of values")
-        return found
-
-    def columns(self, name: str) -> dict[str, Any]:
-        """Results of a search: columns of one length."""
-        found = self.table(name)
         if len({len(column) for column in found.values()}) != 1:
             raise ValueError(f"{name} has columns of different lengths")
         return found
