@@ -5,18 +5,16 @@ Rows on a cluster are measured by `cluster`, and ways to represent a class by `t
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks._measure import Figure, Options, fresh_python
-from corral import RodeoClassifierCV, save_model
+from corral import RodeoClassifierCV
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
 
 Rows = tuple[Any, np.ndarray]
@@ -29,7 +27,6 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _costs()
     yield from _costs_of_mixed_rows()
     yield from _unchanged_bits()
-    yield from _values_in_a_file()
 
 
 # ------------------------------------------------------------------------------- beside all rows
@@ -227,15 +224,3 @@ def _unchanged_bits() -> Iterator[Figure]:
             f"{name}: numbers changed by max_rows where no class is thinned",
             int((first != second).sum()), high=0, digits=0,
         )  # fmt: skip
-
-
-def _values_in_a_file() -> Iterator[Figure]:
-    """Training values in a model file without rows."""
-    X, y = make_million(2000, 0)
-    classifier = RodeoClassifierCV(max_rows=100, random_state=0).fit(X, y)
-    with tempfile.TemporaryDirectory() as folder:
-        save_model(classifier, Path(folder, "model.corral"), keep_rows=False)
-        content = Path(folder, "model.corral").read_bytes()
-    words = [np.frombuffer(content[k : len(content) - (len(content) - k) % 8], np.float64) for k in range(8)]
-    found = sum(int(np.isin(X, of_offset).sum()) for of_offset in words)
-    yield Figure("training values in the bytes of a file without rows", found, high=0, digits=0)

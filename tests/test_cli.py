@@ -21,8 +21,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import corral
@@ -567,11 +565,9 @@ def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
     assert found["decision"].tolist() == ["" if label is None else label for label in decided]
 
 
-@pytest.mark.parametrize("kind", ["pipeline", "lspc", "pipeline of lspc"])
-def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, tmp_path):
+def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
     X, y = frame[NAMES], load_model(folder / "m.corral").predict(frame[NAMES])
-    last = RodeoClassifier(bandwidth="class") if kind == "pipeline" else LSPClassifier()
-    model = (last if kind == "lspc" else make_pipeline(StandardScaler(), last)).fit(X, y)
+    model = LSPClassifier().fit(X, y)
     save_model(model, tmp_path / "m.corral")
     (tmp_path / "costs.csv").write_text("true,ant,bee,cat\nant,0,5,1\nbee,1,0,2\ncat,9,1,0\n")
     arguments = ("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
@@ -581,18 +577,10 @@ def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, 
     assert_allclose(found[["p_ant", "p_bee", "p_cat"]], proba, rtol=1e-9)  # pandas may move last digits
     decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
     assert_array_equal(found["decision"], decided)
-    if kind == "pipeline":
-        seen = model[:-1].transform(X)
-        assert_array_equal(found["novel"], last.is_novel(seen))
-        assert_allclose(found["typicality"], last.typicality(seen).max(axis=1), rtol=1e-9)
-        run(*arguments, "--set", 0.8)
-        sets = pd.read_csv(tmp_path / "o.csv")[["in_set_ant", "in_set_bee", "in_set_cat"]]
-        assert_array_equal(sets, last.predict_set(seen, 0.8))
-    else:
-        assert "novel" not in found
-        assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
-            *arguments, "--set", 0.8
-        )
+    assert "novel" not in found
+    assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
+        *arguments, "--set", 0.8
+    )
 
 
 @pytest.mark.parametrize(
@@ -752,14 +740,11 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
 
 def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
     X, y = frame[NAMES], frame["species"]
-    without = tmp_path / "without.corral"
-    save_model(load_model(thinned), without, keep_rows=False)
-    pipeline = tmp_path / "pipeline.corral"
-    save_model(make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y), pipeline)
+    lspc = tmp_path / "lspc.corral"
+    save_model(LSPClassifier().fit(X, y), lspc)
     for model, why in (
         (thinned, "of its 90 training rows the model has kept only some"),
-        (without, "of its 90 training rows the model has kept only averages"),
-        (pipeline, "its RodeoClassifier does not keep training rows as they were"),
+        (lspc, "its LSPClassifier does not keep training rows as they were"),
     ):
         said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
         assert said.splitlines()[0] == (

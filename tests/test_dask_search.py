@@ -189,6 +189,7 @@ def test_cells_have_all_rows_but_those_held_out(weights):
     w = np.ones(len(X)) if weights is None else weights
     thinning, data = found.model_.thinning, found.model_.data
     in_cells = np.isin(np.arange(len(X)), thinning.held_out.numbers, invert=True) & (w > 0.0)
+    totals = []
     for a, label in enumerate(found.classes_):
         counted = (w > 0.0) & (label == Y)
         at = np.flatnonzero(in_cells & counted)
@@ -197,14 +198,16 @@ def test_cells_have_all_rows_but_those_held_out(weights):
             assert_array_equal(np.sort(data.numbers[data.codes == a]), np.flatnonzero(counted))
             continue
         assert of_class.counts.sum() == at.size
-        assert_allclose(of_class.weights.sum() * w.max(), w[at].sum(), rtol=1e-12)
+        shares = data.weights[data.codes == a]
+        totals.append(shares.sum() / w[at].sum())
         scale = {member.name: member.scale for member in found.model_.pool.members}
         for kind, centres in zip(thinning.kinds, of_class.centres, strict=True):
             for name, units in scale.items():
                 if kind in name:  # mean and scatter are those of all rows, one by one
                     x = units.transform(X[at])
                     mean = np.average(x, axis=0, weights=w[at])
-                    assert_allclose(np.average(centres, axis=0, weights=of_class.weights), mean, atol=1e-12)
+                    assert_allclose(np.average(centres, axis=0, weights=shares), mean, atol=1e-12)
+    assert_allclose(totals, totals[0], rtol=1e-12)
 
 
 def test_counts_and_priors_are_of_all_rows(thinned):

@@ -361,13 +361,6 @@ def test_long_numbers_keep_their_digits():
     assert "e+" not in repr(description) + description._repr_html_()
 
 
-def test_codes_keep_their_digits_where_rows_are_not_kept():
-    X, _ = long_numbers()
-    rounded = contrast(X.to_numpy(float), np.repeat([0, 1], 60), 2).rounded()
-    assert set(rounded.value[:, 0]) == set(rounded.typical[:, 0]) == {123456.0, 123457.0}
-    assert (rounded.typical[:, 2] % 10.0 == 0.0).all()  # of measurements it may be that of a single row
-
-
 def test_mostly_zeros_are_told_by_ranges_or_shares():
     random = np.random.default_rng(0)
     y = np.repeat(["plain", "rich"], 200)

@@ -183,8 +183,6 @@ def test_a_file_holds_the_drawn_rows_and_the_same_model(fitted, case, tmp_path):
     write_report(tmp_path / "report.html", loaded, new[:3])
     with pytest.raises(ValueError, match="partial_fit needs the 740 rows of the fit, of which the model has"):
         loaded.partial_fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="each of the 90 rows of the class 'inner' has a kernel of its own"):
-        save_model(fitted[case], tmp_path / "without.corral", keep_rows=False)
 
 
 def test_gaps_that_no_drawn_row_has():

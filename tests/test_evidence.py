@@ -10,17 +10,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import naive
-from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV, load_model
+from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV
 from corral._core import evidence, kernels, shapley
 from corral._core.evidence import odds_evidence, strongest_rivals, usual_coalitions
 from corral._core.explainers import explainer_of
 from corral._core.settings import Computation
 from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups
-from earlier_models import ANSWERS, HERE
 
 ALONE = Computation(1, 0)
-FILES = [file for file in sorted(HERE.glob("models_*/*.corral")) if hasattr(load_model(file), "explain")]
 TEMPERED = {"temperature": 1.7, "lapse": 0.03, "priors": [0.5, 0.2, 0.3]}
 
 
@@ -483,16 +481,3 @@ def test_one_row_that_carries_a_label_is_named():
     found = model.explain(frame.iloc[:1])
     assert found.effective_rows[0] < 1.1
     assert found.caution(0) == "the label rests on one training row: p has 100% of its density"
-
-
-# --------------------------------------------------------------------------------- earlier files
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_evidence_of_earlier_models_adds_up(file):
-    model = load_model(file)
-    with np.load(file.parent / ANSWERS) as kept:
-        queries = kept["queries"][:5]
-    names = getattr(model, "feature_names_in_", None)
-    samples = queries if names is None else pd.DataFrame(queries, columns=names)
-    adds_up(model, samples, model.explain(samples))

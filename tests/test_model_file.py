@@ -403,11 +403,17 @@ def test_factors_that_cannot_be_inverted(data, path):
         load_model(path)
 
 
-def test_newer_format_and_unknown_estimator(file, path):
+@pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
+def test_another_format(another, file, path):
     header, arrays = take_apart(file)
-    put_together(path, header | {"format": FORMAT + 1, "state": "whatever comes"}, arrays)
-    with pytest.raises(ValueError, match=r"written by a newer corral \(format 4, and this one reads 3\)"):
+    put_together(path, header | {"format": another, "state": "whatever comes"}, arrays)
+    said = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
+    with pytest.raises(ValueError, match=said):
         load_model(path)
+
+
+def test_unknown_estimator_and_header_that_lacks_something(file, path):
+    header, arrays = take_apart(file)
     put_together(path, header | {"estimator": "os.system"}, arrays)
     with pytest.raises(ValueError, match=r"holds 'os\.system', which this corral does not know"):
         load_model(path)
@@ -417,6 +423,14 @@ def test_newer_format_and_unknown_estimator(file, path):
             load_model(path)
     put_together(path, header | {"versions": ["1"]}, arrays)
     with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
+        load_model(path)
+
+
+def test_a_parameter_is_missing(file, path):
+    header, arrays = take_apart(file)
+    del header["params"]["max_rows"]
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match="is damaged: params lack 'max_rows'"):
         load_model(path)
 
 

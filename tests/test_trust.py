@@ -592,16 +592,6 @@ def test_files_keep_the_yardstick(name, iris, tmp_path):
     assert_array_equal(loaded.predict_set(X_new), model.predict_set(X_new))
 
 
-def test_a_pool_without_rows_left_out_is_refused_in_one_sentence(iris):
-    from dataclasses import replace
-
-    model = RodeoClassifierCV(random_state=0).fit(*iris[:2])
-    model.set_pool(replace(model.model_, pool=replace(model.model_.pool, cross_fitted=None)))
-    model.predict(iris[2])
-    with pytest.raises(ValueError, match="fit it again"):
-        model.typicality(iris[2])
-
-
 def test_classes_of_one_row_and_of_none():
     X, y = table()
     model = RodeoClassifier().fit(np.vstack([X, [[50.0, 0.0, 0.0]]]), np.append(y, 3))

@@ -143,18 +143,12 @@ def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
     assert_allclose(alone, among, rtol=1e-9, atol=1e-12)
 
 
-def test_a_class_with_one_row_and_an_old_pool(iris):
+def test_a_class_with_one_row():
     X, y = some_rows()
     model = RodeoClassifier().fit(np.vstack([X, [[30.0, 0.0, 0.0]]]), np.append(y, 2))
     found = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
     assert np.isfinite(found.unlikeness).all()
     assert_array_equal(found.unlikeness[2], 0.0)
-    pool = RodeoClassifierCV(random_state=0).fit(*iris)
-    pool.set_pool(replace(pool.model_, pool=replace(pool.model_.pool, cross_fitted=None)))
-    found = pool.explain(iris[0][:1])
-    assert found.novel is found.nearest is found.typicality is found.unlikeness is None
-    assert (found.novelty(0), found.unlike(0)) == ("", [])
-    assert "unlikeness" not in found.to_frame()
 
 
 # ------------------------------------------------------------------------------- what is left out of evidence

@@ -34,8 +34,8 @@ pipeline = make_pipeline(FunctionTransformer(add_ratio), RodeoClassifierCV(rando
 pipeline.fit(X, y)
 
 # %%
-# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports, displays
-# and model files take pipelines as well. Columns keep their names.
+# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports and displays
+# take pipelines as well. Columns keep their names.
 
 describe(pipeline)
 

@@ -108,29 +108,10 @@ class Contrast:
     background_share: Floats
     n_values: Integers
 
-    def rounded(self) -> Contrast:
-        """The same with four digits of values and quartiles, which may be those of single rows otherwise.
-
-        A variable with few values keeps them as they are: each is that of many rows, and its name if it is a
-        code.
-        """
-        names = ("typical", "background_typical", "quartiles", "background_quartiles", "value")
-        few = self.n_values <= FEW_VALUES
-        return replace(
-            self,
-            **{name: np.where(few, getattr(self, name), _four_digits(getattr(self, name))) for name in names},
-        )
-
     def shares_of_ones(self) -> Floats:
         """(2, n_classes, n_features) shares of 1 in class and background, where values are flags."""
         shares = np.stack([self.share, self.background_share])
         return np.where(self.value == 1.0, shares, 1.0 - shares)
-
-
-def _four_digits(x: Floats) -> Floats:
-    """Numbers with four significant digits."""
-    rounded = [float(f"{value:.4g}") for value in x.ravel().tolist()]
-    return np.array(rounded).reshape(x.shape)
 
 
 def contrast(

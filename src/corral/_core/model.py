@@ -280,14 +280,9 @@ class LocalModel(ClassModel):
         return len(self.training.X)
 
     @property
-    def has_rows(self) -> bool:
-        """Whether training rows are known, and not only averages of them."""
-        return True
-
-    @property
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
-        return True
+        return len(self.training.X) == self.n_rows
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
@@ -307,11 +302,6 @@ class LocalModel(ClassModel):
     def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
         """Look at some of the rows."""
         return Examples(rows.X[at], rows.all_weights[at], own, left_out)
-
-    @property
-    def knows_typicality(self) -> bool:
-        """Whether training rows can be left out, as `trust` does."""
-        return True
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""

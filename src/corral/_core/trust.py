@@ -448,54 +448,6 @@ class Trust:
         )
 
 
-class Calibration(NamedTuple):
-    """What is known of rows that were held out, when the rows themselves are not.
-
-    Attributes
-    ----------
-    codes : (n_points,) their classes.
-    weights : (n_points,)
-    remoteness : (n_points, n_classes) what values far from those of a class take from their scores.
-    """
-
-    codes: Integers
-    weights: Floats
-    remoteness: Floats
-
-
-class TrustWithoutRows(Trust):
-    """Rows that were held out as a yardstick for samples, when the rows themselves are not known.
-
-    Parameters
-    ----------
-    densities : the classes; what they have in the place of rows are averages of them.
-    calibration : what is known of the rows that were held out.
-    left_out : what the classes say of them.
-    """
-
-    def __init__(self, densities: Densities, calibration: Calibration, left_out: Estimates) -> None:
-        self._densities = densities
-        self.columns = Columns.learn(densities.compared_rows)
-        rows = LeftOut(
-            left_out.likeness,
-            odds_of_classes(densities.joint(left_out.log_density)),
-            calibration.remoteness,
-            calibration.codes,
-            calibration.weights,
-        )
-        complete = np.zeros((calibration.codes.size, densities.used.size), dtype=bool)
-        self._reference = Reference.learn(rows, self._odds_of_prior(), complete, None)
-
-    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
-        """None; what missing values change is not known without rows."""
-        if missing.any():
-            raise ValueError(
-                "the model was saved without training rows, so that samples with gaps cannot be compared "
-                "with them."
-            )
-        return None
-
-
 def odds_of_classes(joint: Floats) -> Floats:
     """Log odds (n_samples, n_classes) of each class against all others, from joint log probabilities."""
     log_proba = log_posterior(joint)
@@ -508,11 +460,11 @@ def odds_of_classes(joint: Floats) -> Floats:
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)
 
 
-def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
+def spread_rows(codes: Integers, n_classes: int, max_rows: int) -> Integers:
     """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
     if codes.size <= max_rows:
         return np.arange(codes.size)
-    limit = max(max_rows // n_classes, fewest)
+    limit = max(max_rows // n_classes, 1)
     chosen = []
     for y in range(n_classes):
         members = np.flatnonzero(codes == y)

@@ -22,7 +22,7 @@ def last_step(estimator: Any) -> Any:
 
     Any other estimator is returned as it is.
     """
-    last = last_of(estimator)
+    last = _last_of(estimator)
     if last is estimator or not isinstance(last, BaseEstimator):
         return last
     names = _names_at_the_end(estimator, last)
@@ -33,9 +33,9 @@ def last_step(estimator: Any) -> Any:
     return named
 
 
-def last_of(estimator: Any) -> Any:
+def _last_of(estimator: Any) -> Any:
     """Return the last step of a pipeline itself; any other estimator is its own."""
-    return last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    return _last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def rows_of_last_step(estimator: Any, X: Any) -> Any:

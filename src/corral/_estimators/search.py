@@ -9,13 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from corral._core.large import is_large, learn_large_pool
-from corral._core.model import LocalModel
 from corral._core.pool import PoolModel
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier
-from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.reference import InReference
 from corral._estimators.validation import (
     check_integer,
@@ -48,7 +46,7 @@ class PoolMember(DensityClassifier):
         If positive, show a progress bar.
     """
 
-    model_: LocalModel
+    model_: PoolModel
 
     def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
         self.name = name
@@ -204,7 +202,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     3: x0 low (-0.2506; others 0.07095)
     """
 
-    model_: LocalModel  # a PoolModel, but for models that version 0.1.0 has fitted
+    model_: PoolModel
 
     def __init__(
         self,
@@ -265,12 +263,6 @@ class RodeoClassifierCV(InReference, DensityClassifier):
             for name in ("member", "scale", "bandwidth", "temperature")
         }
 
-    def set_winner(self, winner: RodeoClassifier) -> None:
-        """Take over the classifier that version 0.1.0 chose, as a pool of one."""
-        self.model_ = winner.model_
-        self.members_, self.best_estimator_ = [winner], winner
-        self.weights_ = np.array([1.0 / winner.temperature])
-
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
         member.model_ = model.alone(m)
@@ -278,9 +270,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         return member
 
     def shares(self) -> dict[str, float]:
-        """Share of each member in the pool, by its name, the heaviest first; none of a model of 0.1.0."""
-        if "share" not in self.cv_results_:
-            return {}
+        """Share of each member in the pool, by its name, the heaviest first."""
         listed = zip(self.cv_results_["member"].tolist(), self.cv_results_["share"].tolist(), strict=True)
         return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
 

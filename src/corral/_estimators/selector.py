@@ -219,10 +219,6 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
             Without evidence, since a selector predicts nothing.
         """
         check_is_fitted(self)
-        if not hasattr(self, "contrast_"):
-            raise AttributeError(
-                "this selector was fitted by version 0.1.0, which compared no classes; fit it again."
-            )
         return Description.of(
             self.classes_,
             feature_names(self),

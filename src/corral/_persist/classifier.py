@@ -12,13 +12,12 @@ from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import AnyRows, LabelledRows
 from corral._core.scale import Scale
 from corral._estimators.classifier import RodeoClassifier
-from corral._persist.params import known_levels
 from corral._persist.rows import (
     BANDWIDTHS,
     SMALLEST,
     pack_rows,
     pack_scale,
-    restore_rows_and_grid,
+    restore_grid,
     restore_scale,
     restore_training,
 )
@@ -53,7 +52,7 @@ def pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
 def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None:
     """Restore the fitted model from checked values."""
     settings = estimator.model_settings()
-    rows = restore_training(state, d, settings.min_effect, known_levels(estimator))
+    rows = restore_training(state, d, settings.min_effect, estimator.encoding_.counts)
     data: LabelledRows = rows["data"]
     scale = restore_scale(state.part("scale"), d)
     estimator.model_ = FittedModel(
@@ -82,17 +81,14 @@ def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
 
 def _restore_densities(state: State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
     return [
-        _restore_density(part, rows, float(n), mixed=scale.mixing is not None)
-        for part, rows, n in zip(
-            state.parts("densities", data.labels.size),
-            data.arrange(scale.transform(data.X)),
-            data.counts,
-            strict=True,
+        _restore_density(part, rows, mixed=scale.mixing is not None)
+        for part, rows in zip(
+            state.parts("densities", data.labels.size), data.arrange(scale.transform(data.X)), strict=True
         )
     ]
 
 
-def _restore_density(state: State, rows: AnyRows, count: float, *, mixed: bool) -> ClassDensity:
+def _restore_density(state: State, rows: AnyRows, *, mixed: bool) -> ClassDensity:
     d = rows.n_features
     variables = state.integers("variables", (None,), 0, d - 1)
     if variables.size < 1 or (np.diff(variables) <= 0).any():
@@ -101,5 +97,5 @@ def _restore_density(state: State, rows: AnyRows, count: float, *, mixed: bool) 
     separate = state.boolean("separate")
     if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
         raise ValueError("densities contradict each other")
-    rows, grid = restore_rows_and_grid(rows, count, state)
-    return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
+    plan = DensityPlan(variables, fixed, state.number("outside"), separate)
+    return ClassDensity.build(rows, restore_grid(state), plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corral._core.contrast import Contrast
 from corral._core.model import LocalModel
 from corral._core.pool import PoolModel
-from corral._core.rows import AnyRows, LabelledRows, TrainingRows
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._persist.values import State, check_size_of_texts
@@ -73,7 +73,7 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
 
 
 def restore_training(
-    state: State, d: int, min_effect: float, known_levels: Integers | None = None
+    state: State, d: int, min_effect: float, known_levels: Integers | None
 ) -> dict[str, Any]:
     """Restore the same, as arguments of a model; `known_levels` are the numbers of levels by the encoding."""
     classes = state.labels("classes_")
@@ -84,6 +84,7 @@ def restore_training(
     groups = state.integers("groups", (len(X),), 0, sys.maxsize) if "groups" in state else None
     training = TrainingRows(X, y, weights, levels, groups)
     data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
+    shape = classes.size, d
     return {
         "labels": data.labels,
         "counts": data.counts,
@@ -91,14 +92,14 @@ def restore_training(
         "n_copies": data.n_copies,
         "training": training,
         "data": data,
-        "relevant": state.bools("relevant_", (classes.size, d)),
+        "relevant": state.bools("relevant_", shape),
         "min_effect": min_effect,
-        "learnt_contrast": restore_contrast(state, classes.size, d),
+        "learnt_contrast": restore_contrast(state.part("contrast"), *shape) if "contrast" in state else None,
     }
 
 
 def _restore_copies(state: State, X: Floats, codes: Integers) -> Integers | None:
-    """Numbers that copies of rows share; they must be copies. Files of format 1 have none."""
+    """Numbers that copies of rows share, None without any; they must be copies."""
     if "copies" not in state:
         return None
     copies = state.integers("copies", (len(X),), 0, len(X) - 1)
@@ -142,14 +143,13 @@ def restore_kept_rows(
         state.floats("weights", (n,), SMALLEST, 1.0) if "weights" in state else None,
         classes,
         state.floats("class_count_", (classes.size,), 0.0),
-        state.integers("numbers", (n,), -1, sys.maxsize),
+        state.integers("numbers", (n,), 0, sys.maxsize),
         state.integers("units", (n,), 0, sys.maxsize),
         None,
         levels,
-        state.boolean("grouped") if "grouped" in state else False,
+        state.boolean("grouped"),
     )
-    numbers = rows.numbers[rows.numbers >= 0]  # averages have none
-    if np.unique(numbers).size != numbers.size:
+    if np.unique(rows.numbers).size != n:
         raise ValueError("numbers are not different")
     arguments = {
         "labels": classes,
@@ -165,7 +165,7 @@ def restore_kept_rows(
         ),
         "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
-        "learnt_contrast": restore_contrast(state, classes.size, d),
+        "learnt_contrast": restore_contrast(state.part("contrast"), classes.size, d),
     }
     return arguments, rows
 
@@ -215,11 +215,8 @@ def pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
     return kept | {"direction": np.searchsorted(_DIRECTIONS, contrast.direction)}
 
 
-def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Contrast | None:
+def restore_contrast(part: State, k: int, d: int) -> Contrast:
     """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
-    if name not in state:
-        return None
-    part = state.part(name)
     arrays: dict[str, Any] = {
         "relevant": part.bools("relevant", (k, d)),
         "background": part.bools("background", (k, d)),
@@ -234,14 +231,9 @@ def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Co
     return Contrast(**arrays)
 
 
-def restore_rows_and_grid(rows: AnyRows, count: float, state: State) -> tuple[AnyRows, Floats]:
-    """Rows as their class knows them; `count` is the sum of the weights as they were given.
-
-    The grid of bandwidths is the one in the file: parameters may have been set since.
-    """
-    if state.format == 1:  # weights were numbers of copies
-        rows = replace(rows, measure=replace(rows.measure, n=count))
+def restore_grid(state: State) -> Floats:
+    """The grid of bandwidths as the file has it: parameters may have been set since the fit."""
     grid = state.floats("h", (None,), *BANDWIDTHS)
     if grid.size < 1 or (np.diff(grid) >= 0.0).any():
         raise ValueError("h does not fall")
-    return rows, grid
+    return grid

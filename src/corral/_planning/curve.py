@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.curve import Curve, learn_curve
-from corral._core.pool import PoolModel
 from corral._core.power_law import LEVEL, Estimate, PowerLaw
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.html import html_lines, html_table
@@ -145,8 +144,6 @@ class LearningCurve:
             raise ValueError(f"estimator must be a RodeoClassifierCV, got {estimator!r}.")
         check_is_fitted(estimator, "model_")
         model = estimator.model_
-        if not isinstance(model, PoolModel):
-            raise ValueError("estimator must be a pool; this one was fitted by version 0.1.0: fit it again.")
         rows = model.all_rows
         curve = learn_curve(
             rows,

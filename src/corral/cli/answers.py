@@ -21,7 +21,7 @@ class Answers:
 
     Attributes
     ----------
-    fitted : the classifier, or a pipeline that ends in it.
+    fitted : the classifier.
     judges : whether typicality and novelty are written: the classifier knows them, and they are wanted.
     coverage : of sets of labels, if they are asked for.
     costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
@@ -50,13 +50,12 @@ class Answers:
     ) -> Answers:
         """Check what is asked for, before any work."""
         from corral._estimators.decisions import check_reject_cost
-        from corral._estimators.pipelines import last_of
         from corral._estimators.validation import check_number
 
-        judges = hasattr(last_of(fitted), "assess")
+        judges = hasattr(fitted, "assess")
         if coverage is not None:
             if not judges:
-                kind = type(last_of(fitted)).__name__
+                kind = type(fitted).__name__
                 raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
             check_number("--set", coverage, 0.0, 1.0, inclusive=True)
         if reject_cost is not None and costs is None:
@@ -85,17 +84,16 @@ class Answers:
     def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
         """Answer for some rows."""
         from corral._estimators.decisions import least_costly
-        from corral._estimators.pipelines import last_of, rows_of_last_step
 
-        fitted, last, seen = self.fitted, last_of(self.fitted), rows_of_last_step(self.fitted, X)
-        judged = last.assess(seen) if self.judges else None
-        proba = last.predict_proba(seen) if judged is None else judged.proba
+        fitted = self.fitted
+        judged = fitted.assess(X) if self.judges else None
+        proba = fitted.predict_proba(X) if judged is None else judged.proba
         found = [fitted.classes_[proba.argmax(axis=1)], *proba.T]
         if judged is not None:
             self.n_novel += int(judged.is_novel.sum())
             found += [judged.typicality.max(axis=1), judged.is_novel]
         if self.coverage is not None:
-            found += [*last.predict_set(seen, self.coverage).T]
+            found += [*fitted.predict_set(X, self.coverage).T]
         if self.costs is not None:
             found.append(least_costly(proba, self.costs, fitted.classes_, self.reject_cost))
         self.n_rows += len(X)

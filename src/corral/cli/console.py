@@ -157,7 +157,7 @@ def describe(fitted: Any) -> dict[str, Any]:
         "na_values": getattr(fitted, "na_values_", []),
     }
     described |= _kinds(fitted)
-    if hasattr(fitted, "shares") and fitted.shares():
+    if hasattr(fitted, "shares"):
         described["pool"] = fitted.shares()
     elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
@@ -167,10 +167,6 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
     if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
         described |= _marks(fitted.describe())
-    elif hasattr(fitted, "relevant_"):  # of a selector that version 0.1.0 wrote, which compared no classes
-        described["relevant"] = {
-            str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
-        }
     return described
 
 
@@ -198,13 +194,6 @@ def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
             yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"
     if "groups" in kinds:
         yield f"groups, left out together: {kinds['groups']}"
-
-
-def _by_bandwidth(fitted: Any, a: int) -> list[str]:
-    """Names of the relevant variables of a class, the smallest bandwidth first."""
-    order = np.argsort(fitted.bandwidths_[a], kind="stable")
-    names = feature_names(fitted)
-    return [names[j] for j in order[fitted.relevant_[a, order]]]
 
 
 def _marks(found: Description) -> dict[str, Any]:
@@ -341,9 +330,8 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "evidence": found.evidence[0],
         "evidence_error": found.evidence_error[0],
         "conditional": found.conditional[0],
+        "unlikeness": found.unlikeness[0],
     }
-    if found.unlikeness is not None:
-        columns["unlikeness"] = found.unlikeness[0]
     if found.bandwidths is not None:
         columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
@@ -357,9 +345,9 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "log_odds": found.log_odds[0],
         "effective_rows": found.effective_rows[0],
         "caution": found.caution(0),
-        "nearest": None if found.nearest is None else found.nearest[0],
-        "typicality": None if found.typicality is None else found.typicality[0],
-        "novel": None if found.novel is None else found.novel[0],
+        "nearest": found.nearest[0],
+        "typicality": found.typicality[0],
+        "novel": found.novel[0],
         "variables": [
             {"variable": name, **{column: values[j] for column, values in columns.items()}}
             for j, name in enumerate(found.feature_names)
@@ -381,7 +369,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     if found.novelty(0):
         yield f"It is novel: {found.novelty(0)}. The label means little."
-    elif found.typicality is not None and found.nearest is not None:
+    else:
         yield (
             f"Of the training rows of {found.nearest[0]}, the class nearest to it, "
             f"{found.typicality[0]:.0%} are at most as typical."
@@ -417,8 +405,6 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
             f"The training rows of {label} most like it, with their share of its density: {support}. The "
             f"density is carried as if by {round(float(found.effective_rows[0]))} rows."
         )
-    else:
-        yield "The training rows most like it are not known: the model was saved without any."
     if found.caution(0):
         yield f"Caution: {found.caution(0)}."
 

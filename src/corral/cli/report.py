@@ -187,12 +187,9 @@ def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> Non
 
 def _why_none_is_new(fitted: Any, n: int) -> str:
     """Say why none of n rows is known to be new to a model."""
-    from corral._estimators.pipelines import last_of
-
     model = getattr(fitted, "model_", None)
     if model is None:
-        return f"its {type(last_of(fitted)).__name__} does not keep training rows as they were"
+        return f"its {type(fitted).__name__} does not keep training rows as they were"
     if not model.has_all_rows:
-        kept = "some" if model.has_rows else "averages"
-        return f"of its {model.n_rows} training rows the model has kept only {kept}"
+        return f"of its {model.n_rows} training rows the model has kept only some"
     return f"all {n} rows may be training rows, to the digits that are written"

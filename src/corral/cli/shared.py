@@ -23,15 +23,14 @@ def note(message: str) -> None:
 
 def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVariables]:
     """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
-    from corral._estimators.pipelines import last_of
     from corral._persist.model_file import load_model
     from corral.cli.variables import ModelVariables
 
     fitted = load_model(path)
-    kind = type(last_of(fitted)).__name__
+    kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{path} holds a {kind}, which gives no labels.")
-    if explains and not hasattr(last_of(fitted), "explain"):
+    if explains and not hasattr(fitted, "explain"):
         raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")

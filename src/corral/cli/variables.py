@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,8 +125,7 @@ class ModelVariables:
     ----------
     names : of the columns.
     levels : the levels of the columns that have some.
-    kind : "mixed" where columns are numbers or these levels, with gaps, "complete" where all are numbers
-        without gaps, and "any" where that is left to the first step of a pipeline.
+    takes_gaps : whether columns are numbers or these levels, with gaps; else all are numbers without gaps.
     empty : columns without any value in training, in which a new table may hold anything.
     unknown : how often values were met that are no levels of the model, by column and value.
     n_known : how many values were met in each column.
@@ -135,7 +134,7 @@ class ModelVariables:
 
     names: list[str]
     levels: dict[str, list[Any]]
-    kind: Literal["mixed", "complete", "any"]
+    takes_gaps: bool
     empty: Collection[str] = ()
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     n_known: Counter[str] = field(default_factory=Counter)
@@ -147,11 +146,11 @@ class ModelVariables:
         names = fitted.feature_names_in_.tolist()
         na_values = getattr(fitted, "na_values_", ())
         if not hasattr(fitted, "encoding_"):
-            return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete", na_values=na_values)
+            return cls(names, {}, takes_gaps=False, na_values=na_values)
         pairs = zip(names, fitted.encoding_.levels, strict=True)
         levels = {name: levels for name, levels in pairs if levels is not None}
         empty = [names[j] for j in sorted(fitted.encoding_.empty)]
-        return cls(names, levels, "mixed", empty, na_values=na_values)
+        return cls(names, levels, takes_gaps=True, empty=empty, na_values=na_values)
 
     def gap_marks(self, given: Sequence[str] | None) -> list[str]:
         """What stands for a missing value: what did in training, and what a user names besides."""
@@ -166,10 +165,8 @@ class ModelVariables:
 
         rows = table[self.names]
         self.n_known.update({name: int(n) for name, n in rows.notna().sum().items()})
-        if self.kind == "complete":
+        if not self.takes_gaps:
             return as_numbers(rows, path, if_missing=if_missing)
-        if self.kind == "any":
-            return rows
         columns = {name: self._values(rows[name], path, if_missing) for name in self.names}
         return pd.DataFrame(columns, index=rows.index)
 

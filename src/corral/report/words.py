@@ -427,12 +427,10 @@ def facts(
 def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     chosen: dict[str, Any]
-    if hasattr(estimator, "shares") and estimator.shares():
+    if hasattr(estimator, "shares"):
         chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
-    if hasattr(estimator, "temperature_"):
-        chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
     given = estimator.get_params()
     return [
         (name, value if isinstance(value, str) else repr(value), "chosen") for name, value in chosen.items()
