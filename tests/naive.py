@@ -326,24 +326,11 @@ def kernel_log_density(
     return _log_density(squares, h, m)
 
 
-def product_log_density(
-    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
-    """Log density where variables are independent within the class: a product of one-dimensional ones."""
-    X, x, h = np.asarray(X, dtype=float), _floats(x), _floats(h)
-    terms = [kernel_log_density(X[:, [j]], [x[j]], [h[j]], weights=weights) for j in range(len(x))]
-    return math.fsum(terms) if min(terms) > -math.inf else -math.inf
-
-
-def posterior(
-    log_densities: ArrayLike, priors: ArrayLike, *, temperature: float = 1.0, lapse: float = 0.0
-) -> list[float]:
-    """(1 - lapse) pi_y p_y^(1/T) / sum + lapse pi_y; without any density, the prior."""
+def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0) -> list[float]:
+    """(1 - lapse) pi_y p_y / sum + lapse pi_y; without any density, the prior."""
     priors = _floats(priors)
     log_priors = [math.log(pi) if pi > 0 else -math.inf for pi in priors]
-    joint = [
-        log_p / temperature + log_pi for log_p, log_pi in zip(_floats(log_densities), log_priors, strict=True)
-    ]
+    joint = [log_p + log_pi for log_p, log_pi in zip(_floats(log_densities), log_priors, strict=True)]
     evidence = joint if max(joint) > -math.inf else log_priors
     log_total = _log_sum_exp(evidence)
     return [

@@ -45,11 +45,9 @@ MODELS = {
     "range": RodeoClassifier(),
     "standard": RodeoClassifier(scale="standard", c0=0.5),
     "rank": RodeoClassifier(scale="rank", update="sequential"),
-    "whiten": RodeoClassifier(scale="whiten"),
     "raw": RodeoClassifier(scale=None),
     "selected": RodeoClassifier(features="selected"),
     "class": RodeoClassifier(bandwidth="class"),
-    "separate": RodeoClassifier(bandwidth="initial", features="separate"),
 }
 SEARCHED = {**MODELS, "cv": CV}
 
@@ -128,13 +126,11 @@ def test_boxes_are_those_of_the_local_bandwidths(fitted, X_test, name):
         ends, colours = boxes(axes)
         assert_allclose(ends, np.percentile(part, [25, 75], axis=0).T, rtol=1e-12)
         assert_allclose(medians(axes), np.median(part, axis=0), rtol=1e-12)
-        filled = np.zeros(10, dtype=bool) if name == "whiten" else model.relevant_[a]
-        assert_array_equal(np.array(colours) != "#ffffff", filled)
+        assert_array_equal(np.array(colours) != "#ffffff", model.relevant_[a])
         assert axes.get_title() == f"{a + 1} (10 rows)"
         assert axes.lines[0].get_ydata()[0] == model.initial_bandwidth_[a]
     assert_array_equal(display.figure_, display.axes_[0].figure)
     units = {"standard": "standard deviations", "rank": "ranks, 0 to 1", "raw": "units of the data"}
-    units["whiten"] = "standard deviations of mixed variables"
     assert display.figure_.get_supylabel() == f"bandwidth ({units.get(name, 'ranges')})"
 
 
@@ -183,13 +179,13 @@ def markers(display):
     return {line.get_label(): line.get_xydata()[:, ::-1].astype(int).tolist() for line in display.ax_.lines}
 
 
-@pytest.mark.parametrize("name", ["range", "whiten", "cv"])  # effects are of ranks, whatever the densities
+@pytest.mark.parametrize("name", ["range", "rank", "cv"])  # effects are of ranks, whatever the densities
 def test_the_map_is_that_of_the_effects(fitted, name):
     model = fitted[name]
     display = RelevanceDisplay.from_estimator(model)
     assert_array_equal(display.im_.get_array(), model.describe().effect)
     marked = markers(display)
-    assert sorted(itertools.chain(*marked.values())) == np.argwhere(model.relevant_).tolist()
+    assert sorted(itertools.chain(*marked.values())) == np.argwhere(display.relevant).tolist()
     assert display.im_.get_clim() == (-1.0, 1.0)
     assert texts(display.ax_.get_yticklabels()) == ["1", "2", "3"]
     assert texts(display.ax_.get_xticklabels()) == [f"x{j}" for j in range(10)]
@@ -272,7 +268,7 @@ def test_a_map_without_any_marker():
 # Explanations
 
 
-@pytest.mark.parametrize("name", ["range", "whiten", "selected", "separate", "cv"])
+@pytest.mark.parametrize("name", ["range", "selected", "class", "cv"])
 def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     model = fitted[name]
     explanation = model.explain(X_test, n_rows=4)
@@ -342,7 +338,7 @@ def test_a_class_with_fewer_rows_than_are_listed(data):
 
 
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
-@pytest.mark.parametrize("name", ["range", "standard", "rank", "whiten", "raw", "selected"])
+@pytest.mark.parametrize("name", ["range", "standard", "rank", "raw", "selected"])
 def test_the_path_ends_at_the_local_bandwidths(data, X_test, name, update):
     model = MODELS[name].__class__(**{**MODELS[name].get_params(), "update": update}).fit(*data)
     X_all = np.vstack([X_test[:3], data[0][:2]])  # a training row counts as a new one, as in predict

@@ -250,9 +250,9 @@ def test_two_levels_are_a_column_of_zeros_and_ones():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)])
     y = (X[:, 0] + X[:, 1] + rng.normal(size=120) > 0.5).astype(int)
-    numbers = RodeoClassifier(bandwidth="initial", scale=None).fit(X, y)
+    numbers = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y)
     X_levels = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] == 1, "yes", "no")})
-    levels = RodeoClassifier(bandwidth="initial", scale=None).fit(X_levels, y)
+    levels = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X_levels, y)
     same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
     n = np.bincount(y)
     assert same or n[0] != n[1]
@@ -288,8 +288,8 @@ def table():
 ESTIMATORS = [
     RodeoClassifier(),
     RodeoClassifier(update="sequential", scale="rank"),
-    RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
-    RodeoClassifier(bandwidth="class", features="separate", scale="standard"),
+    RodeoClassifier(bandwidth="class", features="selected"),
+    RodeoClassifier(bandwidth="class", scale="standard"),
     RodeoClassifierCV(random_state=0),
 ]
 
@@ -669,9 +669,6 @@ def test_tags_say_what_is_taken():
         tags = estimator.__sklearn_tags__().input_tags
         assert tags.allow_nan
         assert tags.categorical
-    of_mixed_units = RodeoClassifier(scale="whiten").__sklearn_tags__().input_tags
-    assert not of_mixed_units.allow_nan
-    assert not of_mixed_units.categorical
 
 
 # --------------------------------------------------------------------------------------------- groups

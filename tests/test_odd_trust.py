@@ -1,7 +1,5 @@
 """Typicality, novelty, sets, decisions and explanations of odd tables: right answers, or one sentence."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -244,11 +242,3 @@ def test_samples_that_cannot_be_judged_get_one_sentence(method):
     ):
         with pytest.raises(ValueError, match=said):
             ask(samples)
-
-
-@pytest.mark.parametrize("name", ["local", "class_rank_weighted", "search_weighted"])
-def test_models_of_the_first_version(name):
-    model = load_model(Path(__file__).parent / "models_0_1_0" / f"{name}.corral")
-    rows = model.model_.compared_rows.X
-    samples = np.vstack([np.median(rows, axis=0), np.full(rows.shape[1], 1e6)])
-    assert_array_equal(check_answers(model, samples), [False, True])

@@ -47,7 +47,7 @@ NUMBERS = ["length", "width", "weight"]
 
 
 def quick():
-    return RodeoClassifier(bandwidth="class", rule="contrast")
+    return RodeoClassifier(bandwidth="class")
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_displays_take_pipelines(table):
 
 def test_displays_of_levels_and_gaps(table):
     X, y = table
-    classifier = RodeoClassifier(rule="contrast").fit(X, y)
+    classifier = RodeoClassifier().fit(X, y)
     gaps = int(np.flatnonzero(X["width"].isna())[0])
     shown = ExplanationDisplay.from_estimator(classifier, X, sample=gaps, max_variables=5)
     names = [text.get_text() for text in shown.axes_[0].get_yticklabels()]

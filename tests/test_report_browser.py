@@ -25,7 +25,6 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from corral import (
-    EmptySelectionWarning,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
@@ -88,7 +87,7 @@ def model():
     some = y <= 4
     frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(frame[train], y[train])
+    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
     return fitted, frame[test], y[test]
 
 
@@ -109,14 +108,14 @@ def pages(model, tmp_path_factory):
     write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
     mixed, kinds = table_of_levels()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
-        of_levels = RodeoClassifier(rule="contrast", bandwidth="class").fit(mixed, kinds)
+        of_levels = RodeoClassifier(bandwidth="class").fit(mixed, kinds)
     write_report(folder / "mixed.html", of_levels, mixed, kinds)
     write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
 
 
 def quick():
-    return RodeoClassifier(rule="contrast", bandwidth="class")
+    return RodeoClassifier(bandwidth="class")
 
 
 @pytest.fixture(scope="module")
@@ -542,9 +541,8 @@ def test_what_tells_two_classes_apart_best(browser, real):
 
 def test_a_class_that_no_variable_describes(browser, tmp_path):
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
-    fitted = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.25)
-    with pytest.warns(EmptySelectionWarning):
-        fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
+    fitted = RodeoClassifier(bandwidth="class", c0=0.25)
+    fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
     opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
     names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
     assert names

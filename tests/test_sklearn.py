@@ -32,10 +32,9 @@ pytestmark = pytest.mark.filterwarnings(
 # Each value of a parameter that decides what is done with rows is in one of them.
 RODEOS = [
     RodeoClassifier(),
-    RodeoClassifier(scale=None, bandwidth="initial"),
+    RodeoClassifier(scale=None),
     RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
-    RodeoClassifier(scale="whiten", priors="empirical"),
-    RodeoClassifier(scale="standard", bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
+    RodeoClassifier(scale="standard", bandwidth="class", priors="empirical"),
     RodeoClassifierCV(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),

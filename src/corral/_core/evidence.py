@@ -186,7 +186,7 @@ def _log_odds_of_sets(
             )
     v = np.empty(log_density.shape[1:])
     log_prior = log_of_prior(model.prior)
-    kernels.log_odds(log_density, log_prior, 1.0 / model.temperature, model.lapse, label, rival, v)
+    kernels.log_odds(log_density, log_prior, model.lapse, label, rival, v)
     if left_out is not None:
         return v
     whole = model.posterior(explainer.log_density[samples])

@@ -176,8 +176,8 @@ class BandwidthsOfClasses(ModelPredictions):
         -------
         h : ndarray of shape (n_samples, n_classes, n_features)
             In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
-            class with ``bandwidth="class"``, or the initial one with "initial". With
-            ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
+            class with ``bandwidth="class"``. With ``features="selected"`` a variable that is not relevant
+            keeps the initial bandwidth.
         """
         samples = self._check_samples(X)
         _, h = self.model_.estimate(samples, self._computation(), bandwidths=True)
@@ -197,14 +197,6 @@ class BandwidthsOfClasses(ModelPredictions):
     def zscores_(self) -> Floats:
         """Mean bandwidths standardised over the variables of a class."""
         return self.model_.bandwidths.zscores
-
-    @property
-    def shadow_scores_(self) -> Floats:
-        """Mean bandwidth less that of the shadow, in standard errors."""
-        scores = self.model_.bandwidths.shadow_scores
-        if scores is None:
-            raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
-        return scores
 
 
 class DensityClassifier(Trustworthiness, ModelPredictions):
@@ -344,9 +336,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """What marks each class: variables in which it differs from its background, strongest first.
 
         Which variables these are is found from the training rows, by ranks and with error control, whatever
-        the densities use; `relevant_` says which of them describe the class by the rule of this estimator.
-        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class
-        and, with more than ten variables, 4 pairs of orders in which they become known.
+        the densities use. The evidence says what the labels rest on; it is computed here, from at most 50
+        rows of each class and, with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
         -------
@@ -364,7 +355,6 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         return Description.of(
             model.labels,
             feature_names(self),
-            self.relevant_,
             model.contrast,
             evidence,
             self.encoding_.names_of_levels(),

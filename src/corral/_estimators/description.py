@@ -40,7 +40,7 @@ class Description:
     feature_names : list of str
         Names of the variables.
     relevant : ndarray of bool
-        Which variables describe the class, by the rule of the estimator.
+        Which variables describe the class.
     direction : ndarray of str
         "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
         apart; "shape" where they differ otherwise, as by two modes, or where medians or quartiles contradict
@@ -72,7 +72,7 @@ class Description:
         For each variable its levels, or None for measurements.
     often_missing : ndarray of bool
         Whether the class lacks a value more or less often than its background, by the same test and at the
-        same level as ``rule="contrast"`` finds variables.
+        same level.
     missing_shares : ndarray of shape (2, n_classes, n_features)
         How often the class lacks one, and how often its background.
 
@@ -114,7 +114,6 @@ class Description:
         cls,
         classes: NDArray[Any],
         feature_names: list[str],
-        relevant: Bools,
         contrast: Contrast,
         evidence: Floats | None,
         levels: Sequence[list[Any] | None] | None = None,
@@ -122,6 +121,7 @@ class Description:
     ) -> Description:
         """Put together how classes differ, also in what is missing, and what their labels rest on."""
         levels = [None] * len(feature_names) if levels is None else levels
+        relevant = contrast.relevant
         missing_shares = np.zeros((2, *relevant.shape)) if missing is None else missing.shares_of_ones()
         return cls(
             classes=classes,
@@ -187,7 +187,7 @@ class Description:
         """
         a, j = label_number, variable
         direction = self.direction[a, j]
-        if not direction:  # relevant by another rule, and too few values or no difference of its own
+        if not direction:  # too few values, or no difference
             return f"{self.feature_names[j]} (direction unknown)"
         middles = different_texts([self.typical[a, j], self.background[a, j]])
         ranges = range_texts(self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist())

@@ -269,7 +269,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         """Take over the classifier that version 0.1.0 chose, as a pool of one."""
         self.model_ = winner.model_
         self.members_, self.best_estimator_ = [winner], winner
-        self.weights_ = np.array([1.0 / winner.temperature])
+        self.weights_ = np.ones(1)
 
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)

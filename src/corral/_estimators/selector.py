@@ -34,15 +34,15 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
 
     By default a variable describes a class if its values differ there from those of the background, the
     other classes that are alike in it, or from at least half of the other classes if most of them are not
-    alike: higher, lower, closer together or further apart. The two other
-    rules let the Rodeo choose bandwidths at the class's own rows, each leaving itself out, and ask how
+    alike: higher, lower, closer together or further apart. The other
+    rule lets the Rodeo choose bandwidths at the class's own rows, each leaving itself out, and asks how
     much they shrink (algorithm 2). The variables of all classes together are kept. See `RodeoClassifier`
-    for what relevance means by which rule.
+    for what relevance means by it.
 
     Parameters
     ----------
-    rule : {"contrast", "zscore", "shadow"}, default="contrast"
-        Which variables are relevant for a class, as in `RodeoClassifier`.
+    rule : {"contrast", "zscore"}, default="contrast"
+        Which variables are relevant for a class.
     min_effect : float, default=0.15
         Least difference that is worth mentioning, in units of Cliff's delta.
     cutpoint : float, default=-1.0
@@ -64,7 +64,7 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
     verbose : int, default=0
         If positive, show a progress bar.
     random_state : int, RandomState or None, default=None
-        Draws the shadows and, in large classes, the rows to average over.
+        In large classes, chooses the rows to average over.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
     def __init__(
         self,
         *,
-        rule: Literal["contrast", "zscore", "shadow"] = "contrast",
+        rule: Literal["contrast", "zscore"] = "contrast",
         min_effect: float = MIN_EFFECT,
         cutpoint: float = -1.0,
         update: Literal["simultaneous", "sequential"] = "simultaneous",
@@ -173,9 +173,10 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
         """
         with unchanged_by_errors(self):
             table = read_table(self, X, y, categorical=self.categorical_features, reset=True)
-            check_choice("scale", self.scale, ("range", "standard", "rank", None))
+            check_choice("rule", self.rule, ("contrast", "zscore"))
+            shared = {name: value for name, value in self.get_params(deep=False).items() if name != "rule"}
             # With selected features, so that it warns of classes without any.
-            classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
+            classifier = RodeoClassifier(**shared, features="selected")
             if self.rule == "contrast":
                 self._contrast(classifier.model_settings(), table, sample_weight, groups)
                 return self
@@ -226,7 +227,6 @@ class RodeoSelector(InReference, SelectorMixin, TableEstimator):
         return Description.of(
             self.classes_,
             feature_names(self),
-            self.relevant_,
             self.contrast_,
             None,
             self.encoding_.names_of_levels(),

@@ -82,7 +82,7 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     else:
         arranged = ClassRows.arrange(rows, weights)
     scale = restore_scale(state.part("scale"), d)
-    if scale.knots is not None or scale.mixing is not None:
+    if scale.knots is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
     estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
@@ -135,8 +135,6 @@ def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
     chosen = state.part("best_params_")
     model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
     model.scale_ = restore_scale(state.part("scale"), d)
-    if model.scale_.mixing is not None:
-        raise ValueError("the scale is not one of LSPClassifier")
     if "cv_results_" in state:
         model.cv_results_ = state.columns("cv_results_")
         n_tried = len(next(iter(model.cv_results_.values())))

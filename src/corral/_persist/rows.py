@@ -21,7 +21,6 @@ from corral._persist.values import State, check_size_of_texts
 # Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
 SMALLEST = float(np.finfo(np.float64).tiny)
 BANDWIDTHS = (1e-21, 1e11)
-LARGEST_MIXING = 1e24
 
 
 def pack_scale(scale: Scale) -> dict[str, Any]:
@@ -30,12 +29,11 @@ def pack_scale(scale: Scale) -> dict[str, Any]:
     if scale.knots is not None:
         values, ranks = zip(*(of_column or (None, None) for of_column in scale.knots), strict=True)
         knots = {"values": list(values), "ranks": list(ranks)}
-    return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
+    return {"center": scale.center, "half_width": scale.half_width, "knots": knots}
 
 
 def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
     """Restore units; ranks, or scores made of them, are at most `largest_rank`."""
-    mixing = state.floats("mixing", (d, d), -LARGEST_MIXING, LARGEST_MIXING) if "mixing" in state else None
     knots = None
     if "knots" in state:
         part = state.part("knots")
@@ -43,7 +41,7 @@ def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
             _restore_knots(x, ranks, largest_rank) if "values" in x else None
             for x, ranks in zip(part.arrays("values", d), part.arrays("ranks", d), strict=True)
         )
-    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots, mixing)
+    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots)
 
 
 def _restore_knots(values: State, ranks: State, largest_rank: float) -> tuple[Floats, Floats]:

@@ -251,7 +251,7 @@ def description(
     if "rows_by_class" in described or "relevant" in described:
         yield _class_table(described, accuracy)
     if "relevant" in described and not any(described["relevant"].values()):
-        yield _nothing_relevant(described)
+        yield _nothing_relevant()
 
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
@@ -262,9 +262,7 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
     if accuracy is not None:
         shown.add_column("accuracy")
     if relevant is not None:
-        rule = _rule(described)
-        by_rule = "" if rule == "contrast" else f" by rule={rule!r}"
-        shown.add_column(f"variables that describe it{by_rule}, strongest first")
+        shown.add_column("variables that describe it, strongest first")
     for label in relevant or counts or ():
         cells: list[RenderableType] = [label]
         if counts is not None:
@@ -293,21 +291,10 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
         yield f"labels also rest on {', '.join(others)}"
 
 
-def _rule(described: Mapping[str, Any]) -> str:
-    """How variables were found; a search has no such parameter, since it compares classes always."""
-    return str(described["params"].get("rule", "contrast"))
-
-
-def _nothing_relevant(described: Mapping[str, Any]) -> str:
-    found = "No variable was found to describe any class"
-    if _rule(described) == "contrast":
-        return (
-            f"{found}: no test of values or of single levels shows one to differ from the others by more "
-            "than chance and not negligibly."
-        )
+def _nothing_relevant() -> str:
     return (
-        f"{found}: bandwidths shrink hardly, or all alike. The default of --estimator looks for variables in "
-        "which classes differ."
+        "No variable was found to describe any class: no test of values or of single levels shows one to "
+        "differ from the others by more than chance and not negligibly."
     )
 
 

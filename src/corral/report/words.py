@@ -61,7 +61,7 @@ def summary(
         paragraphs += _expected(estimator)
     paragraphs += of_novelty
     if description is not None:
-        paragraphs.append(_relevance_in_words(estimator, description))
+        paragraphs.append(_relevance_in_words(description))
     return paragraphs
 
 
@@ -189,51 +189,24 @@ def _interval(predictions: HeldOut, scores: Scores) -> str:
     return f"95% interval {low:.1%} to {high:.1%}{of_groups}"
 
 
-def _relevance_in_words(estimator: Any, description: Description) -> str:
+def _relevance_in_words(description: Description) -> str:
     numbers = description.relevant.sum(axis=1)
-    # A search compares classes whatever the rule of its winner.
-    rule = getattr(estimator, "rule", "contrast")
     if not numbers.any():
-        why = (
-            "no test of values or of single levels shows one to differ from the others by more than chance "
-            "and not negligibly"
-            if rule == "contrast"
-            else "bandwidths shrink hardly or all alike"
+        return (
+            "No variable stands out as describing a class: no test of values or of single levels shows one "
+            "to differ from the others by more than chance and not negligibly. Labels rest on variables "
+            "together."
         )
-        return f"No variable stands out as describing a class: {why}. Labels rest on variables together."
     used = description.relevant.sum(axis=0)
     some = int((used > 0).sum())
     low, high = int(numbers.min()), int(numbers.max())
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
         f"{_count(some, 'variable')} of {used.size} "
-        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
-        + _meaning_of_relevance(rule, getattr(estimator, "scale", None))
-    )
-
-
-def _meaning_of_relevance(rule: str, scale: str | None) -> str:
-    """What it means that a variable describes a class, which depends on the rule and the units."""
-    if rule == "contrast":
-        return (
-            "A variable describes a class if its values there are higher, lower, closer together, further "
-            "apart or otherwise distributed than in the background of the class, by more than chance and "
-            "not negligibly. The background is all other classes; or, where most classes are alike in the "
-            "variable, only these."
-        )
-    if rule == "shadow":
-        return (
-            "A variable describes a class if the class is more concentrated in it than the rows of all "
-            "classes together are, by more than chance."
-        )
-    if scale == "rank":
-        return (
-            "A variable describes a class if the class is distributed in it otherwise than all rows "
-            "together, more so than in its other variables."
-        )
-    return (
-        "A variable describes a class if the class is more concentrated in it than in its other variables; "
-        "other classes may be so as well."
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. A variable "
+        "describes a class if its values there are higher, lower, closer together, further apart or "
+        "otherwise distributed than in the background of the class, by more than chance and not negligibly. "
+        "The background is all other classes; or, where most classes are alike in the variable, only these."
     )
 
 
@@ -431,8 +404,6 @@ def parameters(estimator: Any) -> list[tuple[str, str, str]]:
         chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
-    if hasattr(estimator, "temperature_"):
-        chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
     given = estimator.get_params()
     return [
         (name, value if isinstance(value, str) else repr(value), "chosen") for name, value in chosen.items()
