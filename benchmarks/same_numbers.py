@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris, load_wine
 
 from corral import (
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -59,9 +60,10 @@ def numbers() -> Iterator[tuple[str, np.ndarray]]:
             yield f"{name} density {scale}", density.score_samples(queries)
             yield f"{name} density {scale} bandwidths", density.local_bandwidths(queries)
             yield f"{name} density {scale} sample", density.sample(5, random_state=0)
-        selector = RodeoSelector(rule="zscore", random_state=0).fit(X, y)
+        selector = RodeoSelector(random_state=0).fit(X, y)
         yield f"{name} selector", selector.get_support()
         yield f"{name} selector bandwidths", selector.bandwidths_
+        yield f"{name} markers", MarkerSelector().fit(X, y).markers_
         yield f"{name} LSPC", LSPClassifier(random_state=0).fit(X, y).predict_proba(queries)
     X, y = data_sets()["iris"]
     found = estimate_sample_sizes(X, y, tolerance=2.0, initial_size=10, test_size=10, step=9, random_state=0)

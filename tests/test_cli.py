@@ -218,10 +218,9 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
     assert found["often_missing"]["gone"] == phrases
 
 
-def test_a_selector_of_version_0_1_0_names_its_variables(tmp_path):
+def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
     X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
-    selector = RodeoSelector(rule="zscore").fit(X, y)
-    del selector.contrast_  # as from a file of that version
+    selector = RodeoSelector().fit(X, y)
     save_model(selector, tmp_path / "s.corral")
     result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
     assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]

@@ -24,6 +24,7 @@ import corral
 from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
     RodeoClassifierCV,
@@ -210,7 +211,7 @@ def test_markers_tell_how_a_class_differs():
     X[200:, 1] *= 3.0
     X[200:, 2] = rng.choice([-1.0, 1.0], 200) * (1.0 + 0.1 * X[200:, 2])
     X[:, 3] = rng.random(400) < np.repeat([0.1, 0.6], 200)
-    display = RelevanceDisplay.from_estimator(RodeoSelector().fit(X, np.repeat(["a", "b"], 200)))
+    display = RelevanceDisplay.from_estimator(MarkerSelector().fit(X, np.repeat(["a", "b"], 200)))
     assert markers(display) == {
         "high or low": [[0, 0], [1, 0]],
         "narrow or wide": [[0, 1], [1, 1]],
@@ -243,23 +244,23 @@ def test_the_map_of_bandwidths(fitted, name):
     assert "bandwidth" in display.figure_.axes[-1].get_ylabel()
 
 
-def test_the_map_of_a_selector(data):
-    selector = RodeoSelector().fit(*data)
+def test_the_maps_of_selectors(data):
+    selector = MarkerSelector().fit(*data)
     display = RelevanceDisplay.from_estimator(selector)
     assert_array_equal(display.values, selector.describe().effect)
-    assert_array_equal(display.relevant, selector.relevant_)
+    assert_array_equal(display.relevant, selector.markers_)
     with pytest.raises(
-        TypeError, match=r"^RelevanceDisplay cannot draw a RodeoSelector: it has no zscores_.$"
+        TypeError, match=r"^RelevanceDisplay cannot draw a MarkerSelector: it has no zscores_.$"
     ):
         RelevanceDisplay.from_estimator(selector, quantity="zscore")
-    selector = RodeoSelector(rule="zscore").fit(*data)
+    selector = RodeoSelector().fit(*data)
     assert_array_equal(RelevanceDisplay.from_estimator(selector, quantity="zscore").values, selector.zscores_)
 
 
 def test_a_map_without_any_marker():
     X = np.random.default_rng(0).normal(size=(40, 3))
     with pytest.warns(corral.EmptySelectionWarning):
-        selector = RodeoSelector().fit(X, np.arange(40) % 2)
+        selector = MarkerSelector().fit(X, np.arange(40) % 2)
     display = RelevanceDisplay.from_estimator(selector)
     assert markers(display) == {}
     picture(display)
@@ -548,7 +549,7 @@ def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
 # Bad input
 
 
-@pytest.mark.parametrize("model", [RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), RodeoSelector()])
+@pytest.mark.parametrize("model", [RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), MarkerSelector()])
 def test_estimators_that_are_not_fitted(model, X_test):
     draws = [
         lambda: BandwidthDisplay.from_estimator(model, X_test),

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 
 from corral import (
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -57,6 +58,7 @@ MODELS = {
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),
     "density": RodeoDensity(),
     "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
     "levels": RodeoClassifier(bandwidth="class"),
     "levels density": RodeoDensity(),
     "levels search": RodeoClassifierCV(random_state=0),

@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 import corral._persist.model_file
 from corral import (
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -191,8 +192,9 @@ def test_density_comes_back_whole(estimator, weighted, data, queries, path):
     assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
 
 
-def test_selector_comes_back_whole(data, path):
-    model = RodeoSelector().fit(*data)
+@pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
+def test_selector_comes_back_whole(selector, data, path):
+    model = selector.fit(*data)
     loaded = saved(model, path)
     assert_same(vars(loaded), vars(model))
     assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
@@ -511,6 +513,7 @@ SIZED = {
     "search": RodeoClassifierCV(random_state=0),
     "thinned": RodeoClassifierCV(max_rows=10, random_state=0),
     "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
     "lspc": LSPClassifier(),
 }
 

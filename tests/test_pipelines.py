@@ -28,12 +28,12 @@ from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
     LSPClassifier,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
     RodeoPathDisplay,
-    RodeoSelector,
     describe,
     explain,
     load_model,
@@ -182,7 +182,7 @@ def test_displays_take_pipelines(table):
     density = make_pipeline(MinMaxScaler(), RodeoDensity()).fit(X)
     assert len(BandwidthDisplay.from_estimator(density, X).axes_) == 1
     assert RodeoPathDisplay.from_estimator(density, X).title == "sample 0"
-    selector = make_pipeline(MinMaxScaler(), RodeoSelector()).fit(X, y)
+    selector = make_pipeline(MinMaxScaler(), MarkerSelector()).fit(X, y)
     assert RelevanceDisplay.from_estimator(selector).feature_names == ["length", "weight"]
     with pytest.raises(TypeError, match="ExplanationDisplay cannot draw a RodeoDensity: it has no explain"):
         ExplanationDisplay.from_estimator(density, X)
@@ -346,7 +346,7 @@ PIPELINES = {
     ),
     "a selector": (
         lambda: make_pipeline(
-            RodeoSelector().set_output(transform="pandas"), RodeoClassifierCV(random_state=0)
+            MarkerSelector().set_output(transform="pandas"), RodeoClassifierCV(random_state=0)
         ),
         list,
     ),

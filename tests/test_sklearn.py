@@ -21,7 +21,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corral.dask
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector
+from corral import (
+    LSPClassifier,
+    MarkerSelector,
+    RodeoClassifier,
+    RodeoClassifierCV,
+    RodeoDensity,
+    RodeoSelector,
+)
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
@@ -42,6 +49,8 @@ RODEOS = [
 ]
 ESTIMATORS = [
     *RODEOS,
+    RodeoSelector(),
+    MarkerSelector(),
     LSPClassifier(),
     LSPClassifier(scale="standard", n_jobs=2),
 ]
@@ -287,7 +296,7 @@ def test_estimators_link_to_their_page(estimator_class, monkeypatch):
 @pytest.mark.parametrize("addresses", [[], ["Homepage, https://a.org/corral"]])
 def test_without_an_address_of_the_site_there_is_no_link(addresses, monkeypatch):
     install_with(monkeypatch, *addresses)
-    assert links(RodeoSelector()) == set()
+    assert links(MarkerSelector()) == set()
 
 
 def test_a_package_that_is_not_installed_links_to_nothing(monkeypatch):

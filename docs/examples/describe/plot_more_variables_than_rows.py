@@ -11,7 +11,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corral import RodeoClassifierCV, RodeoSelector
+from corral import MarkerSelector, RodeoClassifierCV
 
 rng = np.random.default_rng(0)
 n_groups, n_rows, n_variables, n_marks = 4, 15, 2000, 10
@@ -30,14 +30,14 @@ X, y = draw(n_rows)
 X_new, y_new = draw(100)
 
 # %%
-# The contrast of :class:`~corral.RodeoSelector` looks at one variable at a time, by ranks, and corrects
+# The contrast of :class:`~corral.MarkerSelector` looks at one variable at a time, by ranks, and corrects
 # for the number of variables. It needs no bandwidths, so that thousands of columns take less than a
 # second.
 
 start = time.perf_counter()
-selector = RodeoSelector().fit(X, y)
+selector = MarkerSelector().fit(X, y)
 print(f"{time.perf_counter() - start:.1f} s")
-for group, relevant in zip(selector.classes_, selector.relevant_, strict=True):
+for group, relevant in zip(selector.classes_, selector.markers_, strict=True):
     found = np.flatnonzero(relevant)
     right = np.isin(found, np.arange(n_marks * group, n_marks * (group + 1))).sum()
     print(f"group {group}: {found.size} variables, {right} of them of its {n_marks}")

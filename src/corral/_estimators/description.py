@@ -83,10 +83,10 @@ class Description:
 
     Examples
     --------
-    >>> from corral import RodeoSelector
+    >>> from corral import MarkerSelector
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> description = RodeoSelector().fit(X, y).describe()
+    >>> description = MarkerSelector().fit(X, y).describe()
     >>> description.to_frame().loc[0, ["variable", "direction"]].tolist()
     ['petal length (cm)', 'low']
     """

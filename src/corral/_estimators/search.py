@@ -155,7 +155,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     See Also
     --------
     RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
-    RodeoSelector : The variables that mark each class, without a classifier.
+    MarkerSelector : The variables that mark each class, without a classifier.
     write_report : A page with what it has learnt.
     save_model : A file to load it from.
 

@@ -19,7 +19,8 @@ class EmptySelectionWarning(UserWarning):
 
     See Also
     --------
-    corral.RodeoSelector : Its rules, and what they ask.
+    corral.MarkerSelector : Finds the variables that differ between classes.
+    corral.RodeoSelector : Finds those in which a class is concentrated.
     """
 
 

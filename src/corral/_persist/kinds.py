@@ -18,6 +18,7 @@ from corral._core.without_rows import without_rows
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
+from corral._estimators.marker_selector import MarkerSelector
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import check_choice, check_rodeo, feature_names
@@ -93,26 +94,34 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
-    found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
-    # Unknown if the selector comes from a file of format 1.
-    return found | {
-        "contrast": pack_contrast(getattr(model, "contrast_", None)),
-        "gap_contrast": pack_contrast(getattr(model, "gap_contrast_", None)),
-    }
+    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
-    model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
-    if "bandwidths_" in state:
-        model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
-        model.zscores_ = state.floats("zscores_", (k, d))
+    model.relevant_ = state.bools("relevant_", (k, d))
+    model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
+    model.zscores_ = state.floats("zscores_", (k, d))
+
+
+def _pack_marker_selector(model: MarkerSelector) -> dict[str, Any]:
+    return {
+        "classes_": model.classes_,
+        "markers_": model.markers_,
+        "contrast": pack_contrast(model.contrast_),
+        "gap_contrast": pack_contrast(model.gap_contrast_),
+    }
+
+
+def _restore_marker_selector(model: MarkerSelector, state: State, d: int) -> None:
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.markers_ = state.bools("markers_", (k, d))
     contrast = restore_contrast(state, k, d)
-    if contrast is not None:
-        model.contrast_ = contrast
-        model.gap_contrast_ = restore_contrast(state, k, d, "gap_contrast")
+    if contrast is None:
+        raise ValueError("contrast is missing")
+    model.contrast_, model.gap_contrast_ = contrast, restore_contrast(state, k, d, "gap_contrast")
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
@@ -170,7 +179,8 @@ KINDS = {
             ("rows/relevant_", "kept_rows/relevant_", "best_estimator/state/relevant_"),
         ),
         Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
-        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_", "masks_")),
+        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),
+        Kind(MarkerSelector, _pack_marker_selector, _restore_marker_selector, ("markers_",)),
         Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }

@@ -35,14 +35,14 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
+    estimator : one of our estimators, or Pipeline
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
         since the fit, such as `beta`, are kept as they were in it: a file predicts what the estimator
         does. Of a `DaskRodeoClassifier` save what
         its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
-        MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
-        "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
-        step that is more than numbers and text.
+        MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, selectors
+        of this package, "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so
+        it can hold no step that is more than numbers and text.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.

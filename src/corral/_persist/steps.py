@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from corral._estimators.marker_selector import MarkerSelector
 from corral._estimators.selector import RodeoSelector
 from corral._persist.kinds import pack_estimator, restore_estimator
 from corral._persist.params import check_names
@@ -96,11 +97,11 @@ def _pack(step: Any, name: str) -> Any:
     kind = type(step).__name__
     if type(step) is Pipeline:
         return {"kind": kind, "steps": [{"name": of, "step": _pack(each, of)} for of, each in step.steps]}
-    if type(step) is RodeoSelector:
+    if type(step) in (RodeoSelector, MarkerSelector):
         return {"kind": kind, **pack_estimator(step)}
     is_known = kind in _LEARNT and type(step) is _LEARNT[kind].type
     if not is_known and type(step) is not ColumnTransformer:
-        known = ", ".join([*_LEARNT, RodeoSelector.__name__])
+        known = ", ".join([*_LEARNT, RodeoSelector.__name__, MarkerSelector.__name__])
         raise TypeError(
             f"a model file cannot hold the step {name!r}, a {kind}: it holds {known}, and pipelines and "
             "ColumnTransformers of these; save the last step alone and prepare the rows yourself."
@@ -209,7 +210,7 @@ def _restore(packed: Any, format_: int) -> Any:
     if kind == Pipeline.__name__:
         inner = [State(each, format_) for each in state.anything("steps")]
         return _joined([(each.text("name"), _restore(each.anything("step"), format_)) for each in inner])
-    if kind == RodeoSelector.__name__:
+    if kind in (RodeoSelector.__name__, MarkerSelector.__name__):
         return restore_estimator(packed, format_)
     d, names = positive(packed["n_features_in_"]), packed["feature_names_in_"]
     if d > _MOST_COLUMNS:

@@ -167,7 +167,7 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
     if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
         described |= _marks(fitted.describe())
-    elif hasattr(fitted, "relevant_"):  # of a selector that version 0.1.0 wrote, which compared no classes
+    elif hasattr(fitted, "relevant_"):
         described["relevant"] = {
             str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
         }
