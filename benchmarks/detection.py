@@ -216,7 +216,7 @@ def _rodeo(scale: str) -> Method:
 
 def _contrast(X: np.ndarray, y: np.ndarray, _: np.ndarray, __: int) -> np.ndarray:
     labels, codes = np.unique(y, return_inverse=True)
-    return contrast(X, codes, labels.size).relevant
+    return contrast(X, codes, labels.size).markers
 
 
 def _one_vs_rest(name: str, about: str, score: Callable[..., np.ndarray]) -> Method:

@@ -851,7 +851,7 @@ def contrast(
     for of_classes in by_variable:
         for found in of_classes:
             found["pvalue"] = min(1.0, found["pvalue"] * max(n_varying, 1))
-            found["relevant"] = found["noticeable"] and found["pvalue"] <= level
+            found["markers"] = found["noticeable"] and found["pvalue"] <= level
     return [[of_classes[a] for of_classes in by_variable] for a in range(n_classes)]
 
 
@@ -938,7 +938,7 @@ def _contrast_of_variable(
     found = []
     for a in range(n_classes):
         others = [b for b in (background or active) if b != a]
-        result: dict[str, object] = {"relevant": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
+        result: dict[str, object] = {"markers": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
         result |= {"effect": 0.0, "location": 0.0, "spread": 0.0, "size": 0.0, "background": a in background}
         found.append(result)
         if a not in active or not others:

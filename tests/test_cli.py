@@ -140,7 +140,7 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     ):
         assert word in shown
     found = loaded.describe()
-    assert found.relevant.any(axis=1).all()
+    assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
     assert all(name in unwrapped(shown) for name in loaded.shares())
@@ -174,12 +174,12 @@ def test_the_table_of_classes_says_what_marks_them(marked):
     words = unwrapped(shown)
     for k, j in enumerate(found.order[0].tolist()):
         assert (found.phrase(0, j) in words) == (k < 4)
-    assert found.relevant.sum(axis=1).tolist() == [7, 0, 0]
+    assert found.markers.sum(axis=1).tolist() == [7, 0, 0]
     assert "and 3 more" in words
     for a in (1, 2):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
-        assert f"no variable found labels also rest on {names}" in words
+        assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
     assert "variables that describe it, strongest first" in words
 
 
@@ -187,7 +187,7 @@ def test_json_says_what_marks_classes(marked):
     path, found = marked
     result = json.loads(run("info", path, "--json").stdout)
     order = found.order[0, :7]
-    assert result["relevant"] == {
+    assert result["markers"] == {
         "far": [found.feature_names[j] for j in order],
         "opposite": [],
         "same": [],
@@ -196,6 +196,7 @@ def test_json_says_what_marks_classes(marked):
     for name in ("direction", "effect", "pvalue", "typical", "background"):
         assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+    assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
 
 
 def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):

@@ -29,7 +29,7 @@ from corral.datasets import make_shifted_groups, make_ten_groups
 COLUMNS = [
     "class",
     "variable",
-    "relevant",
+    "marker",
     "direction",
     "effect",
     "pvalue",
@@ -90,19 +90,19 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
         a = model.classes_.tolist().index(label)
         j = [X.columns.tolist().index(name) for name in of_class["variable"]]
         assert sorted(j) == [0, 1, 2, 3]
-        assert_array_equal(of_class["relevant"], found.relevant[a, j])
+        assert_array_equal(of_class["marker"], found.markers[a, j])
         assert_array_equal(of_class["effect"], found.effect[a, j])
         assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
         assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
         # Relevant variables first, and strong ones before weak ones.
-        order = list(zip(~of_class["relevant"], -of_class["effect"].abs(), strict=True))
+        order = list(zip(~of_class["marker"], -of_class["effect"].abs(), strict=True))
         assert order == sorted(order)
 
 
-def test_relevance_of_a_search_does_not_depend_on_what_predicts_best(iris):
+def test_markers_of_a_search_do_not_depend_on_what_predicts_best(iris):
     X, y = iris
-    found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).relevant
-    assert_array_equal(RodeoClassifierCV(**QUICK).fit(X, y).relevant_, found)
+    found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).markers
+    assert_array_equal(RodeoClassifierCV(**QUICK).fit(X, y).markers_, found)
     assert_array_equal(MarkerSelector().fit(X, y).markers_, found)
 
 
@@ -110,7 +110,7 @@ def test_units_seeds_and_increasing_functions_change_nothing(iris):
     X, y = iris
     plain = RodeoClassifierCV(**QUICK).fit(X, y).describe()
     other = RodeoClassifierCV(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
-    assert_array_equal(other.relevant, plain.relevant)
+    assert_array_equal(other.markers, plain.markers)
     assert_array_equal(other.direction, plain.direction)
     assert_array_equal(other.effect, plain.effect)
     assert_array_equal(other.pvalue, plain.pvalue)
@@ -128,14 +128,14 @@ def test_a_random_flag_describes_nothing_and_moves_nothing():
     plain = MarkerSelector().fit(X, y).describe()
     flag = np.random.default_rng(0).random(len(X)) < 1 / 40
     flagged = MarkerSelector().fit(np.column_stack([X, flag]), y).describe()
-    assert not flagged.relevant[:, 30].any()
+    assert not flagged.markers[:, 30].any()
     assert_array_equal(flagged.order[:, :5], plain.order[:, :5])
 
 
 def test_the_groups_of_the_paper_have_their_variables():
     X, y = make_ten_groups(100, random_state=1)
-    relevant = RodeoClassifierCV(**QUICK).fit(X, y).relevant_
-    assert [np.flatnonzero(of_class).tolist() for of_class in relevant] == [
+    markers = RodeoClassifierCV(**QUICK).fit(X, y).markers_
+    assert [np.flatnonzero(of_class).tolist() for of_class in markers] == [
         list(range(g, g + 6)) for g in range(10)
     ]
     X, y = make_shifted_groups(200, random_state=1)
@@ -144,9 +144,9 @@ def test_the_groups_of_the_paper_have_their_variables():
 
 def test_halves_say_how_stable_a_selection_is(fitted):
     frequency = fitted.selection_frequency(10, random_state=0)
-    assert frequency.shape == fitted.relevant_.shape
+    assert frequency.shape == fitted.markers_.shape
     assert (frequency[:, 2:] == 1.0).all()  # petals
-    assert 0.0 < frequency[fitted.relevant_].min() <= 1.0
+    assert 0.0 < frequency[fitted.markers_].min() <= 1.0
 
 
 # What labels rest on
@@ -235,7 +235,7 @@ def test_variables_that_act_only_jointly_have_evidence():
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
     model = RodeoClassifierCV(**QUICK).fit(X, y)
     description = model.describe()
-    assert not description.relevant.any()  # no single variable tells them apart
+    assert not description.markers.any()  # no single variable tells them apart
     assert (description.evidence[:, :2] > 1.0).all()
     assert (description.evidence[:, :2] > 3.0 * np.abs(description.evidence[:, 2:])).all()
     for line in repr(description).splitlines():
@@ -256,7 +256,7 @@ def test_a_class_without_rows_has_no_evidence():
     model = RodeoClassifier().partial_fit(X, y, classes=[3, 4, 5])
     description = model.describe()
     assert_array_equal(description.evidence[0], 0.0)
-    assert not description.relevant[0].any()
+    assert not description.markers[0].any()
     assert np.isnan(description.typical[0]).all()
     assert np.isfinite(model.feature_importances_).all()
     assert repr(description).startswith("3: no variable found\n")
@@ -383,7 +383,7 @@ def test_mostly_zeros_are_told_by_ranges_or_shares():
 def test_many_variables_are_counted():
     X, y = load_breast_cancer(return_X_y=True)
     description = MarkerSelector().fit(X, y).describe()
-    n = int(description.relevant[0].sum())
+    n = int(description.markers[0].sum())
     assert repr(description).splitlines()[0].endswith(f" and {n - 6} more")
 
 
@@ -409,7 +409,7 @@ def test_notebooks_show_a_table(fitted):
     assert "<script>alert(1)</script>" in cells.texts
     assert "no variable found" in cells.texts
     description = fitted.describe()
-    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.relevant.sum()
+    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.markers.sum()
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")

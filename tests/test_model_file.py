@@ -437,7 +437,7 @@ ROWS, POOL = "state/rows", "state/pool"
         (f"{ROWS}/X", lambda a: a * np.nan, "members contradict the rows"),
         (f"{ROWS}/X", lambda a: a[:, 1:], "X has the shape"),
         (f"{ROWS}/class_prior_", lambda a: a * 0.5, "class_prior_ does not sum to 1"),
-        (f"{ROWS}/relevant_", lambda a: a.astype(float), "relevant_ is not an array of bool"),
+        (f"{ROWS}/contrast/markers", lambda a: a.astype(float), "markers is not an array of bool"),
         (f"{ROWS}/contrast/effect", lambda a: a[1:], "effect has the shape"),
         (f"{ROWS}/contrast/direction", lambda a: a + 9, "direction holds a number"),
         (f"{POOL}/weights", lambda a: -a, "weights holds a number"),

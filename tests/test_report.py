@@ -101,9 +101,9 @@ def test_the_summary_says_what_marks_each_class(rows, tmp_path):
     found = fitted.describe()
     text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
     for a in range(3):
-        assert found.relevant[a].any()
-        relevant = found.order[a, : found.relevant[a].sum()]
-        assert "\n".join(found.phrase(a, j) for j in relevant[:3]) in text
+        assert found.markers[a].any()
+        markers = found.order[a, : found.markers[a].sum()]
+        assert "\n".join(found.phrase(a, j) for j in markers[:3]) in text
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +155,8 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
 def test_the_map_equals_describe(rows, tmp_path):
     fitted = RodeoClassifier(bandwidth="class").fit(*rows)
     data, found = data_of(page_of(fitted, rows[0], folder=tmp_path)), fitted.describe()
-    assert_array_equal(data["relevant"], found.relevant)
-    assert found.relevant.any()
+    assert_array_equal(data["markers"], found.markers)
+    assert found.markers.any()
     assert_array_equal(data["order"], found.order)
     for a, j in np.ndindex(3, 6):
         assert f"{data['effects'][a][j]:.2f}" == f"{found.effect[a, j]:z.2f}"
@@ -739,11 +739,11 @@ def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     assert "Of 260 variables this page shows the 200" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
     place = np.argsort(found.order, axis=1)
-    # What is not shown is relevant for no class, and stronger than no variable that is shown.
+    # What is not shown marks no class, and stronger than no variable that is shown.
     shown = np.isin(found.feature_names, data["variables"])
     assert shown.sum() == 200
     assert place[:, ~shown].min() > 20
-    assert not found.relevant[:, ~shown].any()
+    assert not found.markers[:, ~shown].any()
     assert "and 7 more" in Outline(page).text
     assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
     assert 20 <= len(data["rows"]) < 200
@@ -754,7 +754,7 @@ def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monk
     data = data_of(page_of(*wide, folder=tmp_path))
     assert len(data["curves"]) == 14
     for a, n_strongest in enumerate((6, 6, 2)):
-        assert sum(data["relevant"][a]) >= n_strongest
+        assert sum(data["markers"][a]) >= n_strongest
         assert {str(j) for j in data["order"][a][:n_strongest]} <= set(data["curves"])
 
 

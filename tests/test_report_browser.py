@@ -418,7 +418,7 @@ MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
 def mark(found, a, j):
-    return MARKS.get(found.direction[a, j], "◆") if found.relevant[a, j] else ""
+    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
 
 
 def test_map_equals_describe(usual, model):
@@ -432,7 +432,7 @@ def test_map_equals_describe(usual, model):
         assert f"x{j} {difference}" == found.phrase(a, j)
         assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
         assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
-        assert describes == (f"{mark(found, a, j)} yes" if found.relevant[a, j] else "no")
+        assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
     marks = usual.execute_script(
         "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent)"
     )
@@ -498,7 +498,7 @@ def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
     for a, j in ((2, 3), (0, 13)):
         said = (
             f"{a + 1}: {found.phrase(a, j)}; effect {found.effect[a, j]:+.2f}, p-value "
-            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.relevant[a, j])}"
+            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.markers[a, j])}"
         )
         cell = one(usual, f"a[href='#class-{a}-variable-{j}']")
         assert re.sub(r"e-0*(\d)", r"e-\1", said) == cell.get_attribute("aria-label")
@@ -992,7 +992,7 @@ def test_five_questions_are_answered(browser, real, name):
     opened(browser, address)
     found = fitted.describe()
     for a, line in enumerate(cells(browser, "#marks .table:has(.sortable)")):
-        strongest = found.order[a, : min(3, found.relevant[a].sum())]
+        strongest = found.order[a, : min(3, found.markers[a].sum())]
         assert line[0] == fitted.classes_[a]
         assert line[2].split("\n")[: strongest.size] == [found.phrase(a, j) for j in strongest]
     recalls = held_out.recalls()

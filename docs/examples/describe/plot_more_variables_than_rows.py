@@ -37,8 +37,8 @@ X_new, y_new = draw(100)
 start = time.perf_counter()
 selector = MarkerSelector().fit(X, y)
 print(f"{time.perf_counter() - start:.1f} s")
-for group, relevant in zip(selector.classes_, selector.markers_, strict=True):
-    found = np.flatnonzero(relevant)
+for group, markers in zip(selector.classes_, selector.markers_, strict=True):
+    found = np.flatnonzero(markers)
     right = np.isin(found, np.arange(n_marks * group, n_marks * (group + 1))).sum()
     print(f"group {group}: {found.size} variables, {right} of them of its {n_marks}")
 
@@ -55,7 +55,7 @@ print(f"expected accuracy {classifier.best_score_:.2f}, on new rows {classifier.
 
 nothing = RodeoClassifierCV(random_state=0).fit(X, rng.permutation(y))
 print(f"expected accuracy with shuffled labels {nothing.best_score_:.2f}")
-print("variables named:", int(nothing.relevant_.sum()))
+print("variables named:", int(nothing.markers_.sum()))
 
 # %%
 

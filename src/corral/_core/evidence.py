@@ -253,7 +253,7 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
     part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
-    evidence = np.zeros(model.relevant.shape)
+    evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
     for some in _classes_together(model):
         examples = [model.examples(a) for a in some]
         X, weights, own, left_out = (np.concatenate(parts) for parts in zip(*examples, strict=True))

@@ -381,7 +381,6 @@ def learn_large_pool(
         labels=data.labels,
         counts=data.counts,
         prior=prior,
-        relevant=differences.relevant,
         n_copies=data.n_copies,
         training=training,
         data=rows,

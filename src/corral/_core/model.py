@@ -115,14 +115,12 @@ class ClassModel(ABC):
     labels : (n_classes,) classes in order.
     counts : (n_classes,) training rows of each class, weights counted.
     prior : (n_classes,) probability of each class before a sample is seen.
-    relevant : (n_classes, n_features) which variables describe each class.
     n_copies : how many training rows are copies of others.
     """
 
     labels: NDArray[Any]
     counts: Floats
     prior: Floats
-    relevant: Bools
     n_copies: int
 
     @property
@@ -153,12 +151,14 @@ class RodeoModel(ClassModel):
     scale : units of the densities.
     densities : one per class.
     bandwidths : what algorithm 2 has learnt.
+    relevant : (n_classes, n_features) which variables are relevant for each class.
     """
 
     settings: ModelSettings
     scale: Scale
     densities: Sequence[Any]
     bandwidths: ClassBandwidths
+    relevant: Bools
 
     @abstractmethod
     def estimate(
@@ -196,7 +196,7 @@ class LocalModel(ClassModel):
     ----------
     training : the rows as they were given.
     data : the rows that count, sorted by class, with their positions among those given.
-    min_effect : least difference from the background that makes a variable relevant by contrast.
+    min_effect : least difference from the background that makes a variable a marker.
     learnt_contrast : how classes differ, if the fit had to know it.
     """
 

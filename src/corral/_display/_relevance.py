@@ -132,7 +132,7 @@ class RelevanceDisplay:
             )
         else:
             found = estimator.describe()
-            display = cls(values=found.effect, relevant=found.relevant, direction=found.direction, **shared)
+            display = cls(values=found.effect, relevant=found.markers, direction=found.direction, **shared)
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -143,11 +143,6 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
         """Number of training rows that are copies of others."""
         return self.model_.n_copies
 
-    @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class."""
-        return self.model_.relevant
-
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
         samples = super()._check_samples(X)
@@ -197,6 +192,11 @@ class BandwidthsOfClasses(ModelPredictions):
     def zscores_(self) -> Floats:
         """Mean bandwidths standardised over the variables of a class."""
         return self.model_.bandwidths.zscores
+
+    @property
+    def relevant_(self) -> Bools:
+        """Which variables are relevant for each class, by algorithm 2."""
+        return self.model_.relevant
 
 
 class DensityClassifier(Trustworthiness, ModelPredictions):
@@ -376,9 +376,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
     ) -> Floats:
-        """How often each variable is relevant when the training rows are halved at random.
+        """How often each variable is selected when the training rows are halved at random.
 
-        It needs all of them, of which a file does not keep those of classes that are thinned.
+        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `RodeoClassifierCV`.
+        It needs all training rows, of which a file does not keep those of classes that are thinned.
 
         Parameters
         ----------
@@ -395,17 +396,17 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
-        counts = np.zeros(self.relevant_.shape)
         rows = self.model_.all_rows
+        counts = np.zeros((rows.labels.size, rows.X.shape[1]))
         for _ in range(n):
             halves = [random.permutation(of_class)[: -(-of_class.size // 2)] for of_class in rows.members()]
             half = rows.take(np.sort(np.concatenate(halves)))
-            counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
+            counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
 
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the variables that describe each class in some of the rows."""
-        return learn_contrast(data, self.model_.min_effect).relevant
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the markers of each class in some of the rows."""
+        return learn_contrast(data, self.model_.min_effect).markers
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
         """Fit validated rows that no others follow, and set `model_`."""

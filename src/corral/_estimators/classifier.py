@@ -289,8 +289,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         density = self.model_.densities[labels.index(label)]
         return density_path(density, x, self.model_.settings.rodeo.update)
 
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the variables that describe each class in some of the rows."""
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the relevant variables of each class in some of the rows."""
         model = self.model_
         settings = replace(model.settings, features="all")
         return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

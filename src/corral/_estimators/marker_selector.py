@@ -145,7 +145,7 @@ class MarkerSelector(InReference, TableSelector):
         """Compare each class with its background, and warn of classes without markers."""
         self.contrast_ = learn_contrast(data, min_effect)
         self.gap_contrast_ = learn_gap_contrast(data, min_effect)
-        self.classes_, self.markers_ = data.labels, self.contrast_.relevant
+        self.classes_, self.markers_ = data.labels, self.contrast_.markers
         without = data.labels[~self.markers_.any(axis=1)].tolist()
         if without:
             warn_of_undescribed(without)

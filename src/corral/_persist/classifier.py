@@ -38,6 +38,7 @@ def pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
     ]
     return {
         **pack_rows(model),
+        "relevant_": model.relevant,
         "scale": pack_scale(model.scale),
         "widths": model.bandwidths.widths,
         "densities": densities,
@@ -59,6 +60,7 @@ def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None
         scale=scale,
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
+        relevant=state.bools("relevant_", (data.labels.size, d)),
     )
 
 

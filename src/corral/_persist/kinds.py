@@ -176,7 +176,7 @@ KINDS = {
             RodeoClassifierCV,
             pack_search,
             restore_search,
-            ("rows/relevant_", "kept_rows/relevant_", "best_estimator/state/relevant_"),
+            ("rows/contrast/markers", "kept_rows/contrast/markers", "best_estimator/state/relevant_"),
         ),
         Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
         Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),

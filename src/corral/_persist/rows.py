@@ -65,7 +65,6 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
         "copies": model.data.copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
@@ -89,7 +88,6 @@ def restore_training(
         "n_copies": data.n_copies,
         "training": training,
         "data": data,
-        "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
         "learnt_contrast": restore_contrast(state, classes.size, d),
     }
@@ -121,7 +119,6 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
         "n_copies_": model.n_copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
@@ -161,7 +158,6 @@ def restore_kept_rows(
             levels,
             rows.units if rows.grouped else None,
         ),
-        "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
         "learnt_contrast": restore_contrast(state, classes.size, d),
     }
@@ -219,7 +215,7 @@ def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Co
         return None
     part = state.part(name)
     arrays: dict[str, Any] = {
-        "relevant": part.bools("relevant", (k, d)),
+        "markers": part.bools("markers", (k, d)),
         "background": part.bools("background", (k, d)),
         "direction": _DIRECTIONS[part.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
         "quartiles": part.floats_or_nan("quartiles", (2, k, d)),
