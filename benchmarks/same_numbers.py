@@ -36,6 +36,7 @@ from corral import (
     HeldOut,
     LearningCurve,
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoDensity,
     RodeoSelector,
@@ -54,7 +55,7 @@ OF_POOL = {
     "log loss": "best_log_loss_",
     "balanced accuracy": "balanced_accuracy_",
     "recall": "recall_",
-    "markers": "relevant_",
+    "markers": "markers_",
     "importances": "feature_importances_",
     "class prior": "class_prior_",
     "class count": "class_count_",
@@ -99,7 +100,7 @@ OF_EXPLANATION = {
     "training range": "training_range",
 }
 OF_DESCRIPTION = {
-    "markers": "relevant",
+    "markers": "markers",
     "direction": "direction",
     "effect": "effect",
     "p-value": "pvalue",
@@ -130,12 +131,12 @@ def member_scores(pool: Any) -> Mapping[str, Any]:
 
 def marker_selector(**parameters: Any) -> Any:
     """Return a selector of variables that differ between classes."""
-    return RodeoSelector(rule="contrast", **parameters)
+    return MarkerSelector(**parameters)
 
 
 def relevance_selector(**parameters: Any) -> Any:
     """Return the selector of algorithm 2."""
-    return RodeoSelector(rule="zscore", **parameters)
+    return RodeoSelector(**parameters)
 
 
 # ---------------------------------------------------------------------------------- arrays and tolerances

@@ -48,7 +48,7 @@ from corral.datasets import make_shifted_groups, make_ten_groups
 
 _COVERAGES = (0.9, 0.95)
 _LEVEL = 0.01  # of is_novel
-_SCALES = ("range", "standard", "rank", "whiten", None)
+_SCALES = ("range", "standard", "rank", None)
 _SPEED_ROWS = 100_000
 _SMALL = 20
 _SKEWED = {1: 400, 2: 100, 3: 25}

@@ -23,11 +23,11 @@ from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
     HeldOut,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoPathDisplay,
-    RodeoSelector,
     SampleSizeDisplay,
     estimate_sample_sizes,
     write_report,
@@ -46,7 +46,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     selected = RodeoClassifier(bandwidth="class", features="selected", n_jobs=2).fit(X, y)
     yield "bandwidths", BandwidthDisplay.from_estimator(local, X_test, y_test)
     wines = load_wine(as_frame=True)
-    yield "relevance", RelevanceDisplay.from_estimator(RodeoSelector().fit(wines.data, wines.target))
+    yield "relevance", RelevanceDisplay.from_estimator(MarkerSelector().fit(wines.data, wines.target))
     yield "explanation", ExplanationDisplay.from_estimator(selected, X_test, sample=0)
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)

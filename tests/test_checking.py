@@ -593,15 +593,12 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
 @pytest.mark.parametrize(
     ("options", "params"),
     [
-        (
-            ("--estimator", "rodeo", "--rule", "shadow", "--scale", "rank"),
-            {"rule": "shadow", "scale": "rank"},
-        ),
+        (("--estimator", "rodeo", "--scale", "rank"), {"scale": "rank"}),
         (
             ("--estimator", "rodeo", "--scale", "none", "--priors", "uniform"),
             {"scale": None, "priors": "uniform"},
         ),
-        (("--estimator", "rodeo"), {"rule": "zscore", "scale": "range", "priors": "empirical"}),
+        (("--estimator", "rodeo"), {"scale": "range", "priors": "empirical"}),
         (("--estimator", "lspc", "--scale", "range"), {"scale": "range"}),
         (("--estimator", "lspc"), {"scale": "standard"}),
     ],
@@ -618,14 +615,6 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 
 def test_options_that_an_estimator_does_not_have(table):
     fit = ("fit", table, "-t", "group", "--estimator")
-    assert (
-        refused(*fit, "lspc", "--rule", "shadow")
-        == "--rule shadow is for --estimator rodeo, and not for lspc."
-    )
-    assert (
-        refused(*fit, "cv", "--rule", "shadow") == "--rule shadow is for --estimator rodeo, and not for cv."
-    )
-    assert refused(*fit, "lspc", "--scale", "whiten") == "--scale whiten is not for --estimator lspc."
     assert refused(*fit, "cv", "--scale", "rank") == (
         "--scale rank is not for --estimator cv, which pools densities in several units."
     )

@@ -25,7 +25,6 @@ from typer.testing import CliRunner
 
 import corral
 from corral import (
-    EmptySelectionWarning,
     LSPClassifier,
     RodeoClassifier,
     RodeoClassifierCV,
@@ -139,7 +138,7 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     ):
         assert word in shown
     found = loaded.describe()
-    assert found.relevant.any(axis=1).all()
+    assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
     assert all(name in unwrapped(shown) for name in loaded.shares())
@@ -160,9 +159,7 @@ def marked(tmp_path_factory):
     X[240:, 1] = -np.abs(X[240:, 1]) * np.sign(X[240:, 0])
     X[:120, 2:] += 5.0 + 0.01 * np.arange(7)
     names = [f"a long name of column {j}" for j in range(9)]
-    model = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.1)
-    with pytest.warns(EmptySelectionWarning):
-        model.fit(pd.DataFrame(X, columns=names), y)
+    model = RodeoClassifier(bandwidth="class", c0=0.1).fit(pd.DataFrame(X, columns=names), y)
     path = tmp_path_factory.mktemp("marked") / "m.corral"
     save_model(model, path)
     return path, model.describe()
@@ -175,12 +172,12 @@ def test_the_table_of_classes_says_what_marks_them(marked):
     words = unwrapped(shown)
     for k, j in enumerate(found.order[0].tolist()):
         assert (found.phrase(0, j) in words) == (k < 4)
-    assert found.relevant.sum(axis=1).tolist() == [7, 0, 0]
+    assert found.markers.sum(axis=1).tolist() == [7, 0, 0]
     assert "and 3 more" in words
     for a in (1, 2):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
-        assert f"no variable found labels also rest on {names}" in words
+        assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
     assert "variables that describe it, strongest first" in words
 
 
@@ -188,7 +185,7 @@ def test_json_says_what_marks_classes(marked):
     path, found = marked
     result = json.loads(run("info", path, "--json").stdout)
     order = found.order[0, :7]
-    assert result["relevant"] == {
+    assert result["markers"] == {
         "far": [found.feature_names[j] for j in order],
         "opposite": [],
         "same": [],
@@ -197,6 +194,7 @@ def test_json_says_what_marks_classes(marked):
     for name in ("direction", "effect", "pvalue", "typical", "background"):
         assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+    assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
 
 
 def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
@@ -219,14 +217,9 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
     assert found["often_missing"]["gone"] == phrases
 
 
-def test_a_table_by_another_rule_says_so(folder):
-    assert "describe it by rule='zscore'" in fit(folder, "t.csv", "--estimator", "rodeo").stdout
-
-
-def test_a_selector_of_version_0_1_0_names_its_variables(tmp_path):
+def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
     X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
-    selector = RodeoSelector(rule="zscore").fit(X, y)
-    del selector.contrast_  # as from a file of that version
+    selector = RodeoSelector().fit(X, y)
     save_model(selector, tmp_path / "s.corral")
     result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
     assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
@@ -437,13 +430,6 @@ def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
 def test_advice_where_no_variable_is_relevant(tmp_path):
     rng = np.random.default_rng(0)
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
-    assert not model.relevant_.any()
-    save_model(model, tmp_path / "m.corral")
-    assert (
-        "No variable was found to describe any class: bandwidths" in run("info", tmp_path / "m.corral").stdout
-    )
-    with pytest.warns(EmptySelectionWarning):
-        model = RodeoClassifier(rule="contrast").fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     save_model(model, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
     assert "No variable was found to describe any class: no test of values or of single levels shows" in shown

@@ -223,7 +223,7 @@ def test_rescaled_weights_change_no_choice():
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
     one, other = (RodeoClassifierCV(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
     assert one.best_params_["member"] == other.best_params_["member"]
-    assert_array_equal(one.relevant_, other.relevant_)
+    assert_array_equal(one.markers_, other.markers_)
     assert_allclose(one.weights_, other.weights_, rtol=1e-6)
     for name in ("best_score_", "best_log_loss_"):
         assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
@@ -363,7 +363,7 @@ def test_a_blank_that_all_groups_share_leaves_them_apart():
     X, y, groups, new = patients(3.0)
     model = RodeoClassifierCV(**QUICK).fit(X, y, groups=groups)
     assert abs(model.best_score_ - model.score(new, np.arange(500) % 2)) < 0.05
-    assert_array_equal(model.relevant_, [[True, False, False, False]] * 2)
+    assert_array_equal(model.markers_, [[True, False, False, False]] * 2)
 
 
 @quiet

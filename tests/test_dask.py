@@ -63,8 +63,7 @@ def assert_same(found, local, queries=QUERIES):
     [
         {},
         {"bandwidth": "class", "scale": "standard"},
-        {"bandwidth": "initial", "scale": None},
-        {"bandwidth": "class", "features": "separate"},
+        {"bandwidth": "class", "scale": None},
         {"features": "selected", "cutpoint": -0.3},
         {"update": "sequential"},
     ],
@@ -176,8 +175,6 @@ def test_parquet(tmp_path, persist):
     ("change", "complaint"),
     [
         ({"scale": "rank"}, r"scale='rank' needs all rows in one place.*'range', 'standard' or None"),
-        ({"scale": "whiten"}, "scale='whiten' needs all rows in one place"),
-        ({"rule": "shadow"}, "rule='shadow' needs all rows in one place"),
         ({"block_rows": 0}, "block_rows must be a positive integer, got 0"),
         ({"n_points": 1.5}, r"n_points must be a positive integer, got 1\.5"),
         ({"persist": "yes"}, "persist must be one of True, False, got 'yes'"),

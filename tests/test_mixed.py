@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from corral import (
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -250,9 +251,9 @@ def test_two_levels_are_a_column_of_zeros_and_ones():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)])
     y = (X[:, 0] + X[:, 1] + rng.normal(size=120) > 0.5).astype(int)
-    numbers = RodeoClassifier(bandwidth="initial", scale=None).fit(X, y)
+    numbers = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y)
     X_levels = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] == 1, "yes", "no")})
-    levels = RodeoClassifier(bandwidth="initial", scale=None).fit(X_levels, y)
+    levels = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X_levels, y)
     same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
     n = np.bincount(y)
     assert same or n[0] != n[1]
@@ -288,8 +289,8 @@ def table():
 ESTIMATORS = [
     RodeoClassifier(),
     RodeoClassifier(update="sequential", scale="rank"),
-    RodeoClassifier(bandwidth="class", features="selected", rule="contrast"),
-    RodeoClassifier(bandwidth="class", features="separate", scale="standard"),
+    RodeoClassifier(bandwidth="class", features="selected"),
+    RodeoClassifier(bandwidth="class", scale="standard"),
     RodeoClassifierCV(random_state=0),
 ]
 
@@ -482,7 +483,7 @@ def test_a_column_that_cannot_be_read_is_named(change, error, said):
         RodeoClassifier().fit(frame, y).predict,
         RodeoClassifier().fit(frame[["length"]], y).predict,
         RodeoDensity().fit(frame).score_samples,
-        RodeoSelector(rule="zscore", cutpoint=math.inf).fit(frame, y).transform,
+        RodeoSelector(cutpoint=math.inf).fit(frame, y).transform,
     ):
         columns = ["length"] if use.__self__.n_features_in_ == 1 else list(frame)
         with pytest.raises(error, match=said):
@@ -535,7 +536,8 @@ def test_masked_cells_are_gaps(kind):
 
 @pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
 @pytest.mark.parametrize(
-    "estimator", [RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector, LSPClassifier]
+    "estimator",
+    [RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector, MarkerSelector, LSPClassifier],
 )
 def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
     rows = [[float(i), float(i * i % 7)] for i in range(12)]
@@ -585,7 +587,7 @@ def test_describe_names_levels_and_what_is_missing():
     assert shown.loc[("c", "x"), "background_missing"] == 0.0
     assert shown["often_missing"].sum() == shown.loc[("c", "x"), "often_missing"] == 1
     whole = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
-    assert "missing" not in RodeoSelector().fit(whole, y).describe().to_frame()
+    assert "missing" not in MarkerSelector().fit(whole, y).describe().to_frame()
 
 
 def test_chance_is_not_said_to_be_missing_more_often():
@@ -597,7 +599,7 @@ def test_chance_is_not_said_to_be_missing_more_often():
         X = rng.normal(size=(120, 8))
         X[:, 0] += 3.0 * np.repeat([0, 1, 2], 40)
         X[rng.random(X.shape) < 0.3] = np.nan
-        n_said += int(RodeoSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
+        n_said += int(MarkerSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
     assert n_said <= 6
 
 
@@ -607,7 +609,7 @@ def test_a_selector_says_what_is_missing_and_a_file_keeps_it(tmp_path):
     X = rng.normal(size=(120, 3))
     X[:, 0] += 3.0 * (y == "a")
     X[(y == "b") & (rng.random(120) < 0.7), 1] = np.nan
-    selector = RodeoSelector().fit(X, y)
+    selector = MarkerSelector().fit(X, y)
     assert "x1 missing more often" in str(selector.describe())
     save_model(selector, tmp_path / "selector.corral")
     assert str(load_model(tmp_path / "selector.corral").describe()) == str(selector.describe())
@@ -615,7 +617,7 @@ def test_a_selector_says_what_is_missing_and_a_file_keeps_it(tmp_path):
 
 def test_a_selector_keeps_columns_of_text(table):
     X, y, samples, _ = table
-    selector = RodeoSelector().set_output(transform="pandas").fit(X, y)
+    selector = MarkerSelector().set_output(transform="pandas").fit(X, y)
     kept = selector.transform(samples)
     assert {"length", "colour"} <= set(kept.columns)
     assert "colour" in str(selector.describe())
@@ -665,13 +667,16 @@ def test_pipelines_and_column_transformers(table):
 
 
 def test_tags_say_what_is_taken():
-    for estimator in (RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), RodeoSelector()):
+    for estimator in (
+        RodeoClassifier(),
+        RodeoClassifierCV(),
+        RodeoDensity(),
+        RodeoSelector(),
+        MarkerSelector(),
+    ):
         tags = estimator.__sklearn_tags__().input_tags
         assert tags.allow_nan
         assert tags.categorical
-    of_mixed_units = RodeoClassifier(scale="whiten").__sklearn_tags__().input_tags
-    assert not of_mixed_units.allow_nan
-    assert not of_mixed_units.categorical
 
 
 # --------------------------------------------------------------------------------------------- groups
@@ -872,7 +877,7 @@ def test_five_thousand_levels():
     ],
     ids=["objects", "floats", "NA", "categories", "Int64", "list", "times", "dates", "durations"],
 )
-@pytest.mark.parametrize("make", [RodeoClassifier, RodeoClassifierCV, RodeoSelector, LSPClassifier])
+@pytest.mark.parametrize("make", [RodeoClassifier, RodeoClassifierCV, MarkerSelector, LSPClassifier])
 def test_missing_labels_are_counted_and_placed(make, y):
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match=r"^1 of 20 labels are missing, the first in row 19: fill them in"):

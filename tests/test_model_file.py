@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 import corral._persist.model_file
 from corral import (
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
@@ -37,10 +38,7 @@ CLASSIFIERS = [
     RodeoClassifier(update="sequential", scale=None, beta=0.8, c0=0.5, min_bandwidth=0.01, cutpoint=-np.inf),
     RodeoClassifier(scale="standard", priors=np.array([0.5, 0.25, 0.25])),
     RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
-    RodeoClassifier(scale="whiten", bandwidth="class", temperature=2.0, lapse=0.01),
-    RodeoClassifier(scale="whiten", rule="shadow", random_state=0),
-    RodeoClassifier(bandwidth="class", features="separate", priors=[0.2, 0.3, 0.5]),
-    RodeoClassifier(bandwidth="initial", priors="empirical"),
+    RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
     RodeoClassifierCV(**SMALL_SEARCH),
     RodeoClassifierCV(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
 ]
@@ -104,12 +102,10 @@ def assert_same(one, other, where="value"):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"temperature": 5.0},
-        {"lapse": 0.5},
         {"update": "sequential", "beta": 0.5, "c0": 3.0, "min_bandwidth": 0.2},
-        {"scale": None, "bandwidth": "class", "features": "separate"},
-        {"rule": "contrast", "cutpoint": 1.0, "min_effect": 0.6},
-        {"temperature": -1.0, "update": "never"},
+        {"scale": None, "bandwidth": "class", "features": "selected"},
+        {"cutpoint": 1.0, "min_effect": 0.6},
+        {"beta": -1.0, "update": "never"},
     ],
 )
 def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, queries, path):
@@ -196,8 +192,9 @@ def test_density_comes_back_whole(estimator, weighted, data, queries, path):
     assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
 
 
-def test_selector_comes_back_whole(data, path):
-    model = RodeoSelector().fit(*data)
+@pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
+def test_selector_comes_back_whole(selector, data, path):
+    model = selector.fit(*data)
     loaded = saved(model, path)
     assert_same(vars(loaded), vars(model))
     assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
@@ -454,7 +451,7 @@ ROWS, POOL = "state/rows", "state/pool"
         (f"{ROWS}/X", lambda a: a * np.nan, "members contradict the rows"),
         (f"{ROWS}/X", lambda a: a[:, 1:], "X has the shape"),
         (f"{ROWS}/class_prior_", lambda a: a * 0.5, "class_prior_ does not sum to 1"),
-        (f"{ROWS}/relevant_", lambda a: a.astype(float), "relevant_ is not an array of bool"),
+        (f"{ROWS}/contrast/markers", lambda a: a.astype(float), "markers is not an array of bool"),
         (f"{ROWS}/contrast/effect", lambda a: a[1:], "effect has the shape"),
         (f"{ROWS}/contrast/direction", lambda a: a + 9, "direction holds a number"),
         (f"{POOL}/weights", lambda a: -a, "weights holds a number"),
@@ -503,7 +500,7 @@ def test_deeply_nested_header(file, path):
 
 
 def test_loads_in_a_fresh_process(data, queries, tmp_path):
-    model = RodeoClassifier(bandwidth="class", scale="whiten").fit(*data)
+    model = RodeoClassifier(bandwidth="class", scale="rank").fit(*data)
     save_model(model, tmp_path / "model.corral")
     np.save(tmp_path / "queries.npy", queries)
     code = (
@@ -530,6 +527,7 @@ SIZED = {
     "search": RodeoClassifierCV(random_state=0),
     "thinned": RodeoClassifierCV(max_rows=10, random_state=0),
     "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
     "lspc": LSPClassifier(),
 }
 

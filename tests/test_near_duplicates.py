@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from corral import NearDuplicatesWarning, RodeoClassifier, RodeoClassifierCV, RodeoSelector
+from corral import MarkerSelector, NearDuplicatesWarning, RodeoClassifier, RodeoClassifierCV
 from corral._checking.table import check_table
 from corral._core.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
@@ -58,7 +58,7 @@ def test_a_fit_warns_of_them(kind):
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoSelector(rule="contrast")])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), MarkerSelector()])
 def test_other_estimators_warn_as_well(estimator):
     with pytest.warns(NearDuplicatesWarning, match=r"leave the column out, keep one of them, or pass groups"):
         estimator.fit(*noise("counter"))

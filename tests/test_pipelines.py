@@ -23,12 +23,12 @@ from corral import (
     BandwidthDisplay,
     ExplanationDisplay,
     LSPClassifier,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
     RodeoPathDisplay,
-    RodeoSelector,
     describe,
     explain,
     load_model,
@@ -41,7 +41,7 @@ NUMBERS = ["length", "width", "weight"]
 
 
 def quick():
-    return RodeoClassifier(bandwidth="class", rule="contrast")
+    return RodeoClassifier(bandwidth="class")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_displays_take_pipelines(table):
     density = make_pipeline(MinMaxScaler(), RodeoDensity()).fit(X)
     assert len(BandwidthDisplay.from_estimator(density, X).axes_) == 1
     assert RodeoPathDisplay.from_estimator(density, X).title == "sample 0"
-    selector = make_pipeline(MinMaxScaler(), RodeoSelector()).fit(X, y)
+    selector = make_pipeline(MinMaxScaler(), MarkerSelector()).fit(X, y)
     assert RelevanceDisplay.from_estimator(selector).feature_names == ["length", "weight"]
     with pytest.raises(TypeError, match="ExplanationDisplay cannot draw a RodeoDensity: it has no explain"):
         ExplanationDisplay.from_estimator(density, X)
@@ -184,7 +184,7 @@ def test_displays_take_pipelines(table):
 
 def test_displays_of_levels_and_gaps(table):
     X, y = table
-    classifier = RodeoClassifier(rule="contrast").fit(X, y)
+    classifier = RodeoClassifier().fit(X, y)
     gaps = int(np.flatnonzero(X["width"].isna())[0])
     shown = ExplanationDisplay.from_estimator(classifier, X, sample=gaps, max_variables=5)
     names = [text.get_text() for text in shown.axes_[0].get_yticklabels()]

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral._core.kernels import product_by_rows
-from corral._core.scale import learn_scale
 from corral.dask import DaskRodeoClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -39,14 +38,12 @@ def assert_rows_on_their_own(function, queries):
 SETTINGS = [
     {"scale": scale, "bandwidth": bandwidth, "features": features, "update": update}
     for scale, bandwidth, features, update in itertools.product(
-        ("range", "standard", "rank", "whiten", None),
-        ("local", "class", "initial"),
-        ("all", "selected", "separate"),
+        ("range", "standard", "rank", None),
+        ("local", "class"),
+        ("all", "selected"),
         ("simultaneous", "sequential"),
     )
-    if (features == "all" or scale != "whiten")
-    and (features != "separate" or bandwidth != "local")
-    and (update == "simultaneous" or bandwidth == "local")
+    if update == "simultaneous" or bandwidth == "local"
 ]
 
 
@@ -54,7 +51,7 @@ SETTINGS = [
 def test_classifier(settings):
     X, y, queries = tables()
     weights = 1.0 + np.arange(len(y)) % 2
-    model = RodeoClassifier(**settings, cutpoint=-0.5, temperature=2.0, lapse=0.01).fit(X, y, weights)
+    model = RodeoClassifier(**settings, cutpoint=-0.5).fit(X, y, weights)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_rows_on_their_own(model.local_bandwidths, queries)
     expected = model.log_density(queries)
@@ -62,7 +59,7 @@ def test_classifier(settings):
         assert_array_equal(model.set_params(n_jobs=n_jobs).log_density(queries), expected)
 
 
-@pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_explanations(scale, bandwidth):
     X, y, queries = tables()
@@ -119,18 +116,9 @@ def test_cluster(bandwidth):
 
 def test_chunks_of_a_collection():
     X, y, queries = tables()
-    model = RodeoClassifier(scale="whiten").fit(X, y)
+    model = RodeoClassifier().fit(X, y)
     lazy = model.predict_proba(da.from_array(queries, chunks=((1, 2, 7, 9), 3)))
     assert_array_equal(lazy.compute(scheduler="synchronous"), model.predict_proba(queries))
-
-
-@pytest.mark.parametrize("d", [1, 2, 4, 9, 64, 131])
-def test_whitened_units(d):
-    X, y, queries = tables(d)
-    scale = learn_scale(X, None, "whiten", y)
-    assert_rows_on_their_own(scale.transform, queries)
-    standard = learn_scale(X, None, "standard").transform(queries)
-    assert_allclose(scale.transform(queries), standard @ scale.mixing, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(0, 3, 2), (1, 1, 1), (8, 4, 3), (9, 5, 1), (20, 3, 70)])

@@ -28,7 +28,7 @@ from corral.datasets import make_shifted_groups
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
 PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density"]
-SHARED = ["classes_", "class_count_", "class_prior_", "relevant_", "weights_", "recall_"]
+SHARED = ["classes_", "class_count_", "class_prior_", "markers_", "weights_", "recall_"]
 
 
 def three_classes(seed=0, n=12):

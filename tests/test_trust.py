@@ -27,13 +27,15 @@ from corral._core.trust import (
 )
 from corral.datasets import make_shifted_groups
 
+# No bandwidth shrinks.
+INITIAL = {"bandwidth": "class", "min_bandwidth": 100.0}
+
 KINDS = {
     "local": RodeoClassifier(),
     "class": RodeoClassifier(bandwidth="class", scale="standard"),
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
-    "separate": RodeoClassifier(bandwidth="class", features="separate", scale=None),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "whiten": RodeoClassifier(bandwidth="initial", scale="whiten"),
     "pool": RodeoClassifierCV(random_state=0),
 }
 
@@ -65,11 +67,11 @@ def fitted(request, iris):
 @pytest.mark.parametrize(
     ("bandwidth", "case"),
     [
-        ("initial", "plain"),
-        ("initial", "weights"),
-        ("initial", "copies"),
-        ("initial", "groups"),
-        ("initial", "lonely"),
+        ("fixed", "plain"),
+        ("fixed", "weights"),
+        ("fixed", "copies"),
+        ("fixed", "groups"),
+        ("fixed", "lonely"),
         ("local", "plain"),
         ("local", "groups"),
     ],
@@ -85,7 +87,8 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
         groups = np.arange(len(X)) // 2
     if case == "lonely":
         X, y = np.vstack([X, X[:1] + 0.5]), np.append(y, 3)
-    model = RodeoClassifier(bandwidth=bandwidth, scale=None, min_bandwidth=0.3)
+    fixed = INITIAL if bandwidth == "fixed" else {"min_bandwidth": 0.3}
+    model = RodeoClassifier(scale=None, **fixed)
     model.fit(X, y, sample_weight=weights, groups=groups)
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
@@ -96,7 +99,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
         if not left.any():
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
-        if bandwidth == "initial":
+        if bandwidth == "fixed":
             return naive.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
         return naive.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
 
@@ -191,7 +194,7 @@ def test_shares_of_members_against_loops():
 
 def test_sets_against_loops(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifier(bandwidth="initial", scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
+    model = RodeoClassifier(**INITIAL, scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
     data = model.model_.data
 
     def log_posterior(x, unit):
@@ -297,7 +300,7 @@ def test_unused_and_constant_columns_count():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 60)
     X = np.column_stack([rng.normal(3.0 * y, 1.0), rng.normal(size=120), np.full(120, 7.0)])
-    model = RodeoClassifier(bandwidth="class", features="selected", rule="contrast").fit(X, y)
+    model = RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5).fit(X, y)
     assert not model.relevant_[:, 1:].any()
     new, (shift, other) = X[:20] + np.array([0.01, 0.0, 0.0]), np.eye(3)[1:]
     assert not model.is_novel(new).all()
@@ -519,8 +522,7 @@ def test_without_a_column_nearly_as_if_it_were_not_there(name, iris):
 
 def test_a_row_has_the_same_bits_alone_and_among_others(fitted, iris):
     X_new = iris[2].copy()
-    if fitted.get_params().get("scale") != "whiten":
-        X_new[::5, 1] = np.nan
+    X_new[::5, 1] = np.nan
     together = fitted.assess(X_new)
     for i in (0, 1, 5, 33):
         alone = fitted.assess(X_new[i : i + 1])
@@ -625,7 +627,7 @@ def test_scaled_weights_change_nothing(iris):
 
 
 def test_levels_and_coverages_are_checked(iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         model.is_novel(iris[2], 1.5)
     with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
@@ -713,20 +715,20 @@ def test_no_decision_where_it_costs_less(iris):
     ],
 )
 def test_bad_costs_get_one_sentence(costs, said, iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match=said):
         model.decide(iris[2], costs)
 
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, -np.inf, "2", True, [1.0], 1j])
 def test_bad_costs_of_no_decision_get_one_sentence(cost, iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match=r"^reject_cost must be a finite number, got .*\.$"):
         model.decide(iris[2], np.zeros((3, 3)), reject_cost=cost)
 
 
 def test_decisions_with_gains_and_with_the_largest_costs(iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     gains = -np.eye(3)  # a right label is worth 1
     assert_array_equal(model.decide(iris[2], gains), model.predict(iris[2]))
     assert_array_equal(model.decide(iris[2], 1.79e308 * gains), model.predict(iris[2]))

@@ -22,9 +22,8 @@ ALONE = Computation(1, 0)
 KINDS = {
     "local": RodeoClassifier(),
     "class": RodeoClassifier(bandwidth="class", scale="standard"),
-    "separate": RodeoClassifier(bandwidth="class", features="separate", scale=None),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "whiten": RodeoClassifier(bandwidth="initial", scale="whiten"),
     "pool": RodeoClassifierCV(random_state=0),
 }
 
@@ -56,7 +55,7 @@ def test_unlikeness_against_loops(case):
     X, y = some_rows()
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X)) if case == "weights" else None
     groups = np.arange(len(X)) // 2 if case == "groups" else None
-    model = RodeoClassifier(bandwidth="initial", scale=None).fit(X, y, weights, groups)
+    model = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y, weights, groups)
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
     samples = np.vstack([X[[0, 20]] + 0.25, X[:2] + np.array([9.0, 0.0, 0.5])])

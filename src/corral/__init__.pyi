@@ -13,6 +13,7 @@ from ._estimators.density import RodeoDensity
 from ._estimators.description import Description
 from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
+from ._estimators.marker_selector import MarkerSelector
 from ._estimators.pipelines import describe, explain
 from ._estimators.search import RodeoClassifierCV
 from ._estimators.selector import RodeoSelector
@@ -36,6 +37,7 @@ __all__ = [
     "HeldOut",
     "LSPClassifier",
     "LearningCurve",
+    "MarkerSelector",
     "NearDuplicatesWarning",
     "RelevanceDisplay",
     "RodeoClassifier",

@@ -26,7 +26,7 @@ print(f"expected accuracy {classifier.best_score_:.3f}, on other rows {classifie
 description = classifier.describe()
 figure, axes = plt.subplots(2, 5, figsize=(9, 4), layout="constrained")
 for digit, axis in zip(classifier.classes_, axes.flat, strict=True):
-    effect = description.effect[digit] * description.relevant[digit]
+    effect = description.effect[digit] * description.markers[digit]
     shown = axis.imshow(effect.reshape(8, 8), cmap="RdBu_r", vmin=-1, vmax=1)
     axis.set(title=f"digit {digit}", xticks=[], yticks=[])
 figure.colorbar(shown, ax=axes, label="effect (Cliff's delta)", shrink=0.8)

@@ -186,7 +186,7 @@ def _log_odds_of_sets(
             )
     v = np.empty(log_density.shape[1:])
     log_prior = log_of_prior(model.prior)
-    kernels.log_odds(log_density, log_prior, 1.0 / model.temperature, model.lapse, label, rival, v)
+    kernels.log_odds(log_density, log_prior, model.lapse, label, rival, v)
     if left_out is not None:
         return v
     whole = model.posterior(explainer.log_density[samples])
@@ -253,7 +253,7 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
     part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
-    evidence = np.zeros(model.relevant.shape)
+    evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
     for some in _classes_together(model):
         examples = [model.examples(a) for a in some]
         X, weights, own, left_out = (np.concatenate(parts) for parts in zip(*examples, strict=True))

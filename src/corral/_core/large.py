@@ -389,7 +389,6 @@ def learn_large_pool(
         labels=data.labels,
         counts=data.counts,
         prior=prior,
-        relevant=differences.relevant,
         n_copies=data.n_copies,
         training=training,
         data=rows,

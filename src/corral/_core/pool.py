@@ -116,7 +116,7 @@ class Pool:
 
     def log_score(self, X: Floats, computation: Computation) -> Floats:
         """Log scores (n_samples, n_classes): log prior and weighted log densities."""
-        return joint_log_probability(self.log_densities(X, computation), self.prior, 1.0)
+        return joint_log_probability(self.log_densities(X, computation), self.prior)
 
     def posterior(self, log_score: Floats) -> Floats:
         """Logarithms of probabilities, from log scores."""
@@ -182,11 +182,6 @@ class PoolModel(LocalModel):
 
     pool: Pool
     thinning: Thinning | None = None
-
-    @property
-    def temperature(self) -> float:
-        """1, since the weights have the temperature in them."""
-        return 1.0
 
     @property
     def lapse(self) -> float:

@@ -135,7 +135,7 @@ def describe(estimator: Any) -> Description:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoSelector, or Pipeline that ends in one
+    estimator : RodeoClassifier, RodeoClassifierCV, MarkerSelector, or Pipeline that ends in one
         A fitted one.
 
     Returns

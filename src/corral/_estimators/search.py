@@ -130,9 +130,8 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
         which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
         and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
-    relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class, by ``rule="contrast"`` of `RodeoClassifier`, whatever predicts
-        best; see `describe`.
+    markers_ : ndarray of shape (n_classes, n_features), bool
+        Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
     feature_importances_ : ndarray of shape (n_features,)
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     model_ : PoolModel
@@ -153,7 +152,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     See Also
     --------
     RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
-    RodeoSelector : The variables that mark each class, without a classifier.
+    MarkerSelector : The variables that mark each class, without a classifier.
     write_report : A page with what it has learnt.
     save_model : A file to load it from.
 
@@ -275,6 +274,6 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
 
     @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class, by contrast, whatever predicts best."""
-        return self.model_.contrast.relevant
+    def markers_(self) -> Bools:
+        """Which variables mark each class, whatever predicts best."""
+        return self.model_.contrast.markers

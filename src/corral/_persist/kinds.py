@@ -15,6 +15,7 @@ from corral._core.rows import AnyRows, ClassRows, GeneralRows
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
+from corral._estimators.marker_selector import MarkerSelector
 from corral._estimators.search import RodeoClassifierCV
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import check_choice, check_rodeo, feature_names
@@ -78,7 +79,7 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     else:
         arranged = ClassRows.arrange(rows, weights)
     scale = restore_scale(state.part("scale"), d)
-    if scale.knots is not None or scale.mixing is not None:
+    if scale.knots is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
     estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize)
@@ -86,21 +87,30 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
-    found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
-    return found | {
-        "contrast": pack_contrast(model.contrast_),
-        "gap_contrast": pack_contrast(model.gap_contrast_),
-    }
+    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
     model.relevant_ = state.bools("relevant_", (k, d))
-    if "bandwidths_" in state:
-        model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
-        model.zscores_ = state.floats("zscores_", (k, d))
+    model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
+    model.zscores_ = state.floats("zscores_", (k, d))
+
+
+def _pack_marker_selector(model: MarkerSelector) -> dict[str, Any]:
+    return {
+        "classes_": model.classes_,
+        "markers_": model.markers_,
+        "contrast": pack_contrast(model.contrast_),
+        "gap_contrast": pack_contrast(model.gap_contrast_),
+    }
+
+
+def _restore_marker_selector(model: MarkerSelector, state: State, d: int) -> None:
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.markers_ = state.bools("markers_", (k, d))
     model.contrast_ = restore_contrast(state.part("contrast"), k, d)
     gaps = "gap_contrast" in state
     model.gap_contrast_ = restore_contrast(state.part("gap_contrast"), k, d) if gaps else None
@@ -126,8 +136,6 @@ def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
     chosen = state.part("best_params_")
     model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
     model.scale_ = restore_scale(state.part("scale"), d)
-    if model.scale_.mixing is not None:
-        raise ValueError("the scale is not one of LSPClassifier")
     if "cv_results_" in state:
         model.cv_results_ = state.columns("cv_results_")
         n_tried = len(next(iter(model.cv_results_.values())))
@@ -156,9 +164,15 @@ KINDS = {
     kind.type.__name__: kind
     for kind in (
         Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
-        Kind(RodeoClassifierCV, pack_search, restore_search, ("rows/relevant_", "kept_rows/relevant_")),
+        Kind(
+            RodeoClassifierCV,
+            pack_search,
+            restore_search,
+            ("rows/contrast/markers", "kept_rows/contrast/markers"),
+        ),
         Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
         Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),
+        Kind(MarkerSelector, _pack_marker_selector, _restore_marker_selector, ("markers_",)),
         Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }

@@ -21,7 +21,6 @@ from corral._persist.values import State, check_size_of_texts
 # Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
 SMALLEST = float(np.finfo(np.float64).tiny)
 BANDWIDTHS = (1e-21, 1e11)
-LARGEST_MIXING = 1e24
 
 
 def pack_scale(scale: Scale) -> dict[str, Any]:
@@ -30,12 +29,11 @@ def pack_scale(scale: Scale) -> dict[str, Any]:
     if scale.knots is not None:
         values, ranks = zip(*(of_column or (None, None) for of_column in scale.knots), strict=True)
         knots = {"values": list(values), "ranks": list(ranks)}
-    return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
+    return {"center": scale.center, "half_width": scale.half_width, "knots": knots}
 
 
 def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
     """Restore units; ranks, or scores made of them, are at most `largest_rank`."""
-    mixing = state.floats("mixing", (d, d), -LARGEST_MIXING, LARGEST_MIXING) if "mixing" in state else None
     knots = None
     if "knots" in state:
         part = state.part("knots")
@@ -43,7 +41,7 @@ def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
             _restore_knots(x, ranks, largest_rank) if "values" in x else None
             for x, ranks in zip(part.arrays("values", d), part.arrays("ranks", d), strict=True)
         )
-    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots, mixing)
+    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots)
 
 
 def _restore_knots(values: State, ranks: State, largest_rank: float) -> tuple[Floats, Floats]:
@@ -67,7 +65,6 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
         "copies": model.data.copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
@@ -92,7 +89,6 @@ def restore_training(
         "n_copies": data.n_copies,
         "training": training,
         "data": data,
-        "relevant": state.bools("relevant_", shape),
         "min_effect": min_effect,
         "learnt_contrast": restore_contrast(state.part("contrast"), *shape) if "contrast" in state else None,
     }
@@ -124,7 +120,6 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
         "n_copies_": model.n_copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
@@ -163,7 +158,6 @@ def restore_kept_rows(
             levels,
             rows.units if rows.grouped else None,
         ),
-        "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
         "learnt_contrast": restore_contrast(state.part("contrast"), classes.size, d),
     }
@@ -218,7 +212,7 @@ def pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
 def restore_contrast(part: State, k: int, d: int) -> Contrast:
     """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
     arrays: dict[str, Any] = {
-        "relevant": part.bools("relevant", (k, d)),
+        "markers": part.bools("markers", (k, d)),
         "background": part.bools("background", (k, d)),
         "direction": _DIRECTIONS[part.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
         "quartiles": part.floats_or_nan("quartiles", (2, k, d)),

@@ -18,7 +18,6 @@ from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
 from corral._estimators.search import RodeoClassifierCV
 from corral._persist.rows import (
-    LARGEST_MIXING,
     SMALLEST,
     pack_kept_rows,
     pack_rows,
@@ -28,6 +27,9 @@ from corral._persist.rows import (
     restore_training,
 )
 from corral._persist.values import State
+
+# Within it no square of a distance over a bandwidth overflows.
+_LARGEST_FACTOR = 1e24
 
 # Normal quantiles of ranks lie far below.
 _LARGEST_SCORE = 1e3
@@ -228,7 +230,7 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
     frame = MixedFrame(
         variables=variables,
         mean=state.floats("mean", (n,), -1e100, 1e100),
-        factor=state.floats("factor", (n,), 1e-100, LARGEST_MIXING)
+        factor=state.floats("factor", (n,), 1e-100, _LARGEST_FACTOR)
         if along_variances
         else _restore_factor(state, n),
         gap_mean=state.floats("gap_mean", (n,), -1e100, 1e100),
@@ -241,7 +243,7 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
 
 def _restore_factor(state: State, n: int, *, any_axes: bool = False) -> Floats:
     """A matrix of n variables by as many axes, or fewer; explanations invert those that are square."""
-    factor = state.floats("factor", (n, None if any_axes else n), -LARGEST_MIXING, LARGEST_MIXING)
+    factor = state.floats("factor", (n, None if any_axes else n), -_LARGEST_FACTOR, _LARGEST_FACTOR)
     if factor.shape[1] == n and np.linalg.slogdet(factor)[0] == 0.0:
         raise ValueError("factor is singular")
     return factor

@@ -116,7 +116,7 @@ def estimate_sample_sizes(
         Rows added in each step, at least as many as there are classes; the last step may add fewer.
     estimator : RodeoClassifier or RodeoClassifierCV, default=None
         The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
-        curve ``RodeoClassifierCV()``. It is cloned. Its rule says which variables are relevant.
+        curve ``RodeoClassifierCV()``. It is cloned.
     allocation : {"proportional", "optimal"}, default=None
         For the bound: how N is shared out. "proportional", which None stands for, makes A proportional to B,
         as in the paper; "optimal" makes the mean over the classes of their bounds
@@ -154,9 +154,8 @@ def estimate_sample_sizes(
     - The Rodeo's bandwidths differ from sample to sample, so :math:`k_j = h_j n^{1/(4+r)}` does too and is
       averaged with the rest. With ``bandwidth="class"`` it is a constant, as printed; but then one sample
       in a tail, many bandwidths away from all rows, can dominate the mean.
-    - Relevant variables are those of `relevant_`, by the rule of the estimator. In real tables z-scores
-      may find none for some class; ``RodeoClassifier(rule="contrast")`` finds more, often so many that the
-      bound exceeds 1. See `empty`.
+    - Relevant variables are those of `relevant_`. In real tables z-scores may find none for some class. See
+      `empty`.
     - The printed loop enlarges N before it looks at epsilon. Here the sizes returned are those that gave
       the epsilon returned.
     - A class whose rows do not suffice gets all it has, and the others the rest. The run ends if the

@@ -165,7 +165,7 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["expected_accuracy"] = fitted.best_score_
     if hasattr(fitted, "class_count_"):
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
-    if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
+    if hasattr(fitted, "describe"):
         described |= _marks(fitted.describe())
     return described
 
@@ -207,12 +207,12 @@ def _marks(found: Description) -> dict[str, Any]:
                 **{name: getattr(found, name)[a, j] for name in numbers},
                 "words": found.phrase(a, j),
             }
-            for j in found.order[a, : found.relevant[a].sum()].tolist()
+            for j in found.order[a, : found.markers[a].sum()].tolist()
         ]
         for a, label in enumerate(found.classes.tolist())
     }
     return {
-        "relevant": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
+        "markers": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
         "marks": marks,
         "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
         "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
@@ -237,30 +237,29 @@ def description(
         # That of LSPClassifier is the best of many.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
         yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
-    if "rows_by_class" in described or "relevant" in described:
+    if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described, accuracy)
-    if "relevant" in described and not any(described["relevant"].values()):
-        yield _nothing_relevant(described)
+    if "markers" in described and not any(described["markers"].values()):
+        yield _no_marker()
 
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
-    relevant, counts = described.get("relevant"), described.get("rows_by_class")
-    shown = Table("class", show_lines=relevant is not None)
+    variables = described.get("markers", described.get("relevant"))
+    counts = described.get("rows_by_class")
+    shown = Table("class", show_lines=variables is not None)
     if counts is not None:
         shown.add_column("rows", justify="right")
     if accuracy is not None:
         shown.add_column("accuracy")
-    if relevant is not None:
-        rule = _rule(described)
-        by_rule = "" if rule == "contrast" else f" by rule={rule!r}"
-        shown.add_column(f"variables that describe it{by_rule}, strongest first")
-    for label in relevant or counts or ():
+    if variables is not None:
+        shown.add_column("variables that describe it, strongest first")
+    for label in variables or counts or ():
         cells: list[RenderableType] = [label]
         if counts is not None:
             cells.append(number_text(counts[label]))
         if accuracy is not None:
             cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
-        if relevant is not None:
+        if variables is not None:
             cells.append(Group(*_variables_of(described, label)))  # a line break would be made visible
         shown.add_row(*cells)
     return shown
@@ -268,9 +267,8 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
 
 def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     """Lines on what marks a class."""
-    relevant = described["relevant"][label]
     if "marks" not in described:
-        yield listed(relevant, str) or "no variable found"
+        yield listed(described["relevant"][label], str) or "no variable found"
         return
     of_values = [mark["words"] for mark in described["marks"][label]] or ["no variable found"]
     for phrases in (of_values, described["often_missing"][label]):
@@ -280,23 +278,14 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     others = described["also_rests_on"][label]
     if others:
         yield f"labels also rest on {', '.join(others)}"
+    if "relevant" in described:
+        yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
 
 
-def _rule(described: Mapping[str, Any]) -> str:
-    """How variables were found; a search has no such parameter, since it compares classes always."""
-    return str(described["params"].get("rule", "contrast"))
-
-
-def _nothing_relevant(described: Mapping[str, Any]) -> str:
-    found = "No variable was found to describe any class"
-    if _rule(described) == "contrast":
-        return (
-            f"{found}: no test of values or of single levels shows one to differ from the others by more "
-            "than chance and not negligibly."
-        )
+def _no_marker() -> str:
     return (
-        f"{found}: bandwidths shrink hardly, or all alike. The default of --estimator looks for variables in "
-        "which classes differ."
+        "No variable was found to describe any class: no test of values or of single levels shows one to "
+        "differ from the others by more than chance and not negligibly."
     )
 
 

@@ -30,7 +30,6 @@ from corral.cli.options import (
     NumericOnly,
     Priors,
     Quiet,
-    Rule,
     ScaleName,
     Seed,
     Separator,
@@ -86,10 +85,6 @@ def fit(
             "or all alike. Not for lspc."
         ),
     ] = Priors.empirical,
-    rule: Annotated[
-        Rule | None,
-        typer.Option(help="Rule that selects variables, by default zscore, the paper's. For rodeo only."),
-    ] = None,
     scale: Annotated[
         ScaleName | None,
         typer.Option(
@@ -145,7 +140,7 @@ def fit(
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    chosen = _estimator(estimator, priors, rule, scale, seed, out)
+    chosen = _estimator(estimator, priors, scale, seed, out)
     _refuse_contradictions(estimator, group, goal, report)
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
@@ -280,7 +275,6 @@ def _baselines(X: pd.DataFrame) -> dict[str, Any]:
 def _estimator(
     name: EstimatorName,
     priors: Priors,
-    rule: Rule | None,
     scale: ScaleName | None,
     seed: int,
     out: Output,
@@ -288,8 +282,6 @@ def _estimator(
     options: dict[str, Any] = (
         {} if scale is None else {"scale": None if scale is ScaleName.none else str(scale)}
     )
-    if rule is not None and name is not EstimatorName.rodeo:
-        raise ValueError(f"--rule {rule} is for --estimator rodeo, and not for {name}.")
     match name:
         case EstimatorName.cv:
             from corral._estimators.search import RodeoClassifierCV
@@ -302,13 +294,10 @@ def _estimator(
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            options |= {} if rule is None else {"rule": str(rule)}
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
-            if scale is ScaleName.whiten:
-                raise ValueError(f"--scale {scale} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
 

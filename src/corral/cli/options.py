@@ -26,21 +26,12 @@ class Priors(StrEnum):
     uniform = "uniform"
 
 
-class Rule(StrEnum):
-    """By which rule variables are selected."""
-
-    contrast = "contrast"
-    zscore = "zscore"
-    shadow = "shadow"
-
-
 class ScaleName(StrEnum):
     """Units in which bandwidths are chosen."""
 
     range = "range"
     standard = "standard"
     rank = "rank"
-    whiten = "whiten"
     none = "none"
 
 

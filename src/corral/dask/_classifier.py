@@ -50,12 +50,10 @@ class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
     persist : bool, default=True
         Whether blocks are kept in the memory of the workers. False reads them from their source for every
         reduction, for rows that do not fit.
-    bandwidth, features, update, beta, c0, cutpoint, priors, temperature, lapse, min_bandwidth, random_state
+    bandwidth, features, update, beta, c0, cutpoint, priors, min_bandwidth, random_state
         As in `RodeoClassifier`. ``update="sequential"`` takes a reduction per variable and step: it is slow.
     scale : {"range", "standard"} or None, default="range"
-        As in `RodeoClassifier`. "rank" and "whiten" are refused: ranks need every value in one place.
-    rule : {"zscore"}, default="zscore"
-        As in `RodeoClassifier`. "shadow" is refused: shadows are rows drawn from all classes.
+        As in `RodeoClassifier`. "rank" is refused: ranks need every value in one place.
     n_jobs : int, default=None
         Read by the estimator that `to_local` returns; here the cluster decides.
     verbose : int, default=0
@@ -114,17 +112,14 @@ class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
         block_rows: int = 100_000,
         n_points: int = MAX_POINTS,
         persist: bool = True,
-        bandwidth: Literal["local", "class", "initial"] = "local",
-        features: Literal["all", "selected", "separate"] = "all",
+        bandwidth: Literal["local", "class"] = "local",
+        features: Literal["all", "selected"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
         scale: Literal["range", "standard"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
-        rule: Literal["zscore"] = "zscore",
         cutpoint: float = -1.0,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
-        temperature: float = 1.0,
-        lapse: float = 0.0,
         min_bandwidth: float | Literal["auto"] = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -140,11 +135,8 @@ class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
         self.scale = scale
         self.beta = beta
         self.c0 = c0
-        self.rule = rule
         self.cutpoint = cutpoint
         self.priors = priors
-        self.temperature = temperature
-        self.lapse = lapse
         self.min_bandwidth = min_bandwidth
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -205,17 +197,12 @@ class DaskRodeoClassifier(OnCluster, BandwidthsOfClasses):
         check_integer("block_rows", self.block_rows)
         check_integer("n_points", self.n_points)
         check_choice("persist", self.persist, (True, False))
-        if self.scale in ("rank", "whiten"):
+        if self.scale not in ("range", "standard", None):
             raise ValueError(
                 f"scale={self.scale!r} needs all rows in one place; on a cluster it must be 'range', "
                 "'standard' or None."
             )
-        settings = self._local().model_settings()
-        if settings.rule != "zscore":
-            raise ValueError(
-                f"rule={settings.rule!r} needs all rows in one place; on a cluster it must be 'zscore'."
-            )
-        return settings
+        return self._local().model_settings()
 
     def _local(self) -> RodeoClassifier:
         """Make an unfitted RodeoClassifier with the same parameters."""

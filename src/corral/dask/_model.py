@@ -80,8 +80,8 @@ class ClusterModel(RodeoModel):
         # Units keep the order of numbers, so the bounds of scaled columns are the scaled bounds.
         spread = np.ptp(units.transform(np.stack([of_all.low, of_all.high])), axis=0)
         initial = np.array([grid[0] for grid in grids])
-        bandwidths = ClassBandwidths.collect(initial, means, None, spread)
-        relevant = bandwidths.relevant(settings.rule, settings.cutpoint)
+        bandwidths = ClassBandwidths.collect(initial, means, spread)
+        relevant = bandwidths.relevant(settings.cutpoint)
         plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
         densities: list[Any] = [
             ClassDensity(

@@ -86,7 +86,7 @@ def estimates(
         queries_of_all = shared(x)
         merged = [_fixed(density, queries_of_all) for density in densities]
         for density, log_density in zip(densities, compute(merged, client), strict=True):
-            found.append((log_density.sum(axis=0), density.plan.fixed))
+            found.append((log_density, density.plan.fixed))
     return [
         density.completed(log_density, h, x.shape[1])
         for density, (log_density, h) in zip(densities, found, strict=True)
@@ -100,7 +100,7 @@ def _queries(density: Any, x: Floats) -> Queries:
 
 def _fixed(density: Any, x: Delayed) -> Delayed:
     """Log densities with given bandwidths."""
-    arguments = x, density.plan.variables, density.plan.fixed, density.plan.separate
+    arguments = x, density.plan.variables, density.plan.fixed
     return tree(density.rows.ask(_log_densities, *arguments), _add_densities)
 
 
@@ -233,16 +233,10 @@ def _answer(
 
 
 def _log_densities(
-    rows: ClassRows, x: Floats, variables: Integers, h: Floats, separate: bool, own: Integers | None
+    rows: ClassRows, x: Floats, variables: Integers, h: Floats, own: Integers | None
 ) -> Floats:
-    """Log densities (1, n_queries), or (n_features, n_queries) where variables are independent."""
-    used = x[:, variables]
-    if not separate:
-        return kernel_density(rows, used, h, own)[np.newaxis]
-    of_variables = [
-        kernel_density(rows.select(np.array([j])), used[:, [j]], h[[j]], own) for j in range(h.size)
-    ]
-    return np.stack(of_variables)
+    """Log densities (n_queries,)."""
+    return kernel_density(rows, x[:, variables], h, own)
 
 
 def _add_densities(parts: Sequence[Floats]) -> Floats:

@@ -61,7 +61,7 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
     ----------
     client_ : distributed.Client or None
         The cluster that has read the rows; None for threads of this process.
-    members_, weights_, best_score_, model_, classes_, class_count_, relevant_, and others
+    members_, weights_, best_score_, model_, classes_, class_count_, markers_, and others
         As in `RodeoClassifierCV`. `class_count_` counts all rows.
 
     See Also

@@ -61,7 +61,7 @@ def summary(
         paragraphs += _expected(estimator)
     paragraphs += of_novelty
     if description is not None:
-        paragraphs.append(_relevance_in_words(estimator, description))
+        paragraphs.append(_markers_in_words(description))
     return paragraphs
 
 
@@ -189,51 +189,24 @@ def _interval(predictions: HeldOut, scores: Scores) -> str:
     return f"95% interval {low:.1%} to {high:.1%}{of_groups}"
 
 
-def _relevance_in_words(estimator: Any, description: Description) -> str:
-    numbers = description.relevant.sum(axis=1)
-    # A search compares classes whatever the rule of its winner.
-    rule = getattr(estimator, "rule", "contrast")
+def _markers_in_words(description: Description) -> str:
+    numbers = description.markers.sum(axis=1)
     if not numbers.any():
-        why = (
-            "no test of values or of single levels shows one to differ from the others by more than chance "
-            "and not negligibly"
-            if rule == "contrast"
-            else "bandwidths shrink hardly or all alike"
+        return (
+            "No variable stands out as describing a class: no test of values or of single levels shows one "
+            "to differ from the others by more than chance and not negligibly. Labels rest on variables "
+            "together."
         )
-        return f"No variable stands out as describing a class: {why}. Labels rest on variables together."
-    used = description.relevant.sum(axis=0)
+    used = description.markers.sum(axis=0)
     some = int((used > 0).sum())
     low, high = int(numbers.min()), int(numbers.max())
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
         f"{_count(some, 'variable')} of {used.size} "
-        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
-        + _meaning_of_relevance(rule, getattr(estimator, "scale", None))
-    )
-
-
-def _meaning_of_relevance(rule: str, scale: str | None) -> str:
-    """What it means that a variable describes a class, which depends on the rule and the units."""
-    if rule == "contrast":
-        return (
-            "A variable describes a class if its values there are higher, lower, closer together, further "
-            "apart or otherwise distributed than in the background of the class, by more than chance and "
-            "not negligibly. The background is all other classes; or, where most classes are alike in the "
-            "variable, only these."
-        )
-    if rule == "shadow":
-        return (
-            "A variable describes a class if the class is more concentrated in it than the rows of all "
-            "classes together are, by more than chance."
-        )
-    if scale == "rank":
-        return (
-            "A variable describes a class if the class is distributed in it otherwise than all rows "
-            "together, more so than in its other variables."
-        )
-    return (
-        "A variable describes a class if the class is more concentrated in it than in its other variables; "
-        "other classes may be so as well."
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. A variable "
+        "describes a class if its values there are higher, lower, closer together, further apart or "
+        "otherwise distributed than in the background of the class, by more than chance and not negligibly. "
+        "The background is all other classes; or, where most classes are alike in the variable, only these."
     )
 
 
@@ -360,7 +333,7 @@ def _needless_variables(description: Description) -> str:
         f"Evidence depends on the other values of a row, so that {they} may count in single ones. Where "
         f"measuring is costly, try without {them}."
     )
-    others = np.flatnonzero(~description.relevant.any(axis=0))
+    others = np.flatnonzero(~description.markers.any(axis=0))
     carrying = [j for j in others.tolist() if j not in needless]
     if carrying:
         said += (
@@ -396,10 +369,10 @@ def _rows_that_belong_together(estimator: Any) -> list[str]:
 
 def _marks(description: Description, a: int) -> list[str]:
     """Say what marks a class, and what its labels also rest on."""
-    relevant = description.order[a, : description.relevant[a].sum()].tolist()
-    said = [description.phrase(a, j) for j in relevant[:_MOST_NAMED]] or ["no variable found"]
-    if len(relevant) > _MOST_NAMED:
-        said.append(f"and {len(relevant) - _MOST_NAMED} more")
+    markers = description.order[a, : description.markers[a].sum()].tolist()
+    said = [description.phrase(a, j) for j in markers[:_MOST_NAMED]] or ["no variable found"]
+    if len(markers) > _MOST_NAMED:
+        said.append(f"and {len(markers) - _MOST_NAMED} more")
     said += description.missing_phrases(a)
     others = [description.feature_names[j] for j in description.also_rests_on(a)]
     return [*said, f"labels also rest on {', '.join(others)}"] if others else said
