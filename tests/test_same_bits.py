@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
 from corral._core.kernels import product_by_rows
 from corral._core.scale import learn_scale
-from corral.dask import DaskRodeoClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -106,15 +105,6 @@ def test_least_squares(scale):
     X, y, queries = tables()
     model = LSPClassifier(scale=scale, sigmas=[1.0], alphas=[0.1]).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
-
-
-@pytest.mark.parametrize("bandwidth", ["local", "class"])
-def test_cluster(bandwidth):
-    X, y, queries = tables()
-    model = DaskRodeoClassifier(scale="standard", bandwidth=bandwidth, block_rows=15).fit(X, y)
-    whole = model.log_density(queries)
-    parts = [model.log_density(part) for part in np.split(queries, [1, 2, 9])]
-    assert_array_equal(np.concatenate(parts), whole)
 
 
 def test_chunks_of_a_collection():

@@ -130,9 +130,26 @@ class ClassBandwidths:
         return plans
 
 
+class Examples(NamedTuple):
+    """Rows of a class to look at, which must not speak for themselves.
+
+    Attributes
+    ----------
+    X : (n_examples, n_features)
+    weights : (n_examples,)
+    own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
+    left_out : (n_examples,) their positions among all rows, likewise.
+    """
+
+    X: Floats
+    weights: Floats
+    own: Integers
+    left_out: Integers
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassModel(ABC):
-    """What a fit has learnt of the classes, wherever their rows lie.
+class LocalModel(ABC):
+    """What a fit has learnt of the classes, with the training rows.
 
     Attributes
     ----------
@@ -141,6 +158,10 @@ class ClassModel(ABC):
     prior : (n_classes,) probability of each class before a sample is seen.
     relevant : (n_classes, n_features) which variables describe each class.
     n_copies : how many training rows are copies of others.
+    training : the rows as they were given.
+    data : the rows that count, sorted by class, with their positions among those given.
+    min_effect : least difference from the background that makes a variable relevant by contrast.
+    learnt_contrast : how classes differ, if the fit had to know it.
     """
 
     labels: NDArray[Any]
@@ -148,6 +169,10 @@ class ClassModel(ABC):
     prior: Floats
     relevant: Bools
     n_copies: int
+    training: TrainingRows
+    data: LabelledRows
+    min_effect: float
+    learnt_contrast: Contrast | None = None
 
     @property
     @abstractmethod
@@ -170,79 +195,6 @@ class ClassModel(ABC):
     def posterior(self, log_density: Floats) -> Floats:
         """Logarithm of the posterior, from log densities."""
         return log_probability(self.joint(log_density), self.prior, self.lapse)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RodeoModel(ClassModel):
-    """Classes whose densities have bandwidths that the Rodeo chooses.
-
-    Attributes
-    ----------
-    settings : what was asked for.
-    scale : units of the densities.
-    densities : one per class.
-    bandwidths : what algorithm 2 has learnt.
-    """
-
-    settings: ModelSettings
-    scale: Scale
-    densities: Sequence[Any]
-    bandwidths: ClassBandwidths
-
-    @property
-    def temperature(self) -> float:
-        """Densities are raised to the power of its inverse."""
-        return self.settings.temperature
-
-    @property
-    def lapse(self) -> float:
-        """Share of every probability that is given to the prior."""
-        return self.settings.lapse
-
-    @abstractmethod
-    def estimate(
-        self, X: Floats, computation: Computation, *, bandwidths: bool = False
-    ) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
-
-    def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) in scaled units."""
-        return self.estimate(X, computation)[0]
-
-
-class Examples(NamedTuple):
-    """Rows of a class to look at, which must not speak for themselves.
-
-    Attributes
-    ----------
-    X : (n_examples, n_features)
-    weights : (n_examples,)
-    own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
-    left_out : (n_examples,) their positions among all rows, likewise.
-    """
-
-    X: Floats
-    weights: Floats
-    own: Integers
-    left_out: Integers
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LocalModel(ClassModel):
-    """Classes whose training rows are at hand.
-
-    Attributes
-    ----------
-    training : the rows as they were given.
-    data : the rows that count, sorted by class, with their positions among those given.
-    min_effect : least difference from the background that makes a variable relevant by contrast.
-    learnt_contrast : how classes differ, if the fit had to know it.
-    """
-
-    training: TrainingRows
-    data: LabelledRows
-    min_effect: float
-    learnt_contrast: Contrast | None = None
 
     @cached_property
     def contrast(self) -> Contrast:
@@ -357,15 +309,35 @@ def example_rows(rows: LabelledRows, of_class: Integers) -> Integers:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedModel(RodeoModel, LocalModel):
-    """All that a fit has learnt, with the rows at hand; a fitted classifier is read from here.
+class FittedModel(LocalModel):
+    """Classes whose densities have bandwidths that the Rodeo chooses.
 
     Attributes
     ----------
+    settings : what was asked for.
+    scale : units of the densities.
     densities : one per class.
+    bandwidths : what algorithm 2 has learnt.
     """
 
+    settings: ModelSettings
+    scale: Scale
     densities: Sequence[ClassDensity]
+    bandwidths: ClassBandwidths
+
+    @property
+    def temperature(self) -> float:
+        """Densities are raised to the power of its inverse."""
+        return self.settings.temperature
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+        return self.settings.lapse
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+        return self.estimate(X, computation)[0]
 
     def estimate(
         self,

@@ -38,7 +38,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
         since the fit, such as `temperature`, are kept as they were in it: a file predicts what the estimator
-        does. Of a `DaskRodeoClassifier` save what
+        does. Of a `DaskRodeoClassifierCV` save what
         its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
         MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
         "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
