@@ -4,17 +4,18 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from distributed import Client
+import psutil
+from distributed import Client, LocalCluster
 
 from benchmarks._measure import Figure, Options, peak
-from benchmarks.dask import cluster, make_rows, timed
 from corral.dask import DaskRodeoClassifierCV
 
 _FILES, _NEW_FILES, _FILE_ROWS, _COLUMNS = 80, 4, 250_000, 10
@@ -29,7 +30,7 @@ def run(options: Options) -> Iterator[Figure]:
         write(rows, range(_FILES))
         write(new, range(_FILES, _FILES + _NEW_FILES))
         yield Figure("load of the machine before", os.getloadavg()[0], detail=f"{os.cpu_count()} processors")
-        with cluster(2, memory_limit="1GB") as client:
+        with cluster() as client:
             before = set(client.run(os.getpid).values())
             fit, model = fitted(rows)
             predict, found = predicted(model, new)
@@ -39,6 +40,36 @@ def run(options: Options) -> Iterator[Figure]:
         yield from undisturbed(fit, predict, peaks, lost)
         yield Figure("accuracy", float((found.argmax(axis=1) == labels).mean()), digits=4)
         yield from disturbed(rows, new, found, fit, predict)
+
+
+@contextmanager
+def cluster() -> Iterator[Client]:
+    """Two worker processes that nobody outside this machine can reach."""
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit="1GB",
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as workers,
+        Client(workers) as client,
+    ):
+        yield client
+
+
+def timed(call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds by the clock, and of processor time in this process and the workers."""
+    wall, cpu = time.perf_counter(), processor_time()
+    call()
+    return time.perf_counter() - wall, processor_time() - cpu
+
+
+def processor_time() -> float:
+    """Of this process and its children."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    times = [process.cpu_times() for process in processes]
+    return sum(of_process.user + of_process.system for of_process in times)
 
 
 def undisturbed(
@@ -60,7 +91,7 @@ def disturbed(
     rows: Path, new: Path, expected: np.ndarray, fit: tuple[float, float], predict: tuple[float, float]
 ) -> Iterator[Figure]:
     """Probabilities that differ when a worker is killed in fit, and another one in predict."""
-    with cluster(2, memory_limit="1GB") as client:
+    with cluster() as client:
         with killing(client, 0.4 * fit[0]) as killed:
             _, model = fitted(rows)
         yield changed("fit", predicted(model, new)[1], expected, killed)
@@ -122,3 +153,14 @@ def write(folder: Path, parts: range) -> None:
     for part in parts:
         X, y = make_rows(_FILE_ROWS, part)
         pd.DataFrame(X, columns=_NAMES).assign(label=y).to_parquet(folder / f"{part:03}.parquet", index=False)
+
+
+def make_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Class 0 is narrow in columns 0 and 1, class 1 in columns 2 and 3; all else is uniform."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((n, _COLUMNS)), rng.permutation(n) % 2
+    for label in range(2):
+        which = np.flatnonzero(y == label)
+        for j in (2 * label, 2 * label + 1):
+            X[which, j] = rng.normal(0.5, 0.1, which.size)
+    return X, y

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import Figure, Options, peak
 from benchmarks._trials import Samples, draw, spread
 from corral._core.kinds import KINDS, Kind
+from corral._core.model import log_probability
 from corral._core.pool import Pool
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.search import fit_pool
@@ -109,7 +110,8 @@ def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Seque
     """Accuracy and log loss on new rows, and as the pool expects them."""
     X, y, X_test, y_test = draw(make, per_class, 200, seed)
     pool = _fit(X, y, seed, kinds)
-    log_proba = pool.posterior(pool.log_score(X_test, Computation()))
+    joint = pool.log_densities(X_test, Computation()) + np.log(pool.prior)
+    log_proba = log_probability(joint, pool.prior, pool.lapse)
     right = np.searchsorted(np.unique(y), y_test)
     accuracy = (log_proba.argmax(axis=1) == right).mean()
     log_loss = -log_proba[np.arange(right.size), right].mean()

@@ -492,8 +492,10 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
     assert found["id"].tolist() == frame["id"].tolist()  # with their zeros
     assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
-    assert_array_equal(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]))
-    assert_array_equal(found["typicality"].to_numpy(float), model.typicality(frame[NAMES]).max(axis=1))
+    assert_allclose(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]), atol=1e-10)
+    assert_allclose(
+        found["typicality"].to_numpy(float), model.typicality(frame[NAMES]).max(axis=1), atol=1e-10
+    )
     assert_array_equal(found["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
     assert list(tmp_path.iterdir()) == [tmp_path / out]
 

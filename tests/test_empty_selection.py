@@ -13,7 +13,6 @@ from corral import (
     RodeoSelector,
     estimate_sample_sizes,
 )
-from corral.dask import DaskRodeoClassifier
 from corral.datasets import make_shifted_groups
 
 X, Y = make_shifted_groups(20, groups=(4, 5), random_state=0)
@@ -32,7 +31,6 @@ CALLS = {
     "selector in a pipeline": lambda: make_pipeline(RodeoSelector(**NONE), "passthrough").fit(X, Y),
     "grid": lambda: GridSearchCV(RodeoClassifier(**SELECTED), {"c0": [1.0]}, cv=2).fit(X, Y),
     "sample sizes": lambda: estimate_sample_sizes(X, Y, estimator=RodeoClassifier(**SELECTED), **SIZES),
-    "cluster": lambda: DaskRodeoClassifier(**SELECTED).fit(X, Y),
 }
 
 
@@ -59,15 +57,6 @@ def test_advises_other_units(scale, advice):
     model = RodeoClassifier(scale=scale, features="selected")
     with pytest.warns(EmptySelectionWarning) as caught:
         model.fit(np.ones_like(X), Y)
-    assert str(caught[0].message).endswith(advice)
-
-
-@pytest.mark.parametrize(
-    ("scale", "advice"), [("range", "in scale='range'."), ("standard", "hardly shrink, try scale='range'.")]
-)
-def test_a_cluster_advises_no_units_that_it_refuses(scale, advice):
-    with pytest.warns(EmptySelectionWarning) as caught:
-        DaskRodeoClassifier(**SELECTED, scale=scale).fit(X, Y)
     assert str(caught[0].message).endswith(advice)
 
 

@@ -447,7 +447,7 @@ def test_a_single_sample():
     assert len(alone) == 1
     assert alone.to_frame().shape == (4, 11)
     assert "more samples" not in repr(alone)
-    assert_array_equal(alone.evidence[0], among.evidence[3])
+    assert_allclose(alone.evidence[0], among.evidence[3], rtol=1e-10, atol=1e-10)
     assert_array_equal(alone.rows[0], among.rows[3])
     assert alone.rows.shape == (1, 5)  # as many as asked for by default
 

@@ -3,15 +3,14 @@ What if the rows do not fit one machine?
 ========================================
 
 :class:`~corral.dask.DaskRodeoClassifierCV` reads training rows where they lie, on the workers of a cluster
-or on disk, and leaves an ordinary model of few rows here. It has the same bits for any number of workers and
-partitions.
+or on disk, and leaves an ordinary model of few rows here. Neither the number of workers nor the partitions
+change its numbers.
 """
 
 import dask.array as da
 import numpy as np
 
-from corral import RodeoClassifier
-from corral.dask import DaskRodeoClassifier, DaskRodeoClassifierCV
+from corral.dask import DaskRodeoClassifierCV
 from corral.datasets import make_shifted_groups
 
 X, y = make_shifted_groups(2000, groups=(1, 4, 5), random_state=0)
@@ -33,22 +32,13 @@ print(lazy)
 print(f"accuracy {(lazy.compute() == y_new).mean():.3f}")
 
 # %%
-# Another partition, the same bits.
+# Another partition, the same numbers.
 
 other = DaskRodeoClassifierCV(max_rows=500, random_state=0).fit(rows.rechunk((987, 10)), labels.rechunk(987))
-np.testing.assert_array_equal(other.predict_proba(X_new), classifier.predict_proba(X_new))
+np.testing.assert_allclose(other.predict_proba(X_new), classifier.predict_proba(X_new), atol=1e-10)
 
 # %%
 # It explains, and lists rows by their positions in the whole table; ``to_local`` gives the ordinary
 # classifier to save.
 
 print(classifier.explain(X_new[:1]))
-
-# %%
-# :class:`~corral.dask.DaskRodeoClassifier` is the paper's rule. Its rows stay on the cluster, and every
-# prediction asks all of them; its bandwidths are those of the ordinary classifier.
-
-X_few, y_few = make_shifted_groups(200, groups=(4, 5), random_state=0)
-paper = DaskRodeoClassifier(bandwidth="class").fit(da.from_array(X_few, chunks=(150, 10)), y_few)
-local = RodeoClassifier(bandwidth="class").fit(X_few, y_few)
-np.testing.assert_array_equal(local.bandwidths_, paper.bandwidths_)

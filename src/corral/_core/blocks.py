@@ -1,39 +1,25 @@
-r"""Algorithm 1 on a class whose rows lie in several blocks, which need not be in one place.
+r"""Algorithm 1 sweep by sweep, so that every sweep can be looked at (see `path.py`).
 
-The Rodeo asks the rows for sums only: of the weights, of :math:`Z_{ji}` and of :math:`Z_{ji}^2`. So each
-block answers with its own (`nearest`, `sweep`), the answers are merged in the order of the blocks
-(`merge_nearest`, `merge_sums`), and `Descent` decides from them which bandwidths shrink. Queries and
-answers are small; rows never move. Weights are relative to the strongest row of a block until they are
-merged, so nothing underflows, and exponents to the row nearest to the query of all blocks, so they stay
-accurate however far away it is.
-
-A block is a `ClassRows` with the measure of the whole class. One block that is the whole class will do: then
-every sweep can be looked at (see `path.py`).
+The Rodeo asks the rows for sums only: of the weights, of :math:`Z_{ji}` and of :math:`Z_{ji}^2`. `Descent`
+says which sums it needs next, and decides from them which bandwidths shrink. Weights are relative to the
+strongest row, so nothing underflows, and exponents to the row nearest to the query, so they stay accurate
+however far away it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from corral._core import kernels
-from corral._core.rodeo import answered, normalised
 from corral._core.rows import ClassRows, Left, squared_factor
 from corral._core.settings import Bools, Floats, Integers, Update
 
 
-class Nearest(NamedTuple):
-    """The rows nearest to some queries: squared distances (n_queries,) and the rows themselves."""
-
-    distance: Floats
-    row: Floats
-
-
 class Question(NamedTuple):
-    """What a sweep asks every block at some queries; all arrays are (n_queries, n_features).
+    """What a sweep asks the rows at some queries; all arrays are (n_queries, n_features).
 
     Attributes
     ----------
@@ -65,73 +51,29 @@ class Sums(NamedTuple):
     second: Floats
 
 
-def nearest(block: ClassRows, x: Floats, own: Integers | None = None) -> Nearest:
-    """The rows of a block nearest to queries; `own` are rows to leave out, or -1."""
-    own = np.full(len(x), -1) if own is None else own
-    found = Nearest(np.full(len(x), kernels.EXCLUDED), np.zeros(x.shape))
-    asked = answered(block, own)
-    distance, row = np.empty(asked.size), np.empty(asked.size, dtype=np.int64)
+def nearest(rows: ClassRows, x: Floats) -> Floats:
+    """The rows (n_queries, n_features) nearest to queries; there is at least one row."""
+    row = np.empty(len(x), dtype=np.int64)
     kernels.nearest_rows(
-        block.tiles,
-        block.n_rows,
-        np.ascontiguousarray(x[asked]),
-        own[asked],
-        np.empty(block.tiles.shape[2]),
-        distance,
-        row,
+        rows.tiles, rows.n_rows, np.ascontiguousarray(x), np.empty(rows.tiles.shape[2]), np.empty(len(x)), row
     )
-    found.distance[asked], found.row[asked] = distance, block.take(row)
-    return found
+    return rows.take(row)
 
 
-def merge_nearest(parts: Sequence[Nearest]) -> Nearest:
-    """The nearest of the nearest; of several that of the first block."""
-    distance = np.stack([part.distance for part in parts])
-    best = distance.argmin(axis=0), np.arange(distance.shape[1])
-    return Nearest(distance[best], np.stack([part.row for part in parts])[best])
-
-
-def sweep(block: ClassRows, question: Question, own: Integers | None = None) -> Sums:
-    """The answer of one block; `own` as above."""
-    n_queries = len(question.x)
-    own = np.full(n_queries, -1) if own is None else own
+def sweep(rows: ClassRows, question: Question) -> Sums:
+    """The answer of the rows; there is at least one."""
     sums = Sums(
-        np.full(n_queries, kernels.EXCLUDED),
-        np.zeros(n_queries),
-        np.zeros(question.x.shape),
-        np.zeros(question.x.shape),
+        *(np.empty(len(question.x)) for _ in range(2)), *(np.empty(question.x.shape) for _ in range(2))
     )
-    asked = answered(block, own)
-    some = Sums(*(np.empty_like(of_all[asked]) for of_all in sums))
-    x, reference, half_c, tested = (np.ascontiguousarray(array[asked]) for array in question)
     kernels.sweep_sums(
-        block.tiles,
-        block.n_rows,
-        block.root(),
-        x,
-        own[asked],
-        reference,
-        half_c,
-        tested,
-        np.empty((1, block.tiles.shape[2])),
-        *some,
+        rows.tiles,
+        rows.n_rows,
+        rows.root(),
+        *(np.ascontiguousarray(array) for array in question),
+        np.empty((1, rows.tiles.shape[2])),
+        *sums,
     )
-    for of_all, of_some in zip(sums, some, strict=True):
-        of_all[asked] = of_some
     return sums
-
-
-def merge_sums(parts: Sequence[Sums]) -> Sums:
-    """The answer of several blocks together, as one of them."""
-    least = np.stack([part.least for part in parts]).min(axis=0)
-    density = np.zeros_like(parts[0].density)
-    first, second = np.zeros_like(parts[0].first), np.zeros_like(parts[0].second)
-    for part in parts:
-        factor = np.exp(least - part.least)
-        density += factor * part.density
-        first += factor[:, np.newaxis] * part.first
-        second += (factor * factor)[:, np.newaxis] * part.second
-    return Sums(least, density, first, second)
 
 
 @dataclass(eq=False)
@@ -149,7 +91,6 @@ class Descent:
     update : whether bandwidths change after a sweep or inside it.
     steps : (n_queries, n_features) indices of the bandwidths in h.
     active : (n_queries, n_features) which variables may still shrink.
-    log_sum : (n_queries,) logarithm of the kernel sum, known where no variable is active.
     n_steps : (n_queries, n_features) how many of the bandwidths may be chosen.
     """
 
@@ -160,13 +101,11 @@ class Descent:
     update: Update
     steps: Integers = field(init=False)
     active: Bools = field(init=False)
-    log_sum: Floats = field(init=False)
     n_steps: Integers = field(init=False)
 
     def __post_init__(self) -> None:
         self.steps = np.zeros(self.x.shape, dtype=np.int64)
         self.active = np.ones(self.x.shape, dtype=np.bool_)
-        self.log_sum = np.full(len(self.x), -np.inf)
         self._critical = self.left.critical[:, np.newaxis]
         self.n_steps = np.full(self.x.shape, self.h.size)
         self._next = np.zeros(len(self.x), dtype=np.int64)  # where a sequential sweep has come to
@@ -183,15 +122,11 @@ class Descent:
         return Question(self.x[going], self.reference[going], half_c, self._asked(going))
 
     def answer(self, sums: Sums) -> None:
-        """Shrink what the merged answer of all blocks says should shrink; the rest stops."""
+        """Shrink what the answer says should shrink; the rest stops."""
         going = self.going
         asked = self._asked(going)
         shrinks = asked & (sums.first**2 > self._critical[going] * sums.second)
         shrinks &= self.steps[going] + 1 < self.n_steps[going]
-        half_c = 0.5 / self.h[self.steps[going]] ** 2
-        exponent = (half_c * (self.x[going] - self.reference[going]) ** 2).sum(axis=1)
-        # Right where nothing is active any more: the last test was made at the bandwidths that stay.
-        self.log_sum[going] = np.log(sums.density) - sums.least - exponent
         self.steps[going] += shrinks
         self.active[going] &= shrinks | ~asked
         if self.update == "sequential":
@@ -207,10 +142,6 @@ class Descent:
         squares[(1.0 - share) < 1e-14 * np.maximum(n, 1.0)] = np.inf
         squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
         return np.where(self._asked(going) & (n > 1.0) & (sums.first != 0.0), np.sqrt(squares), 0.0)
-
-    def log_density(self) -> Floats:
-        """Log densities of the queries, once all are done."""
-        return normalised(self.log_sum, self.h[self.steps], self.left.total)
 
     def _asked(self, going: Integers) -> Bools:
         active = self.active[going]

@@ -140,7 +140,6 @@ def mixture_conditionals(mixture: Mixture, x: Floats, weights: Floats) -> tuple[
     if not n or not used.any():
         return conditional, shares
     origin = mixture.centres.mean(axis=0)
-    # By rows, so that a sample's bits do not depend on the others.
     c, z = (
         kernels.product_by_rows(of - origin, mixture.factor)
         for of in (mixture.centres, x[:, mixture.variables])

@@ -192,7 +192,14 @@ def _level_log_frequencies(
 
 
 class GeneralDescent(Descent):
-    """Algorithm 1 where variables may be missing or levels."""
+    """Algorithm 1 where variables may be missing or levels.
+
+    Attributes
+    ----------
+    log_sum : (n_queries,) logarithm of the kernel sum, known where no variable is active.
+    """
+
+    log_sum: Floats
 
     @classmethod
     def begin(
@@ -201,6 +208,7 @@ class GeneralDescent(Descent):
         """Begin at the initial bandwidth; variables that a query has no value of are not tested."""
         descent = cls(around.x, around.reference, h, rows.left(own), update)
         descent.active = ~np.isnan(around.x)
+        descent.log_sum = np.full(len(around.x), -np.inf)
         floor = 1.0 / np.sqrt(2.0 * np.log(np.maximum(descent.left.n, 2.0)))
         enough = (h >= floor[:, np.newaxis]).sum(axis=1)
         descent.n_steps = np.where(rows.levels > 0, np.maximum(enough, 1)[:, np.newaxis], h.size)
@@ -215,6 +223,7 @@ class GeneralDescent(Descent):
         """Take an answer, whose exponents are relative to some (n_going,)."""
         going = self.going
         self.answer(sums)
+        # Right where nothing is active any more: the last test was made at the bandwidths that stay.
         self.log_sum[going] = np.log(sums.density) - sums.least - exponent
 
 

@@ -438,7 +438,8 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
 def product_by_rows(A: Any, B: Any) -> Any:
     """The matrix product A B in which a row of A has the same bits whatever other rows there are.
 
-    BLAS chooses its loops, and with them how sums are rounded, by the number of rows.
+    BLAS chooses its loops, and with them how sums are rounded, by the number of rows; how many rows are
+    computed at once depends on the number of threads.
     """
     out = np.empty((A.shape[0], B.shape[1]))
     _multiply_rows(np.ascontiguousarray(A), np.ascontiguousarray(B), out)
@@ -603,14 +604,14 @@ def unit_sums(X, half_c, mass, x, a, least, log_sum):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def nearest_rows(X, n_rows, x, own, a, least, row):
+def nearest_rows(X, n_rows, x, a, least, row):
     """The row nearest to each query, the first of several.
 
     Parameters
     ----------
-    X, n_rows, x, own : as above.
+    X, n_rows, x : as above.
     a : (tile,) work space.
-    least, row : (n_queries,) written: its squared distance (EXCLUDED where no row is left) and its number.
+    least, row : (n_queries,) written: its squared distance and its number.
     """
     n_tiles, d, tile = X.shape
     for q in range(x.shape[0]):
@@ -624,26 +625,25 @@ def nearest_rows(X, n_rows, x, own, a, least, row):
                 for i in range(tile):
                     a[i] += (X[t, j, i] - x[q, j]) * (X[t, j, i] - x[q, j])
             for i in range(min(tile, max(0, n_rows - t * tile))):
-                if a[i] < least[q] and t * tile + i != own[q]:
+                if a[i] < least[q]:
                     least[q] = a[i]
                     row[q] = t * tile + i
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1, s2):
-    """Sums of Z_ji and Z_ji^2 over the rows of a block, at given bandwidths, for many queries.
+def sweep_sums(X, n_rows, root, x, u, half_c, asked, a, least, density, s1, s2):
+    """Sums of Z_ji and Z_ji^2 over rows, at given bandwidths, for many queries.
 
-    The Rodeo over rows that no single call can see: nothing is kept from one sweep to the next, so exponents
-    are summed anew. Tiles are outermost, as above.
+    Nothing is kept from one sweep to the next, so exponents are summed anew. Tiles are outermost, as above.
 
     Parameters
     ----------
-    X, n_rows, root, x, own : as above.
+    X, n_rows, root, x : as above.
     u : (n_queries, n_features) the row r that exponents are relative to.
     half_c : (n_queries, n_features) 1 / (2 h_j^2).
     asked : (n_queries, n_features) the variables j whose sums are wanted.
     a : (1, tile) work space.
-    least : (n_queries,) written: the smallest exponent, EXCLUDED where no row is left.
+    least : (n_queries,) written: the smallest exponent.
     density : (n_queries,) written: sum of the weights exp(least - g_i).
     s1, s2 : (n_queries, n_features) written: sums of Z_ji and of Z_ji^2 with these weights.
     """
@@ -671,8 +671,6 @@ def sweep_sums(X, n_rows, root, x, own, u, half_c, asked, a, least, density, s1,
                     a[0, i] += (u0 - X[t, d - 1, i]) * (v0 - X[t, d - 1, i]) * c0
             for i in range(min(tile, max(0, n_rows - t * tile)), tile):
                 a[0, i] = EXCLUDED
-            if own[q] // tile == t and own[q] >= 0:
-                a[0, own[q] % tile] = EXCLUDED
             low = _least(a, 0)
             if low < least[q]:
                 factor = _exp(low - least[q])

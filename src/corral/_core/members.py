@@ -147,7 +147,7 @@ class Mixture:
         return self.variables
 
     def log_density(self, scaled: Floats) -> Floats:
-        """Log densities (n_samples,) of scaled samples; a sample's bits do not depend on the others."""
+        """Log densities (n_samples,) of scaled samples."""
         gaps = np.isnan(scaled[:, self.variables])
         if gaps.any():
             return self._integrated(scaled, gaps)

@@ -106,71 +106,6 @@ class ClassBandwidths:
         return plans
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClassModel(ABC):
-    """What a fit has learnt of the classes, wherever their rows lie.
-
-    Attributes
-    ----------
-    labels : (n_classes,) classes in order.
-    counts : (n_classes,) training rows of each class, weights counted.
-    prior : (n_classes,) probability of each class before a sample is seen.
-    n_copies : how many training rows are copies of others.
-    """
-
-    labels: NDArray[Any]
-    counts: Floats
-    prior: Floats
-    n_copies: int
-
-    @property
-    def lapse(self) -> float:
-        """Share of every probability that is given to the prior; a pool has one."""
-        return 0.0
-
-    @abstractmethod
-    def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) in scaled units."""
-
-    def joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times density, from log densities."""
-        return joint_log_probability(log_density, self.prior)
-
-    def posterior(self, log_density: Floats) -> Floats:
-        """Logarithm of the posterior, from log densities."""
-        return log_probability(self.joint(log_density), self.prior, self.lapse)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RodeoModel(ClassModel):
-    """Classes whose densities have bandwidths that the Rodeo chooses.
-
-    Attributes
-    ----------
-    settings : what was asked for.
-    scale : units of the densities.
-    densities : one per class.
-    bandwidths : what algorithm 2 has learnt.
-    relevant : (n_classes, n_features) which variables are relevant for each class.
-    """
-
-    settings: ModelSettings
-    scale: Scale
-    densities: Sequence[Any]
-    bandwidths: ClassBandwidths
-    relevant: Bools
-
-    @abstractmethod
-    def estimate(
-        self, X: Floats, computation: Computation, *, bandwidths: bool = False
-    ) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths."""
-
-    def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) in scaled units."""
-        return self.estimate(X, computation)[0]
-
-
 class Examples(NamedTuple):
     """Rows of a class to look at, which must not speak for themselves.
 
@@ -189,21 +124,46 @@ class Examples(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LocalModel(ClassModel):
-    """Classes whose training rows are at hand.
+class LocalModel(ABC):
+    """What a fit has learnt of the classes, with the training rows.
 
     Attributes
     ----------
+    labels : (n_classes,) classes in order.
+    counts : (n_classes,) training rows of each class, weights counted.
+    prior : (n_classes,) probability of each class before a sample is seen.
+    n_copies : how many training rows are copies of others.
     training : the rows as they were given.
     data : the rows that count, sorted by class, with their positions among those given.
     min_effect : least difference from the background that makes a variable a marker.
     learnt_contrast : how classes differ, if the fit had to know it.
     """
 
+    labels: NDArray[Any]
+    counts: Floats
+    prior: Floats
+    n_copies: int
     training: TrainingRows
     data: LabelledRows
     min_effect: float
     learnt_contrast: Contrast | None = None
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior; a pool has one."""
+        return 0.0
+
+    @abstractmethod
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+
+    def joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times density, from log densities."""
+        return joint_log_probability(log_density, self.prior)
+
+    def posterior(self, log_density: Floats) -> Floats:
+        """Logarithm of the posterior, from log densities."""
+        return log_probability(self.joint(log_density), self.prior, self.lapse)
 
     @cached_property
     def contrast(self) -> Contrast:
@@ -308,15 +268,27 @@ def example_rows(rows: LabelledRows, of_class: Integers) -> Integers:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedModel(RodeoModel, LocalModel):
-    """All that a fit has learnt, with the rows at hand; a fitted classifier is read from here.
+class FittedModel(LocalModel):
+    """Classes whose densities have bandwidths that the Rodeo chooses.
 
     Attributes
     ----------
+    settings : what was asked for.
+    scale : units of the densities.
     densities : one per class.
+    bandwidths : what algorithm 2 has learnt.
+    relevant : (n_classes, n_features) which variables are relevant for each class.
     """
 
+    settings: ModelSettings
+    scale: Scale
     densities: Sequence[ClassDensity]
+    bandwidths: ClassBandwidths
+    relevant: Bools
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+        return self.estimate(X, computation)[0]
 
     def estimate(
         self,

@@ -54,8 +54,8 @@ def for_each_class(
 ) -> None:
     """Call ``estimate(y, chunk)`` for chunks of the queries of every class y, on threads.
 
-    The kernels release the GIL, and each query is computed on its own, so the numbers depend neither on
-    chunks nor on threads.
+    The kernels release the GIL, and each query is computed on its own, so the numbers do not depend on
+    threads.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _sweeps(
         around = Surroundings.look(rows, queries, None)
         general = GeneralDescent.begin(rows, around, grid, np.full(1, -1), update)
         return general, partial(advance, rows, around, general)
-    descent = Descent(queries, nearest(rows, queries).row, grid, rows.measure.left(np.zeros(1)), update)
+    descent = Descent(queries, nearest(rows, queries), grid, rows.measure.left(np.zeros(1)), update)
 
     def make_sweep() -> tuple[Bools, Floats]:
         question = descent.question()

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from corral._core.calibration import known
 from corral._core.left_out import member_without_rows
 from corral._core.members import Member
-from corral._core.model import Examples, LocalModel, example_rows, joint_log_probability, log_probability
+from corral._core.model import Examples, LocalModel, example_rows
 from corral._core.rows import LabelledRows
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
 from corral._core.trust import (
@@ -113,14 +113,6 @@ class Pool:
                 if weight > 0.0:  # a member without weight may know nothing of a class
                     found[k] += weight * log_density
         return found
-
-    def log_score(self, X: Floats, computation: Computation) -> Floats:
-        """Log scores (n_samples, n_classes): log prior and weighted log densities."""
-        return joint_log_probability(self.log_densities(X, computation), self.prior)
-
-    def posterior(self, log_score: Floats) -> Floats:
-        """Logarithms of probabilities, from log scores."""
-        return log_probability(log_score, self.prior, self.lapse)
 
 
 class CellMeans(NamedTuple):

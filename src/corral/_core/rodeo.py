@@ -61,7 +61,7 @@ def rodeo(
     steps = np.zeros((n_queries, d), dtype=np.int64)
     own = np.full(n_queries, -1) if own is None else own
     left = rows.left(own)
-    asked = answered(rows, own)
+    asked = np.flatnonzero(rows.n_rows > (own >= 0))  # kernels must not be asked where no row is left
     if asked.size:
         some_steps, some_sums = np.zeros((asked.size, d), dtype=np.int64), np.empty(asked.size)
         _KERNELS[update](
@@ -78,16 +78,5 @@ def rodeo(
             some_sums,
         )
         steps[asked], log_sum[asked] = some_steps, some_sums
-    return normalised(log_sum, grid[steps], left.total), steps
-
-
-def answered(rows: ClassRows, own: Integers) -> Integers:
-    """List the queries that some row is left for; kernels must not be asked the others."""
-    return np.flatnonzero(rows.n_rows > (own >= 0))
-
-
-def normalised(log_sum: Floats, h: Floats, total: Floats) -> Floats:
-    """Log densities from the logarithms of kernel sums, bandwidths (n_queries, n_features) and weights."""
-    log_norm = np.log(h).sum(axis=1) + h.shape[1] * kernels.LOG_ROOT
-    log_density: Floats = log_sum - log_norm - np.log(np.maximum(total, TINY))
-    return log_density
+    log_norm = np.log(grid[steps]).sum(axis=1) + d * kernels.LOG_ROOT
+    return log_sum - log_norm - np.log(np.maximum(left.total, TINY)), steps

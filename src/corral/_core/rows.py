@@ -294,11 +294,7 @@ class Measure:
             n, rest = float(n_rows), max(n_rows - 1.0, 0.0)
             return cls(largest, True, n, n, rest, rest, n)
         others = np.delete(np.maximum(weights / largest, 1e-100), weights.argmax())
-        return cls.of_sums(largest, float(others.sum()), float((others * others).sum()))
-
-    @classmethod
-    def of_sums(cls, largest: float, rest: float, rest_squares: float) -> Measure:
-        """Measure rows of different weights by sums over all but the heaviest one."""
+        rest, rest_squares = float(others.sum()), float((others * others).sum())
         total, squares = 1.0 + rest, 1.0 + rest_squares
         return cls(largest, False, total, squares, rest, rest_squares, total * total / squares)
 
@@ -320,7 +316,7 @@ class ClassRows:
     tiles : (n_tiles, n_features, tile) scaled rows.
     n_rows : number of rows; the tiles hold copies of the first one behind the last.
     weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
-    measure : of the whole class, which these rows may be a part of.
+    measure : how much they weigh together.
     """
 
     tiles: Floats
@@ -329,16 +325,13 @@ class ClassRows:
     measure: Measure
 
     @classmethod
-    def arrange(
-        cls, X: Floats, weights: Floats | None, measure: Measure | None = None, tile_rows: int | None = None
-    ) -> ClassRows:
-        """Cut scaled rows into tiles; where they are a part of a class, `measure` is that of all of it.
+    def arrange(cls, X: Floats, weights: Floats | None, tile_rows: int | None = None) -> ClassRows:
+        """Cut scaled rows into tiles.
 
         A tile has at most `tile_rows` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
         """
         n_rows, d = X.shape
-        if measure is None:
-            measure = Measure.of(n_rows, weights)
+        measure = Measure.of(n_rows, weights)
         if weights is not None:
             weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
         n_tiles = max(1, -(-n_rows // (tile_rows or kernels.TILE)))

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.evidence import class_evidence, strongest_rivals
-from corral._core.model import ClassModel, LocalModel, RodeoModel, learn_contrast
+from corral._core.model import FittedModel, LocalModel, learn_contrast
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.settings import Bools, Computation, Floats, Integers
 from corral._estimators.collections import by_rows
@@ -41,7 +41,7 @@ from corral._estimators.warned import warn_of_unknown_columns
 class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
     """Predictions and attributes of classifiers that keep what they have learnt in `model_`."""
 
-    model_: ClassModel
+    model_: LocalModel
     n_jobs: int | None
     verbose: int
 
@@ -146,8 +146,7 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
         samples = super()._check_samples(X)
-        if isinstance(self.model_, LocalModel):
-            warn_of_unknown_columns(self.model_, samples, feature_names(self))
+        warn_of_unknown_columns(self.model_, samples, feature_names(self))
         return samples
 
     def _computation(self) -> Computation:
@@ -157,7 +156,7 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
 class BandwidthsOfClasses(ModelPredictions):
     """Bandwidths of classifiers whose densities the Rodeo chooses."""
 
-    model_: RodeoModel
+    model_: FittedModel
 
     @by_rows("classes", "features")
     def local_bandwidths(self, X: ArrayLike) -> Floats:
@@ -202,7 +201,6 @@ class BandwidthsOfClasses(ModelPredictions):
 class DensityClassifier(Trustworthiness, ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
 
-    model_: LocalModel
     encoding_: Encoding
     categorical_features: Any = "from_dtype"
 

@@ -89,8 +89,7 @@ def least_costly(
     proba: Floats, costs: Floats, classes: NDArray[Any], reject_cost: float | None
 ) -> NDArray[Any]:
     """Labels (n_samples,) of least expected cost, None where each costs more than to decide for none."""
-    # Summed row by row, so that a row's bits do not depend on the others.
-    expected = (proba[:, :, np.newaxis] * costs).sum(axis=1)
+    expected = proba @ costs
     labels: NDArray[Any] = classes.astype(object)[expected.argmin(axis=1)]
     if reject_cost is not None:
         labels[expected.min(axis=1) > reject_cost] = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corral._core.model import LocalModel, RodeoModel
+from corral._core.model import FittedModel, LocalModel
 from corral._core.near_duplicates import NearDuplicates, near_duplicates
 from corral._core.rows import TrainingRows
 from corral._core.settings import Floats
@@ -56,7 +56,7 @@ def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) 
         warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
 
 
-def warn_of_empty_selections(model: RodeoModel, advice: str) -> None:
+def warn_of_empty_selections(model: FittedModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
     without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
@@ -76,7 +76,7 @@ def warn_of_undescribed(labels: list[Any]) -> None:
     )
 
 
-def advice_on_units(model: RodeoModel, units: Sequence[str]) -> str:
+def advice_on_units(model: FittedModel, units: Sequence[str]) -> str:
     """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
     others = " or ".join(repr(kind) for kind in units if kind != model.settings.scale)
     return f"; where bandwidths hardly shrink, try scale={others}" if others else ""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from corral._core.model import RodeoModel
+from corral._core.model import FittedModel
 from corral._core.pool import PoolModel
 from corral._core.settings import RodeoSettings
 from corral._estimators.density import RodeoDensity
@@ -47,7 +47,7 @@ def _settings_of_fit(estimator: Any) -> dict[str, Any]:
     model = getattr(estimator, "model_", None)
     if isinstance(model, PoolModel):
         return {"min_effect": model.min_effect}
-    if isinstance(model, RodeoModel):
+    if isinstance(model, FittedModel):
         settings = {of.name: getattr(model.settings, of.name) for of in fields(model.settings)}
         return settings | _settings_of_rodeo(settings.pop("rodeo"))
     return _settings_of_rodeo(estimator.settings_) if isinstance(estimator, RodeoDensity) else {}

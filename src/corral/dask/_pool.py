@@ -22,7 +22,7 @@ from corral._core.settings import Computation, Floats, Integers
 from corral._core.thinning import Cells, CellSummary
 from corral._estimators.validation import check_groups, refuse_groups_of_whole_classes
 from corral.dask._reductions import compute, shared, tree
-from corral.dask._rows import Overview, Part, Source, class_blocks, together
+from corral.dask._rows import Overview, Part, Pieces, Source, class_blocks, together
 from corral.dask._sample import draw_rows
 from corral.dask._units import learn_units
 
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     min_effect : least difference that makes a variable describe a class.
     levels : (n_features,) numbers of levels, 0 for measurements; None if all are.
     max_rows : how many representatives a class may have.
-    block_rows : how many rows of a class are put into cells at once.
+    block_rows : how many rows of a class are summed up at once.
     """
 
     prior: Floats
@@ -71,9 +71,8 @@ def learn_cluster_pool(
     n_rows = of_all.n_rows.sum(axis=0)
     sizes = sample_sizes(n_rows, asked.max_rows)
     drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    scales = learn_units(
-        sources, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client
-    )
+    blocks = class_blocks(sources, of_all, asked.block_rows)
+    scales = learn_units(blocks, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client)
     is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
     if not is_general:
         scales["range"] = blurred_range(drawn.X)  # which tells of no row
@@ -96,7 +95,7 @@ def learn_cluster_pool(
         )
     else:
         plan = _plan(whole, n_rows, asked, random, computation)
-        data, thinning, pool = _pool_of_averages(plan, drawn, sources, of_all, asked.block_rows, client)
+        data, thinning, pool = _pool_of_averages(plan, drawn, blocks, of_all, client)
     kept = data.extended(thinning.held_out)
     return PoolModel(
         labels=of_all.labels,
@@ -139,9 +138,8 @@ def _plan(
 def _pool_of_averages(
     plan: ThinningPlan,
     drawn: Part,
-    sources: Sequence[Source],
+    blocks: list[list[Pieces]],
     of_all: Overview,
-    block_rows: int,
     client: Any,
 ) -> tuple[LabelledRows, Thinning, Pool]:
     """Put all rows of large classes into cells; `drawn` is the sample before copies are merged."""
@@ -150,19 +148,15 @@ def _pool_of_averages(
     held_out = drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])]
     given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
     heaviest = given / (len(sample.X) if sample.weights is None else sample.weights.sum())
-    blocks = class_blocks(sources, of_all, block_rows)
     summaries = _summarise(plan, blocks, held_out, heaviest, client)
     rest = replace(sample.take(np.flatnonzero(~plan.thinned[sample.codes])), counts=of_all.totals)
     return plan.conclude(summaries, rest, of_all.n_given)
 
 
 def _summarise(
-    plan: ThinningPlan, blocks: list[list[Any]], held_out: Integers, heaviest: float, client: Any
+    plan: ThinningPlan, blocks: list[list[Pieces]], held_out: Integers, heaviest: float, client: Any
 ) -> list[CellSummary | None]:
-    """Put all rows of thinned classes into cells, block by block.
-
-    Blocks, and so the order of all sums, depend neither on partitions nor on workers.
-    """
+    """Put all rows of thinned classes into cells, block by block."""
     scales = shared([plan.scales[kind] for kind in plan.kinds])
     left_aside = shared(held_out)
     tasks = [

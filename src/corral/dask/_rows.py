@@ -1,14 +1,14 @@
 """Collections become blocks: the rows of each class, in the order they came, so many to a block.
 
-Block b of a class holds its rows bB to (b + 1)B - 1, counted over all partitions. So blocks, and all sums
-over them, depend neither on the number of workers nor on how the rows were partitioned. Nothing here is
-computed: blocks are tasks, which dask repeats from the source where a worker is lost.
+Block b of a class holds its rows bB to (b + 1)B - 1, counted over all partitions. So blocks depend neither on
+the number of workers nor on how the rows were partitioned, and a row that lies between two cells falls into
+the same one whatever the partitions. Nothing here is computed: blocks are tasks, which dask repeats from the
+source where a worker is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -20,13 +20,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from corral._core.exact import exact_totals
-from corral._core.rows import ClassRows, Measure
-from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._estimators.collections import is_collection
 from corral._estimators.encoding import Encoding, names_of
-from corral._estimators.tables import refuse_gaps
 from corral._estimators.validation import check_two_classes, check_weights
 from corral.dask._levels import encode_part
 
@@ -42,7 +38,7 @@ class Part(NamedTuple):
     y : (n_rows,) labels.
     weights : (n_rows,) or None where all rows count once.
     groups : (n_rows,) names of groups, or None where each row stands alone.
-    numbers : (n_rows,) their positions among all rows, as far as `Source.first` tells.
+    numbers : (n_rows,) their positions among all rows.
     """
 
     X: Floats
@@ -79,7 +75,7 @@ class Source(NamedTuple):
     names : of the variables.
     joined : whether it is one frame.
     weighted, grouped : whether there are weights and groups.
-    encoding : how values become numbers, with gaps; None where they are numbers without any.
+    encoding : how values become numbers, NaN for gaps.
     first : position of its first row among all rows, once that is known.
     """
 
@@ -87,8 +83,8 @@ class Source(NamedTuple):
     names: list[str]
     joined: bool
     weighted: bool
-    grouped: bool = False
-    encoding: Encoding | None = None
+    grouped: bool
+    encoding: Encoding
     first: int = 0
 
 
@@ -108,7 +104,7 @@ class Summary(NamedTuple):
     n_given: int
     labels: NDArray[Any]
     n_rows: Integers
-    counts: list[Fraction]
+    counts: Floats
     low: Floats
     high: Floats
     heaviest: float
@@ -156,19 +152,7 @@ def as_collection(X: Any, chunk: int) -> Any:
     raise ValueError(f"X must be a table, that is an array or frame of two dimensions, got {X!r}.")
 
 
-def refuse_other_columns(X: Any) -> None:
-    """Refuse columns that are neither numbers nor booleans, before any of them is read."""
-    for name, dtype in X.dtypes.items() if isinstance(X, dd.DataFrame) else ():
-        if not pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_object_dtype(dtype):
-            raise ValueError(
-                f"Column {str(name)!r} holds values of type {dtype}: DaskRodeoClassifier takes numbers only; "
-                "encode it as numbers, or use RodeoClassifierCV, which takes text and categories."
-            )
-
-
-def partitions(
-    X: Any, y: Any, weights: Any, groups: Any = None, encoding: Encoding | None = None
-) -> list[Source]:
+def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) -> list[Source]:
     """The partitions of collections or columns at hand; X is what `as_collection` returns."""
     others = {"y": y, "sample_weight": weights, "groups": groups}
     others = {name: column for name, column in others.items() if column is not None}
@@ -231,13 +215,7 @@ def read_part(source: Source) -> Part:
         frame, d = columns[0], len(source.names)
         columns = frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1]))
     X, y, *others = columns
-    if source.encoding is None:
-        values: Floats = check_array(
-            X, dtype=np.float64, ensure_min_samples=0, input_name="X", ensure_all_finite="allow-nan"
-        )
-        refuse_gaps(values, source.names, "DaskRodeoClassifier")
-    else:
-        values = encode_part(X, source.names, source.encoding)
+    values = encode_part(X, source.names, source.encoding)
     labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
     if len(labels) != len(values):
         raise ValueError(f"a partition of X has {len(values)} rows, but {len(labels)} labels.")
@@ -255,12 +233,6 @@ def _names_of_groups(column: Any) -> NDArray[Any]:
 
 
 @delayed
-def part(source: Source) -> Part:
-    """All rows of a partition."""
-    return read_part(source)
-
-
-@delayed
 def summary(source: Source) -> Summary:
     """Count the rows of each label, and find the bounds of all columns."""
     given = read_part(source)
@@ -270,7 +242,7 @@ def summary(source: Source) -> Summary:
         len(given.X),
         labels,
         np.bincount(codes, minlength=labels.size),
-        exact_totals(part.weights, codes, labels.size),
+        np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64),
         np.fmin.reduce(part.X, axis=0, initial=np.inf),
         np.fmax.reduce(part.X, axis=0, initial=-np.inf),
         1.0 if part.weights is None else float(part.weights.max(initial=0.0)),
@@ -287,19 +259,18 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
     check_two_classes(labels)
     check_classification_targets(labels)
-    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), [Fraction(0)] * labels.size
+    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
     for p, of_part in filled:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
-        for a, count in zip(at.tolist(), of_part.counts, strict=True):
-            totals[a] += count
+        totals[at] += of_part.counts
     low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
     high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
     n_given = np.array([of_part.n_given for of_part in summaries])
     return Overview(
         labels,
         n_rows,
-        np.array([float(total) for total in totals]),
+        totals,
         low,
         high,
         n_given.cumsum() - n_given,
@@ -335,62 +306,3 @@ def _split(source: Source, labels: NDArray[Any]) -> list[Part]:
 @delayed
 def _cut(split: list[Part], a: int, low: int, high: int) -> Part:
     return split[a].take(slice(low, high))
-
-
-def _gather(pieces: Sequence[Part]) -> tuple[Floats, Floats | None]:
-    """Values and weights of a block."""
-    rows = together(pieces)
-    return rows.X, rows.weights
-
-
-@delayed
-def power_sums(divisor: Floats, center: Floats, power: int, *pieces: Part) -> Floats:
-    """Sums over the rows of a block of the powers of (x / divisor - center)."""
-    X, weights = _gather(pieces)
-    powers = (X / divisor - center) ** power
-    sums: Floats = powers.sum(axis=0) if weights is None else weights @ powers
-    return sums
-
-
-class WeightSums(NamedTuple):
-    """The weights of some rows of a class: how many, the bounds, the sums of them and of their squares."""
-
-    n_rows: int
-    smallest: float
-    largest: float
-    total: float
-    squares: float
-
-    def measure(self) -> Measure:
-        """What `Measure.of` finds in the weights themselves."""
-        if self.smallest == self.largest:
-            return Measure.of(self.n_rows, None)
-        squares = self.squares / self.largest / self.largest
-        return Measure.of_sums(self.largest, self.total / self.largest - 1.0, squares - 1.0)
-
-
-@delayed
-def weight_sums(*pieces: Part) -> WeightSums:
-    """Sum up the weights of a block."""
-    _, weights = _gather(pieces)
-    assert weights is not None
-    return WeightSums(
-        weights.size,
-        float(weights.min()),
-        float(weights.max()),
-        float(weights.sum()),
-        float(weights @ weights),
-    )
-
-
-def merge_weights(parts: Sequence[WeightSums]) -> WeightSums:
-    """Sum up the weights of several blocks."""
-    n_rows, smallest, largest, total, squares = zip(*parts, strict=True)
-    return WeightSums(sum(n_rows), min(smallest), max(largest), sum(total), sum(squares))
-
-
-@delayed
-def arranged(scale: Scale, measure: Measure, *pieces: Part) -> ClassRows:
-    """The rows of a block in scaled units, as the kernels read them; `measure` is that of the class."""
-    X, weights = _gather(pieces)
-    return ClassRows.arrange(scale.transform(X), weights, measure)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.pool import PoolModel
 from corral._core.settings import MIN_EFFECT
@@ -20,7 +22,6 @@ from corral._estimators.validation import (
     take_names_from,
     unchanged_by_errors,
 )
-from corral.dask._cluster import OnCluster
 from corral.dask._levels import learn_encoding
 from corral.dask._pool import Asked, all_rows, learn_cluster_pool
 from corral.dask._reductions import compute, current_client
@@ -32,15 +33,15 @@ def _is_never(estimator: Any) -> bool:
     return False
 
 
-class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
+class DaskRodeoClassifierCV(RodeoClassifierCV):
     """`RodeoClassifierCV` of training rows on the workers of a Dask cluster, or on disk.
 
     The rows are read partition by partition, four times: to count them, to draw a sample of each class, to
     learn units, and to thin the classes. What comes out is an ordinary model of few rows, in this process. It
     predicts dask collections block by block, explains, and is written to reports.
 
-    All of it is the same bits for any number of workers and any partitions: sums are of integers, ranks are
-    counts, and rows are drawn by their positions. Where no class has more than `max_rows` rows, it is what
+    The same partitions give the same bits on any number of workers, and other partitions the same numbers to
+    1e-10: rows are drawn by their positions. Where no class has more than `max_rows` rows, it is what
     `RodeoClassifierCV` learns from the same rows.
 
     Parameters
@@ -49,7 +50,7 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
         The cluster. None means the one that dask would use itself: that of the current client, or threads of
         this process, where nothing listens on the network.
     block_rows : int, default=100_000
-        Rows of a class that go into cells at once, wherever partitions end; and rows in a partition of a
+        Rows of a class that are summed up at once, wherever partitions end; and rows in a partition of a
         table that is at hand.
     max_rows : int, default=3000
         As in `RodeoClassifierCV`.
@@ -67,7 +68,6 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
     See Also
     --------
     RodeoClassifierCV : For rows that fit one machine. Its predictions take dask collections, too.
-    DaskRodeoClassifier : The paper's rule on a cluster.
 
     Notes
     -----
@@ -175,9 +175,23 @@ class DaskRodeoClassifierCV(OnCluster, RodeoClassifierCV):
         local.set_pool(self.model_)
         return local
 
+    def __sklearn_clone__(self) -> Self:
+        # A client cannot be copied: the copy shares it.
+        parameters = {
+            name: value if name == "client" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**parameters)
+
     def __getstate__(self) -> dict[str, Any]:
-        # A copy on a worker computes on the thread of its task.
-        return {**super().__getstate__(), "n_jobs": None}
+        # A copy on a worker has the client of this worker, and computes on the thread of its task.
+        return {**super().__getstate__(), "client": None, "client_": None, "n_jobs": None}
+
+    def _check_columns(self, X: Any) -> None:
+        """Keep the number of columns of a collection, and their names if it has any."""
+        names = getattr(X, "columns", None)
+        empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
+        validate_data(self, empty, ensure_min_samples=0)
 
     def _learn_many(self, sources: list[Source], of_all: Overview) -> Self:
         """Fit classes some of which have more than `max_rows` rows."""
