@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Answers:
-    """Columns of answers, and counts of those given.
+    """Columns of answers, and the number of novel rows.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Answers:
     coverage : of sets of labels, if they are asked for.
     costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
     reject_cost : what it costs not to decide, if that may be.
-    n_rows, n_novel : how many rows have been answered, and how many of them are novel.
+    n_novel : how many of the rows answered so far are novel.
     """
 
     fitted: Any
@@ -34,7 +34,6 @@ class Answers:
     coverage: float | None
     costs: Floats | None
     reject_cost: float | None
-    n_rows: int = 0
     n_novel: int = 0
 
     @classmethod
@@ -77,11 +76,6 @@ class Answers:
             columns += [f"in_set_{label}" for label in labels]
         return columns if self.costs is None else [*columns, "decision"]
 
-    def options(self) -> dict[str, Any]:
-        """All that they depend on besides the model, as JSON knows it."""
-        costs = None if self.costs is None else self.costs.tolist()
-        return {"columns": self.columns, "set": self.coverage, "costs": costs, "reject": self.reject_cost}
-
     def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
         """Answer for some rows."""
         from corral._estimators.decisions import least_costly
@@ -98,7 +92,6 @@ class Answers:
             found += [*last.predict_set(seen, self.coverage).T]
         if self.costs is not None:
             found.append(least_costly(proba, self.costs, fitted.classes_, self.reject_cost))
-        self.n_rows += len(X)
         return found
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.options import (
@@ -38,7 +37,7 @@ from corral.cli.options import (
     Target,
     output,
 )
-from corral.cli.shared import note, threads
+from corral.cli.shared import check_different, note, threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -27,7 +27,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from corral._persist.files import STANDARD_STREAM, check_readable
+from corral._persist.files import check_readable
+from corral.cli.shared import STANDARD_STREAM
 
 if TYPE_CHECKING:
     import pandas as pd

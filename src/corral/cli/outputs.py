@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corral._persist.files import STANDARD_STREAM, check_replaceable
+from corral._persist.files import check_replaceable
+from corral.cli.shared import STANDARD_STREAM
 
 # In the head of every report. Those of version 0.1.0 have no such line, but allow one script alone to run.
 _REPORT_MARKS = (

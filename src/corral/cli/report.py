@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import STANDARD_STREAM, check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
@@ -26,6 +25,8 @@ from corral.cli.options import (
     output_or_stream,
 )
 from corral.cli.shared import (
+    STANDARD_STREAM,
+    check_different,
     load_classifier,
     naming_column,
     note,
