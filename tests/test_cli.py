@@ -32,7 +32,6 @@ from corral import (
     RodeoClassifier,
     RodeoClassifierCV,
     RodeoDensity,
-    RodeoSelector,
     SampleSizes,
     load_model,
     save_model,
@@ -223,18 +222,6 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
 
 def test_a_table_by_another_rule_says_so(folder):
     assert "describe it by rule='zscore'" in fit(folder, "t.csv", "--estimator", "rodeo").stdout
-
-
-def test_a_selector_of_version_0_1_0_names_its_variables(tmp_path):
-    X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
-    selector = RodeoSelector(rule="zscore").fit(X, y)
-    del selector.contrast_  # as from a file of that version
-    save_model(selector, tmp_path / "s.corral")
-    result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
-    assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
-    assert selector.relevant_.any(axis=1).all()
-    assert "marks" not in result
-    assert re.search(r"│ 3 +│ x\d", run("info", tmp_path / "s.corral").stdout)
 
 
 def test_calibration_error_by_plain_loops():
@@ -543,7 +530,7 @@ def test_novel_rows_are_counted_also_those_of_an_earlier_run(folder, frame, tmp_
     assert expected >= len(far) / 4
     assert f"; {expected} of them are novel; " in run(*arguments).stdout
     assert json.loads(run(*arguments, "--json").stdout)["novel"] == expected
-    from corral.cli.answers import Answers
+    from corral.cli.predict import Answers
 
     answer = Answers.of_rows
     monkeypatch.setattr(Answers, "of_rows", lambda self, X: answer(self, X) if X.index[0] < 20 else 1 / 0)

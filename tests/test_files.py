@@ -25,7 +25,6 @@ from corral.datasets import load_penguins, make_shifted_groups, make_ten_groups
 
 resource = pytest.importorskip("resource", reason="needs links, modes and limits of Unix")
 
-EARLIER = Path(__file__).parent / "models_0_1_0"
 NAMES = ["length", "width", "height"]
 FIT = ("fit", "t.csv", "--target", "species", "--id", "id", "--estimator", "rodeo")
 PREDICT = ("predict", "m.corral", "t.csv", "--out", "o.csv")
@@ -516,15 +515,6 @@ def test_predictions_are_known_by_any_names_that_they_can_have(name, folder, fra
 def test_tables_that_only_look_like_predictions(header, folder):
     Path("o.csv").write_text(header + "\n" + header + "\n")
     assert refused(*PREDICT) == f"o.csv {NOT_OF_ITS_KIND.format('a table of predictions')}"
-
-
-def test_files_of_version_0_1_0_are_known(folder):
-    Path("n.corral").write_bytes((EARLIER / "search.corral").read_bytes())
-    Path("n.html").write_bytes((EARLIER / "report_head.html").read_bytes())
-    notes = run(*FIT, "--model", "n.corral", "--report", "n.html").stderr
-    assert "note: n.corral is there and will be replaced.\n" in notes
-    assert "note: n.html is there and will be replaced.\n" in notes
-    assert isinstance(load_model("n.corral"), RodeoClassifier)
 
 
 def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):

@@ -167,10 +167,6 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
     if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
         described |= _marks(fitted.describe())
-    elif hasattr(fitted, "relevant_"):  # of a selector that version 0.1.0 wrote, which compared no classes
-        described["relevant"] = {
-            str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
-        }
     return described
 
 
@@ -198,13 +194,6 @@ def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
             yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"
     if "groups" in kinds:
         yield f"groups, left out together: {kinds['groups']}"
-
-
-def _by_bandwidth(fitted: Any, a: int) -> list[str]:
-    """Names of the relevant variables of a class, the smallest bandwidth first."""
-    order = np.argsort(fitted.bandwidths_[a], kind="stable")
-    names = feature_names(fitted)
-    return [names[j] for j in order[fitted.relevant_[a, order]]]
 
 
 def _marks(found: Description) -> dict[str, Any]:
@@ -279,10 +268,6 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
 
 def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     """Lines on what marks a class."""
-    relevant = described["relevant"][label]
-    if "marks" not in described:
-        yield listed(relevant, str) or "no variable found"
-        return
     of_values = [mark["words"] for mark in described["marks"][label]] or ["no variable found"]
     for phrases in (of_values, described["often_missing"][label]):
         yield from phrases[:_MOST_MARKS]

@@ -54,7 +54,7 @@ def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         return
     with replacing(path) as new, new.open("wb") as file:
         if kind is Kind.text:
-            with packed(file, packing) as stream:
+            with packed(file, packing, "wb") as stream:
                 yield _text_writer(path, stream.write)
         else:
             with (_excel_writer if kind is Kind.excel else _arrow_writer)(path, file) as add:
