@@ -529,7 +529,7 @@ def test_novel_rows_are_counted_also_those_of_an_earlier_run(folder, frame, tmp_
     assert expected >= len(far) / 4
     assert f"; {expected} of them are novel; " in run(*arguments).stdout
     assert json.loads(run(*arguments, "--json").stdout)["novel"] == expected
-    from corral.cli.answers import Answers
+    from corral.cli.predict import Answers
 
     answer = Answers.of_rows
     monkeypatch.setattr(Answers, "of_rows", lambda self, X: answer(self, X) if X.index[0] < 20 else 1 / 0)
@@ -701,8 +701,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
     assert result.stderr == (
-        "note: 60 of 90 rows may be training rows, to the digits that are written; rows and errors in the "
-        "report are those of the other 30, equal to no training row, even when rounded.\n"
+        "note: 60 of 90 rows are equal to training rows, in every digit; rows and errors in the report are "
+        "those of the other 30.\n"
     )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"
@@ -716,7 +716,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
     said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
     assert said.stderr.splitlines()[0].startswith(
-        "note: it is not known whether any row is new to the model, because all 90 rows may be training rows"
+        "note: it is not known whether any row is new to the model, because all 90 rows are equal to "
+        "training rows"
     )
     assert stand_ins[2][4]["held_out"] is None
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")

@@ -62,4 +62,4 @@ except ValueError as error:
 # %%
 # Densities are made of training rows, so the file holds them: do not pass it on where the rows must not
 # go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for
-# tables of any length, in chunks, and goes on after an interruption.
+# tables of any length, in chunks.

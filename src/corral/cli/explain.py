@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
@@ -20,7 +19,7 @@ from corral.cli.options import (
     TablePath,
     output,
 )
-from corral.cli.shared import load_classifier, naming_column
+from corral.cli.shared import check_different, load_classifier, naming_column
 
 _PLOTS = (".png", ".svg", ".pdf")
 

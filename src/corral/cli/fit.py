@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.options import (
@@ -37,7 +36,7 @@ from corral.cli.options import (
     Target,
     output,
 )
-from corral.cli.shared import note, threads
+from corral.cli.shared import check_different, note, threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,9 +176,19 @@ def fit(
     if model is not None:
         save_model(fitted, model)
     if report is not None:
+        from corral.report import write_report  # loads what draws it
+
         with threads(jobs), out.waiting("Write the report"):
-            options = {"held_out": held_out[name], "sample_sizes": _sample_sizes(fitted, goal, seed)}
-            _write_report(report, fitted, X, y, source=file.name, random_state=seed, **options)
+            write_report(
+                report,
+                fitted,
+                X,
+                y,
+                held_out=held_out[name],
+                sample_sizes=_sample_sizes(fitted, goal, seed),
+                source=file.name,
+                random_state=seed,
+            )
     facts: dict[str, Any] = {"table": str(file), "target": target, "rows": len(y)}
     facts["held_out"] = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     if group is not None:
@@ -237,13 +246,6 @@ def _on_groups(held_out: HeldOut) -> str:
     if held_out.n_groups == 1:
         return "; all are of one group, which tells no interval: say --cv, or a larger --test-size"
     return f"; intervals are for new groups, of which {held_out.n_groups} were held out"
-
-
-def _write_report(*args: Any, **options: Any) -> None:
-    """Write a report; what draws it is loaded only here."""
-    from corral.report import write_report
-
-    write_report(*args, **options)
 
 
 def _sample_sizes(fitted: Any, goal: float | None, seed: int) -> LearningCurve | None:

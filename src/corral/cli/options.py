@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from corral._persist.files import STANDARD_STREAM, check_readable, check_replaceable
+from corral._persist.files import check_readable, check_replaceable
+from corral.cli.shared import STANDARD_STREAM
 
 
 class EstimatorName(StrEnum):

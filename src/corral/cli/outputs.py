@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corral._persist.files import STANDARD_STREAM, check_replaceable
+from corral._persist.files import check_replaceable
+from corral.cli.shared import STANDARD_STREAM, note
 
 # In the head of every report.
 _REPORT_MARK = b'<meta name="generator" content="corral">'
@@ -42,7 +42,7 @@ def note_replaced(*paths: Path | None) -> None:
     """Say which files are there and will be replaced, when nothing can refuse to write them any more."""
     for path in paths:
         if path is not None and path != STANDARD_STREAM and _holds_something(path):
-            warnings.warn(f"{path} is there and will be replaced.", stacklevel=2)
+            note(f"{path} is there and will be replaced.")
 
 
 def _holds_something(path: Path) -> bool:

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from corral.cli.variables import ModelVariables
 
 
+# What commands call their standard input and output.
+STANDARD_STREAM = Path("-")
+
+
+def check_different(*paths: Path | None) -> None:
+    """Refuse to write a file that is read, or written twice; the standard streams are no files."""
+    given = [path for path in paths if path not in (None, STANDARD_STREAM)]
+    for i, path in enumerate(given):
+        if path.resolve() in [other.resolve() for other in given[:i]]:
+            raise ValueError(f"{path} is named twice: every file needs a name of its own.")
+
+
 def note(message: str) -> None:
     """Something that is good to know: told like a warning of the library."""
     warnings.warn(message, stacklevel=2)

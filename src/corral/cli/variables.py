@@ -7,7 +7,6 @@ levels without a word.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from corral._checking.columns import first_strange, is_time, nearly_numeric, num
 from corral._core.settings import Floats
 from corral._estimators.encoding import integers_of, one_float
 from corral.cli.formats import TableFile, looks_like_comma_number
+from corral.cli.shared import note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +32,6 @@ _TRUTHS = {"true": True, "false": False}
 
 
 # In a fit
-
-
-def numeric_columns(table: pd.DataFrame) -> list[str]:
-    """Names of the columns that hold numbers, or yes and no, and nothing else."""
-    return [name for name in table.columns if table[name].dtype.kind in "biuf"]
 
 
 def columns_of_levels(table: pd.DataFrame, path: TableFile, categorical: Collection[str]) -> list[str]:
@@ -67,10 +62,9 @@ def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
         advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
         raise ValueError(_not_numeric(held, path, advice, na_values=True, is_slip=nearly_numeric(column)))
     if not is_text.all():
-        warnings.warn(
+        note(
             f"column {column.name!r} holds text in {is_text.sum()} of {len(column)} rows, such as "
-            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels.",
-            stacklevel=4,
+            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
         )
     return True
 
@@ -204,7 +198,7 @@ class ModelVariables:
         self.note_unknown_levels()
         for name in self.names:
             if name in self.n_known and not self.n_known[name]:
-                warnings.warn(f"column {name!r} is empty in all rows: labels do without it.", stacklevel=2)
+                note(f"column {name!r} is empty in all rows: labels do without it.")
 
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""
@@ -217,10 +211,9 @@ class ModelVariables:
         )
         others = len(self.unknown) - _MOST_SHOWN
         more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
-        warnings.warn(
+        note(
             f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
-            f"count{'s' * (n == 1)} as missing: {shown}{more}.",
-            stacklevel=2,
+            f"count{'s' * (n == 1)} as missing: {shown}{more}."
         )
 
 

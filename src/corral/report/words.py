@@ -17,7 +17,7 @@ from corral._checking.labels import small_classes
 from corral._estimators.description import Description
 from corral._estimators.number_text import different_texts, number_text
 from corral._estimators.warned import copies_sentence
-from corral._evaluation.held_out import HeldOut
+from corral._evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral._evaluation.scores import Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
 from corral._planning.bound import in_rows
@@ -151,7 +151,17 @@ def _quality(judged: Judged) -> list[str]:
         f"({_interval(predictions, scores)}); the most frequent class has "
         f"{predictions.most_frequent_share():.1%} of them. The log loss is {scores.log_loss:.3f}, "
         f"and the probability of a label is off by {scores.calibration_error:.3f} on average.",
+        *_meaning_of_equal(predictions),
         *_mistakes(predictions),
+    ]
+
+
+def _meaning_of_equal(predictions: HeldOut) -> list[str]:
+    """Say what is meant by rows that are equal to no training row."""
+    if predictions.claim != EQUAL_TO_NONE:
+        return []
+    return [
+        "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
     ]
 
 
