@@ -89,6 +89,14 @@ def compressed_tables() -> Iterator[ReferenceTable]:
     yield ReferenceTable("drawn rows, groups", X, y, new_rows, groups=groups, **few)
 
 
+def long_tables() -> Iterator[ReferenceTable]:
+    """Yield tables of which the pool reads only some rows: to leave rows out, and to search."""
+    for name, n, parameters in (("long", 1200, {}), ("very long", 11_000, {"max_rows": 200})):
+        X, y, new_rows = shifted(n)
+        kept = y != 5
+        yield ReferenceTable(name, X[kept, :2], y[kept], new_rows[:, :2], parameters=parameters)
+
+
 def shifted(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return n rows of each of three overlapping classes, and new rows."""
     X, y = make_shifted_groups(n, groups=(1, 4, 5), random_state=0)

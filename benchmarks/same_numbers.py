@@ -31,7 +31,13 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 
-from benchmarks._reference_tables import ReferenceTable, compressed_tables, plain_tables, pool_tables
+from benchmarks._reference_tables import (
+    ReferenceTable,
+    compressed_tables,
+    long_tables,
+    plain_tables,
+    pool_tables,
+)
 from corral import (
     HeldOut,
     LearningCurve,
@@ -188,7 +194,7 @@ def pools() -> Named:
         for priors in ("empirical", "uniform"):
             pool = Pool(random_state=0, priors=priors).fit(table.X, table.y)
             yield from of_pool(f"pool/{table.name}, {priors} priors", pool, table)
-    for table in pool_tables():
+    for table in (*pool_tables(), *long_tables()):
         yield from of_pool(f"pool/{table.name}", fitted_pool(table), table)
 
 
