@@ -204,7 +204,7 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
     X[:60, :5][rng.random((60, 5)) < 0.8] = np.nan
     table = pd.DataFrame(X, columns=list("abcdef")).assign(y=np.repeat(["gone", "there"], 60))
     table.to_csv(tmp_path / "t.csv", index=False)
-    options = ("-t", "y", "--estimator", "rodeo", "--rule", "contrast", "--model", tmp_path / "m.corral")
+    options = ("-t", "y", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
     fitted = run("fit", tmp_path / "t.csv", *options).stdout
     phrases = load_model(tmp_path / "m.corral").describe().missing_phrases(0)
     assert len(phrases) == 5

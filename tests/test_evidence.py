@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import naive
 from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV
-from corral._core import evidence, kernels, shapley
+from corral._core import evidence, shapley
 from corral._core.evidence import odds_evidence, strongest_rivals, usual_coalitions
 from corral._core.explainers import explainer_of
 from corral._core.settings import Computation
@@ -385,8 +385,7 @@ def test_odds_are_those_of_the_posterior():
     log_density[1, 0] = -np.inf
     prior, label, rival = np.array([0.2, 0.3, 0.5]), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
     for lapse in (0.0, 0.01, 1.0):
-        out = np.empty((4, 6))
-        kernels.log_odds(log_density, np.log(prior), lapse, label, rival, out)
+        out = evidence.log_odds(log_density, np.log(prior), lapse, label, rival)
         for q, s in itertools.product(range(4), range(6)):
             P = naive.posterior(log_density[:, q, s], prior, lapse=lapse)
             if min(P[label[q]], P[rival[q]]) > 0.0:

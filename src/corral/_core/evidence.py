@@ -184,9 +184,7 @@ def _log_odds_of_sets(
             log_density[y, asked] = densities_of_sets(
                 explainer, y, samples[asked], out[asked], coalitions, computation
             )
-    v = np.empty(log_density.shape[1:])
-    log_prior = log_of_prior(model.prior)
-    kernels.log_odds(log_density, log_prior, model.lapse, label, rival, v)
+    v = log_odds(log_density, log_of_prior(model.prior), model.lapse, label, rival)
     if left_out is not None:
         return v
     whole = model.posterior(explainer.log_density[samples])
@@ -195,6 +193,21 @@ def _log_odds_of_sets(
         predicted = whole[at, label] - whole[at, rival]
     known = (given & explainer.used).astype(np.float64)
     return np.where(coalitions.sums(known) == known.sum(axis=1, keepdims=True), predicted[:, np.newaxis], v)
+
+
+def log_odds(
+    log_density: Floats, log_prior: Floats, lapse: float, label: Integers, rival: Integers
+) -> Floats:
+    """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets)."""
+    if lapse > 0.0:
+        odds = np.empty(log_density.shape[1:])
+        kernels.log_odds(log_density, log_prior, lapse, label, rival, odds)
+        return odds
+    at = np.arange(label.size)
+    with np.errstate(invalid="ignore"):  # NaN if both are 0
+        of_prior = (log_prior[label] - log_prior[rival])[:, np.newaxis]
+        without_lapse: Floats = of_prior + (log_density[label, at] - log_density[rival, at])
+    return without_lapse
 
 
 def densities_of_sets(

@@ -1501,7 +1501,7 @@ def log_odds(log_density, log_prior, lapse, label, rival, out):
     ----------
     log_density : (n_classes, n_queries, n_sets)
     log_prior : (n_classes,)
-    lapse : share of the posterior that is given to the prior; with 0 only label and rival are looked at.
+    lapse : share of the posterior that is given to the prior, more than 0.
     label, rival : (n_queries,) numbers of classes.
     out : (n_queries, n_sets) written.
     """
@@ -1511,16 +1511,15 @@ def log_odds(log_density, log_prior, lapse, label, rival, out):
         for s in range(n_sets):
             of_label = log_prior[a] + log_density[a, q, s]
             of_rival = log_prior[b] + log_density[b, q, s]
-            if lapse > 0.0:
-                most = -np.inf
-                for y in range(n_classes):
-                    most = max(most, log_prior[y] + log_density[y, q, s])
-                total = 0.0
-                for y in range(n_classes):
-                    joint = log_prior[y] + log_density[y, q, s]
-                    total += math.exp(joint - most)
-                log_total = most + math.log(total)
-                kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
-                of_label = _log_sum(kept + of_label, given + log_prior[a])
-                of_rival = _log_sum(kept + of_rival, given + log_prior[b])
+            most = -np.inf
+            for y in range(n_classes):
+                most = max(most, log_prior[y] + log_density[y, q, s])
+            total = 0.0
+            for y in range(n_classes):
+                joint = log_prior[y] + log_density[y, q, s]
+                total += math.exp(joint - most)
+            log_total = most + math.log(total)
+            kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
+            of_label = _log_sum(kept + of_label, given + log_prior[a])
+            of_rival = _log_sum(kept + of_rival, given + log_prior[b])
             out[q, s] = of_label - of_rival
