@@ -38,6 +38,7 @@ from benchmarks._reference_tables import (
     plain_tables,
     pool_tables,
 )
+from corral import CorralClassifier as Pool
 from corral import (
     HeldOut,
     LearningCurve,
@@ -50,17 +51,16 @@ from corral import (
     load_model,
     save_model,
 )
-from corral import RodeoClassifierCV as Pool
-from corral.dask import DaskRodeoClassifierCV as DaskPool
+from corral.dask import DaskCorralClassifier as DaskPool
 
 # ------------------------------------------------------------- names of arrays, and where they are read
 
 OF_POOL = {
-    "member weights": "weights_",
-    "accuracy": "best_score_",
-    "log loss": "best_log_loss_",
-    "balanced accuracy": "balanced_accuracy_",
-    "recall": "recall_",
+    "member weights": "member_weights_",
+    "accuracy": "cv_accuracy_",
+    "log loss": "cv_log_loss_",
+    "balanced accuracy": "cv_balanced_accuracy_",
+    "recall": "cv_recall_",
     "markers": "markers_",
     "importances": "feature_importances_",
     "class prior": "class_prior_",
@@ -132,7 +132,7 @@ OF_CURVE = {
 
 def member_scores(pool: Any) -> Mapping[str, Any]:
     """Return how the candidates of a pool did."""
-    return pool.cv_results_
+    return pool.member_scores_
 
 
 def marker_selector(**parameters: Any) -> Any:

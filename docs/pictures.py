@@ -21,12 +21,12 @@ from sklearn.datasets import load_wine
 
 from corral import (
     BandwidthDisplay,
+    CorralClassifier,
     ExplanationDisplay,
     HeldOut,
     MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoPathDisplay,
     SampleSizeDisplay,
     estimate_sample_sizes,
@@ -71,7 +71,7 @@ def photograph(folder: Path) -> list[Path]:
     """Write pictures of two parts of a report, as a browser shows them; return their files."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, y_test = make_ten_groups(50, random_state=1)
-    classifier = RodeoClassifierCV(n_jobs=2, random_state=0).fit(X, y)
+    classifier = CorralClassifier(n_jobs=2, random_state=0).fit(X, y)
     held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(X_test))
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):

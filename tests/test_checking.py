@@ -640,8 +640,8 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     [
         ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
         ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("RodeoClassifierCV", Priors.empirical, "these variables may not tell the classes apart"),
-        ("RodeoClassifierCV", Priors.uniform, "so look at the accuracy of each"),
+        ("CorralClassifier", Priors.empirical, "these variables may not tell the classes apart"),
+        ("CorralClassifier", Priors.uniform, "so look at the accuracy of each"),
     ],
 )
 def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
@@ -649,5 +649,5 @@ def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
         note_if_useless(0.4, 0.7, name, priors)
     said = str(told[0].message)
     assert advice in said
-    assert ("--estimator" in said) == (name != "RodeoClassifierCV")  # no way from the default to others
+    assert ("--estimator" in said) == (name != "CorralClassifier")  # no way from the default to others
     note_if_useless(0.7, 0.7, name, priors)  # warnings are errors

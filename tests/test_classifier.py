@@ -17,7 +17,7 @@ import corral._core.kernels
 import corral._core.parallel
 import corral._core.relevance
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
 from exploring import examples
 
@@ -540,7 +540,7 @@ def test_many_batches_equal_one_fit(groups):
         (np.array(["0", "1"], dtype=object), [0, 1], "y holds numbers such as 0, and the classes so far are"),
     ],
 )
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_further_rows_do_not_change_the_kind_of_labels(kind, first, further, said):
     X = np.random.RandomState(0).normal(size=(12, 2))
     model = kind(random_state=0).fit(X, np.tile(first, 6))
@@ -638,7 +638,7 @@ def test_a_refused_batch_leaves_the_model_as_it_was(groups):
     assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
 
 
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_a_refused_first_batch_leaves_nothing_behind(groups, kind):
     X, y, _, _ = groups
     table = pd.DataFrame(X).add_prefix("x")

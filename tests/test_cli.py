@@ -25,9 +25,9 @@ from typer.testing import CliRunner
 
 import corral
 from corral import (
+    CorralClassifier,
     LSPClassifier,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     SampleSizes,
@@ -66,7 +66,7 @@ def folder(frame, tmp_path_factory):
 def thinned(folder, frame):
     """A model file that has kept some of the rows only."""
     path = folder / "thinned.corral"
-    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
     return path
 
 
@@ -127,12 +127,12 @@ def test_scores_are_those_of_scikit_learn(cv, folder, frame):
 def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_path):
     shown = fit(folder, "t.csv", "--model", tmp_path / "m.corral", "--jobs", 2).stdout
     loaded = load_model(tmp_path / "m.corral")
-    assert isinstance(loaded, RodeoClassifierCV)
+    assert isinstance(loaded, CorralClassifier)
     for word in (
         "accuracy",
         "log loss",
         "calibration",
-        "RodeoClassifierCV",
+        "CorralClassifier",
         "Gaussian naive Bayes",
         *SPECIES,
     ):
@@ -886,7 +886,7 @@ def test_learning_curve(folder):
     assert grouped.startswith("LearningCurve: accuracy ")
     assert grouped != shown  # groups are divided otherwise than rows
     page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
-    assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
+    assert "must be a CorralClassifier" in refused(*page, "--out", folder / "curve.html")
 
 
 def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):

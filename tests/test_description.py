@@ -14,11 +14,11 @@ from sklearn.pipeline import make_pipeline
 
 import naive
 from corral import (
+    CorralClassifier,
     Description,
     EmptySelectionWarning,
     MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     load_model,
     save_model,
 )
@@ -48,7 +48,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def fitted(iris):
-    return RodeoClassifierCV(**QUICK).fit(*iris)
+    return CorralClassifier(**QUICK).fit(*iris)
 
 
 def signs(n=60, seed=0):
@@ -70,7 +70,7 @@ def signs(n=60, seed=0):
     [
         RodeoClassifier(),
         RodeoClassifier(bandwidth="class", features="selected"),
-        RodeoClassifierCV(**QUICK),
+        CorralClassifier(**QUICK),
         MarkerSelector(),
     ],
     ids=str,
@@ -102,14 +102,14 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
 def test_markers_of_a_search_do_not_depend_on_what_predicts_best(iris):
     X, y = iris
     found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).markers
-    assert_array_equal(RodeoClassifierCV(**QUICK).fit(X, y).markers_, found)
+    assert_array_equal(CorralClassifier(**QUICK).fit(X, y).markers_, found)
     assert_array_equal(MarkerSelector().fit(X, y).markers_, found)
 
 
 def test_units_seeds_and_increasing_functions_change_nothing(iris):
     X, y = iris
-    plain = RodeoClassifierCV(**QUICK).fit(X, y).describe()
-    other = RodeoClassifierCV(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
+    plain = CorralClassifier(**QUICK).fit(X, y).describe()
+    other = CorralClassifier(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
     assert_array_equal(other.markers, plain.markers)
     assert_array_equal(other.direction, plain.direction)
     assert_array_equal(other.effect, plain.effect)
@@ -134,7 +134,7 @@ def test_a_random_flag_describes_nothing_and_moves_nothing():
 
 def test_the_groups_of_the_paper_have_their_variables():
     X, y = make_ten_groups(100, random_state=1)
-    markers = RodeoClassifierCV(**QUICK).fit(X, y).markers_
+    markers = CorralClassifier(**QUICK).fit(X, y).markers_
     assert [np.flatnonzero(of_class).tolist() for of_class in markers] == [
         list(range(g, g + 6)) for g in range(10)
     ]
@@ -190,7 +190,7 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), RodeoClassifierCV(random_state=0)])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), CorralClassifier(random_state=0)])
 def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     X, y = make_shifted_groups(70, groups=(1, 2), random_state=0)
     X, weights = X[:, :3], np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
@@ -202,7 +202,7 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoClassifierCV(random_state=0)])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
 def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
     X, y = make_ten_groups(6, random_state=0)
     model = estimator.fit(X[:, :3], y)
@@ -224,7 +224,7 @@ def test_a_class_of_one_row_does_not_speak_for_itself():
     X = np.random.default_rng(0).normal(size=(61, 3))
     X[60] += 5.0
     y = np.repeat([0, 1, 2], [30, 30, 1])
-    model = RodeoClassifierCV(**QUICK).fit(X, y)
+    model = CorralClassifier(**QUICK).fit(X, y)
     assert (model.describe().evidence[2] < 0.5).all()
 
 
@@ -233,7 +233,7 @@ def test_variables_that_act_only_jointly_have_evidence():
     X = random.choice([-1.0, 1.0], (400, 2)) + random.normal(0, 0.3, (400, 2))
     X = np.column_stack([X, random.normal(size=400)])
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
-    model = RodeoClassifierCV(**QUICK).fit(X, y)
+    model = CorralClassifier(**QUICK).fit(X, y)
     description = model.describe()
     assert not description.markers.any()  # no single variable tells them apart
     assert (description.evidence[:, :2] > 1.0).all()
@@ -246,7 +246,7 @@ def test_variables_that_act_only_jointly_have_evidence():
 
 def test_select_from_model_in_a_pipeline():
     X, y = make_ten_groups(40, random_state=0)
-    pipeline = make_pipeline(SelectFromModel(RodeoClassifierCV(**QUICK), max_features=8))
+    pipeline = make_pipeline(SelectFromModel(CorralClassifier(**QUICK), max_features=8))
     kept = pipeline.fit(X, y)[0].get_support()
     assert kept.sum() == kept[:15].sum() == 8
 
@@ -426,7 +426,7 @@ def test_notebooks_show_explanations(iris):
 
 
 @pytest.mark.parametrize(
-    "estimator", [MarkerSelector(), RodeoClassifierCV(**QUICK), RodeoClassifier()], ids=str
+    "estimator", [MarkerSelector(), CorralClassifier(**QUICK), RodeoClassifier()], ids=str
 )
 def test_a_description_survives_a_file(iris, estimator, tmp_path):
     model = estimator.fit(*iris)
@@ -436,7 +436,7 @@ def test_a_description_survives_a_file(iris, estimator, tmp_path):
     pd.testing.assert_frame_equal(loaded.describe().to_frame(), model.describe().to_frame())
 
 
-@pytest.mark.parametrize("estimator", [MarkerSelector(), RodeoClassifierCV(), RodeoClassifier()], ids=str)
+@pytest.mark.parametrize("estimator", [MarkerSelector(), CorralClassifier(), RodeoClassifier()], ids=str)
 def test_describe_needs_fit(estimator):
     with pytest.raises(NotFittedError):
         estimator.describe()

@@ -23,11 +23,11 @@ from sklearn.naive_bayes import GaussianNB
 import corral
 from corral import (
     BandwidthDisplay,
+    CorralClassifier,
     ExplanationDisplay,
     MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoPath,
     RodeoPathDisplay,
@@ -40,7 +40,7 @@ from corral.datasets import make_shifted_groups
 matplotlib.use("agg")
 
 NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", "_id", *"wxyz"]
-CV = RodeoClassifierCV(random_state=0)
+CV = CorralClassifier(random_state=0)
 DISPLAYS = [BandwidthDisplay, RelevanceDisplay, ExplanationDisplay, RodeoPathDisplay]
 MODELS = {
     "range": RodeoClassifier(),
@@ -549,7 +549,7 @@ def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
 # Bad input
 
 
-@pytest.mark.parametrize("model", [RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), MarkerSelector()])
+@pytest.mark.parametrize("model", [RodeoClassifier(), CorralClassifier(), RodeoDensity(), MarkerSelector()])
 def test_estimators_that_are_not_fitted(model, X_test):
     draws = [
         lambda: BandwidthDisplay.from_estimator(model, X_test),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral._core.candidates import density_of, frames_of_kind
 from corral._core.density import kernel_density, local_density
 from corral._core.kinds import KINDS, Kind, RowsInUnits
@@ -76,19 +76,19 @@ def numbers_of_classifier(model):
     "given", [{}, {"sample_weight": WEIGHTS, "groups": GROUPS}], ids=["plain", "weights and groups"]
 )
 def test_pools(given, general_path):
-    plain = RodeoClassifierCV(random_state=0).fit(X, Y, **given)
+    plain = CorralClassifier(random_state=0).fit(X, Y, **given)
     general_path()
-    general = RodeoClassifierCV(random_state=0).fit(X, Y, **given)
+    general = CorralClassifier(random_state=0).fit(X, Y, **given)
     assert {type(of) for member in plain.model_.pool.members for of in member.classes} == {Mixture}
     assert {type(of) for member in general.model_.pool.members for of in member.classes} == {MixedMixture}
     expected = numbers_of_classifier(plain)
     for name, values in numbers_of_classifier(general).items():
         assert_close(values, expected[name])
-    assert_close(general.weights_, plain.weights_)
-    assert_close(general.best_log_loss_, plain.best_log_loss_)
-    assert_close(general.cv_results_["log_loss"], plain.cv_results_["log_loss"])
-    assert_close(general.cv_results_["temperature"], plain.cv_results_["temperature"])
-    assert_array_equal(general.cv_results_["bandwidth"], plain.cv_results_["bandwidth"])
+    assert_close(general.member_weights_, plain.member_weights_)
+    assert_close(general.cv_log_loss_, plain.cv_log_loss_)
+    assert_close(general.member_scores_["log_loss"], plain.member_scores_["log_loss"])
+    assert_close(general.member_scores_["temperature"], plain.member_scores_["temperature"])
+    assert_array_equal(general.member_scores_["bandwidth"], plain.member_scores_["bandwidth"])
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])

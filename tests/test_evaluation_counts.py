@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corral import RodeoClassifierCV, write_report
+from corral import CorralClassifier, write_report
 from corral._core import kernels
 from corral.datasets import make_shifted_groups
 
@@ -68,7 +68,7 @@ def check(evaluations, *, rows, sets):
     ("table", "rows", "sets"), [("numbers", 150_000, 0), ("categories", 142_000, 0)], ids=list(TABLES)
 )
 def test_fit(table, rows, sets, evaluations):
-    RodeoClassifierCV(random_state=0).fit(TABLES[table], Y)
+    CorralClassifier(random_state=0).fit(TABLES[table], Y)
     check(evaluations, rows=rows, sets=sets)
 
 
@@ -76,7 +76,7 @@ def test_fit(table, rows, sets, evaluations):
     ("table", "rows", "sets"), [("numbers", 400, 1_800), ("categories", 660, 5_700)], ids=list(TABLES)
 )
 def test_explain_of_one_row(table, rows, sets, evaluations):
-    pool = RodeoClassifierCV(random_state=0).fit(TABLES[table], Y)
+    pool = CorralClassifier(random_state=0).fit(TABLES[table], Y)
     evaluations.clear()
     pool.explain(TABLES[table][:1])
     check(evaluations, rows=rows, sets=sets)
@@ -86,7 +86,7 @@ def test_explain_of_one_row(table, rows, sets, evaluations):
     ("table", "rows", "sets"), [("numbers", 7_100, 36_000), ("categories", 10_100, 80_000)], ids=list(TABLES)
 )
 def test_report_of_thirty_rows(table, rows, sets, evaluations, tmp_path):
-    pool = RodeoClassifierCV(random_state=0).fit(TABLES[table], Y)
+    pool = CorralClassifier(random_state=0).fit(TABLES[table], Y)
     evaluations.clear()
     write_report(tmp_path / "report.html", pool, TABLES[table][::3], Y[::3])
     check(evaluations, rows=rows, sets=sets)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import naive
-from corral import EmptySelectionWarning, RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
 from corral._core import evidence, shapley
 from corral._core.evidence import odds_evidence, strongest_rivals, usual_coalitions
 from corral._core.explainers import explainer_of
@@ -138,7 +138,7 @@ def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more)
 @pytest.fixture(scope="module")
 def pool():
     X, y = three_classes(d=5, n=30)
-    return RodeoClassifierCV(random_state=0).fit(X, y), X
+    return CorralClassifier(random_state=0).fit(X, y), X
 
 
 def test_exact_evidence_of_a_pool(pool):
@@ -179,7 +179,7 @@ def table():
     [
         RodeoClassifier(bandwidth="class"),
         RodeoClassifier(bandwidth="class", features="selected", scale="rank"),
-        RodeoClassifierCV(random_state=0),
+        CorralClassifier(random_state=0),
     ],
     ids=["class", "selected", "pool"],
 )
@@ -235,7 +235,7 @@ def test_evidence_of_a_pool_adds_up_with_many_variables(table):
     frame, y = table
     wide = pd.concat([frame, pd.DataFrame(random.normal(size=(120, 10)))], axis=1)
     wide.columns = wide.columns.astype(str)
-    model = RodeoClassifierCV(random_state=0).fit(wide, y)
+    model = CorralClassifier(random_state=0).fit(wide, y)
     explanation = model.explain(wide)
     adds_up(model, wide, explanation)
     assert_array_equal(explanation.evidence[wide.isna().to_numpy()], 0.0)
@@ -256,7 +256,7 @@ def test_odds_that_are_infinite_leave_nothing_to_the_variables():
 
 
 @pytest.mark.parametrize(
-    "model", [RodeoClassifier(), RodeoClassifierCV(random_state=0)], ids=["local", "pool"]
+    "model", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=["local", "pool"]
 )
 def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
     """All classes with rows have a prior of 0, and the others no density: no set of variables has odds."""

@@ -28,10 +28,10 @@ from sklearn.utils.validation import has_fit_parameter
 from typer.testing import CliRunner
 
 from corral import (
+    CorralClassifier,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     load_model,
@@ -51,8 +51,8 @@ SECONDS = 10
 GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
 MODELS = {
-    "search": RodeoClassifierCV(random_state=0),
-    "thinned": RodeoClassifierCV(max_rows=5, random_state=0),
+    "search": CorralClassifier(random_state=0),
+    "thinned": CorralClassifier(max_rows=5, random_state=0),
     "local": RodeoClassifier(priors=[0.2, 0.3, 0.5]),
     "class": RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),
@@ -61,7 +61,7 @@ MODELS = {
     "marker selector": MarkerSelector(),
     "levels": RodeoClassifier(bandwidth="class"),
     "levels density": RodeoDensity(),
-    "levels search": RodeoClassifierCV(random_state=0),
+    "levels search": CorralClassifier(random_state=0),
 }
 
 

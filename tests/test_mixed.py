@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from corral import (
+    CorralClassifier,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     UnknownLevelsWarning,
@@ -291,7 +291,7 @@ ESTIMATORS = [
     RodeoClassifier(update="sequential", scale="rank"),
     RodeoClassifier(bandwidth="class", features="selected"),
     RodeoClassifier(bandwidth="class", scale="standard"),
-    RodeoClassifierCV(random_state=0),
+    CorralClassifier(random_state=0),
 ]
 
 
@@ -328,7 +328,7 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
 
 def test_the_kinds_of_gaps_and_frames_are_alike(table):
     X, y, samples, _ = table
-    expected = RodeoClassifierCV(random_state=0).fit(X, y).predict_proba(samples)
+    expected = CorralClassifier(random_state=0).fit(X, y).predict_proba(samples)
     as_polars = [
         pl.DataFrame(
             {
@@ -342,17 +342,17 @@ def test_the_kinds_of_gaps_and_frames_are_alike(table):
         )
         for frame in (X, samples)
     ]
-    found = RodeoClassifierCV(random_state=0).fit(as_polars[0], y).predict_proba(as_polars[1])
+    found = CorralClassifier(random_state=0).fit(as_polars[0], y).predict_proba(as_polars[1])
     assert_allclose(found, expected, rtol=1e-9)
     missing = [
         frame.assign(length=frame["length"].astype("Float64"), colour=frame["colour"].astype("string"))
         for frame in (X, samples)
     ]
-    found = RodeoClassifierCV(random_state=0).fit(missing[0], y).predict_proba(missing[1])
+    found = CorralClassifier(random_state=0).fit(missing[0], y).predict_proba(missing[1])
     assert_array_equal(found, expected)
     enum = pl.Enum(["brown", "green", "blue"])  # blue has no rows
     enums = [frame.with_columns(pl.col("colour").cast(enum)) for frame in as_polars]
-    found = RodeoClassifierCV(random_state=0).fit(enums[0], y).predict_proba(enums[1])
+    found = CorralClassifier(random_state=0).fit(enums[0], y).predict_proba(enums[1])
     assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -388,7 +388,7 @@ def test_columns_that_are_not_there(given, said):
 
 def test_a_level_that_training_did_not_have_counts_as_missing(table):
     X, y, samples, _ = table
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     strange, missing = samples.copy(), samples.copy()
     strange.iloc[:3, 1] = "purple"
     missing.iloc[:3, 1] = None
@@ -513,7 +513,7 @@ def test_a_few_texts_among_numbers_are_not_taken_for_levels():
         with pytest.raises(ValueError, match=said):
             RodeoClassifier(categorical_features=categorical).fit(frame, y)
     with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
-        RodeoClassifierCV().fit(frame.to_numpy(object), y)
+        CorralClassifier().fit(frame.to_numpy(object), y)
     model = RodeoClassifier(categorical_features=["mass"]).fit(frame, y)
     assert model.encoding_.levels[1][-1] == "37O0"
     assert np.isfinite(model.predict_proba(frame)).all()
@@ -537,7 +537,7 @@ def test_masked_cells_are_gaps(kind):
 @pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
 @pytest.mark.parametrize(
     "estimator",
-    [RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector, MarkerSelector, LSPClassifier],
+    [RodeoClassifier, CorralClassifier, RodeoDensity, RodeoSelector, MarkerSelector, LSPClassifier],
 )
 def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
     rows = [[float(i), float(i * i % 7)] for i in range(12)]
@@ -575,7 +575,7 @@ def test_describe_names_levels_and_what_is_missing():
         }
     )
     frame.loc[(y == "c") & (rng.random(300) < 0.4), "x"] = np.nan
-    description = RodeoClassifierCV(random_state=0).fit(frame, y).describe()
+    description = CorralClassifier(random_state=0).fit(frame, y).describe()
     lines = str(description).splitlines()
     assert 'island = "Dream" more often' in lines[1]
     assert "x missing more often" in lines[2]
@@ -662,14 +662,14 @@ def test_pipelines_and_column_transformers(table):
     scaled = make_column_transformer((StandardScaler(), ["length"]), remainder="passthrough").set_output(
         transform="pandas"
     )
-    pipeline = make_pipeline(scaled, RodeoClassifierCV(random_state=0)).fit(X, y)
+    pipeline = make_pipeline(scaled, CorralClassifier(random_state=0)).fit(X, y)
     assert pipeline.score(samples, labels) > 0.7
 
 
 def test_tags_say_what_is_taken():
     for estimator in (
         RodeoClassifier(),
-        RodeoClassifierCV(),
+        CorralClassifier(),
         RodeoDensity(),
         RodeoSelector(),
         MarkerSelector(),
@@ -694,9 +694,9 @@ def test_labels_that_are_random_by_group_are_not_predictable():
     scores = []
     for seed in range(5):
         X, y, groups = grouped(seed)
-        told = RodeoClassifierCV(random_state=0).fit(X, y, groups=groups)
-        assert RodeoClassifierCV(random_state=0).fit(X, y).best_score_ > 0.95
-        scores.append(told.best_score_)
+        told = CorralClassifier(random_state=0).fit(X, y, groups=groups)
+        assert CorralClassifier(random_state=0).fit(X, y).cv_accuracy_ > 0.95
+        scores.append(told.cv_accuracy_)
     assert abs(np.mean(scores) - 0.5) < 0.1
 
 
@@ -754,7 +754,7 @@ def test_groups_in_parts_and_files(tmp_path):
         ([1, 1, 2, 2], "each class lies in a single one"),
     ],
 )
-@pytest.mark.parametrize("estimator", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("estimator", [RodeoClassifier, CorralClassifier])
 def test_bad_groups(estimator, groups, said):
     with pytest.raises(ValueError, match=said):
         estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
@@ -786,7 +786,7 @@ def test_parts_of_one_group_for_each_class_have_finite_evidence():
 def test_groups_are_routed():
     X, y, groups = grouped(2)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = RodeoClassifierCV(random_state=0).set_fit_request(groups=True)
+        model = CorralClassifier(random_state=0).set_fit_request(groups=True)
         found = cross_validate(
             model, X, y, params={"groups": groups}, cv=GroupKFold(3), return_estimator=True
         )
@@ -834,7 +834,7 @@ def hostile(seed):
 @pytest.mark.parametrize("seed", seeds(25))
 def test_hostile_tables_get_a_fit_or_one_sentence(seed):
     frame, y = hostile(seed)
-    kinds = [RodeoClassifierCV(random_state=0), ESTIMATORS[seed % 4]]
+    kinds = [CorralClassifier(random_state=0), ESTIMATORS[seed % 4]]
     for estimator in kinds:
         try:
             model = clone(estimator).fit(frame, y)
@@ -858,8 +858,8 @@ def test_five_thousand_levels():
     y = (frame["x"] + rng.normal(size=5000) > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = RodeoClassifierCV(random_state=0).fit(frame.iloc[::5], y[::5])
-    assert abs(model.best_score_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
+        model = CorralClassifier(random_state=0).fit(frame.iloc[::5], y[::5])
+    assert abs(model.cv_accuracy_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
 
 
 @pytest.mark.parametrize(
@@ -877,7 +877,7 @@ def test_five_thousand_levels():
     ],
     ids=["objects", "floats", "NA", "categories", "Int64", "list", "times", "dates", "durations"],
 )
-@pytest.mark.parametrize("make", [RodeoClassifier, RodeoClassifierCV, MarkerSelector, LSPClassifier])
+@pytest.mark.parametrize("make", [RodeoClassifier, CorralClassifier, MarkerSelector, LSPClassifier])
 def test_missing_labels_are_counted_and_placed(make, y):
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match=r"^1 of 20 labels are missing, the first in row 19: fill them in"):

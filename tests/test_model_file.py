@@ -16,10 +16,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import corral._persist.model_file
 from corral import (
+    CorralClassifier,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     load_model,
@@ -39,8 +39,8 @@ CLASSIFIERS = [
     RodeoClassifier(scale="standard", priors=np.array([0.5, 0.25, 0.25])),
     RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
     RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
-    RodeoClassifierCV(**SMALL_SEARCH),
-    RodeoClassifierCV(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
+    CorralClassifier(**SMALL_SEARCH),
+    CorralClassifier(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
 ]
 SPECIES = np.array(["ant", "bee", "cat"])
 LABELS = {
@@ -125,7 +125,7 @@ def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, pa
     again = saved(density, path)
     assert_array_equal(again.score_samples(queries), expected)
     assert_same(again.get_params(), RodeoDensity().get_params())
-    pool = RodeoClassifierCV(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
+    pool = CorralClassifier(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
     assert saved(pool, path).min_effect == pool.model_.min_effect
 
 
@@ -137,8 +137,7 @@ def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
     model = clone(estimator).fit(X, y, sample_weight=weights)
     loaded = saved(model, path)
     for name, value in vars(model).items():  # private ones, too: densities, scale, members, rows
-        if name != "best_estimator_":
-            assert_same(value, getattr(loaded, name), name)
+        assert_same(value, getattr(loaded, name), name)
     assert vars(loaded).keys() == vars(model).keys()
     assert_array_equal(loaded.predict(queries), model.predict(queries))
     assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
@@ -146,8 +145,8 @@ def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
         assert_array_equal(loaded.local_bandwidths(queries), model.local_bandwidths(queries))
     assert_same(loaded.explain(queries), model.explain(queries))
     assert_array_equal(loaded.selection_frequency(2, 0), model.selection_frequency(2, 0))
-    if isinstance(model, RodeoClassifierCV):
-        assert_same(vars(loaded.best_estimator_), vars(model.best_estimator_))
+    if isinstance(model, CorralClassifier):
+        assert_same(vars(loaded.members_[0]), vars(model.members_[0]))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -172,7 +171,7 @@ def test_labels_may_be_booleans(data, queries, path):
 def test_names_of_variables_come_back_and_are_checked(data, queries, path):
     names = [f"x <{j}>" for j in range(data[0].shape[1])]
     frame = pd.DataFrame(data[0], columns=names)
-    loaded = saved(RodeoClassifierCV(**SMALL_SEARCH).fit(frame, data[1]), path)
+    loaded = saved(CorralClassifier(**SMALL_SEARCH).fit(frame, data[1]), path)
     assert loaded.feature_names_in_.tolist() == names
     assert loaded.explain(pd.DataFrame(queries, columns=names)).feature_names == names
     with pytest.raises(ValueError, match="feature names should match"):
@@ -375,7 +374,7 @@ def file(data, tmp_path_factory):
     """A small file with nearly everything that the format knows."""
     path = tmp_path_factory.mktemp("file") / "model.corral"
     X, y = data
-    model = RodeoClassifierCV(random_state=0)
+    model = CorralClassifier(random_state=0)
     save_model(model.fit(X[::3, :3], np.array(["a", "b", "c"])[np.searchsorted([1, 2, 5], y[::3])]), path)
     return path
 
@@ -390,7 +389,7 @@ def test_truncated_anywhere(file, path):
 
 def test_factors_that_cannot_be_inverted(data, path):
     X, y = data
-    save_model(RodeoClassifierCV(random_state=0).fit(X[:, :3], y), path)
+    save_model(CorralClassifier(random_state=0).fit(X[:, :3], y), path)
     header, arrays = take_apart(path)
     square = [name for name, x in arrays.items() if name.endswith("/factor") and x.shape == (3, 3)]
     assert square
@@ -524,8 +523,8 @@ def mixed():
 SIZED = {
     "density": RodeoDensity(),
     "classifier": RodeoClassifier(bandwidth="class"),
-    "search": RodeoClassifierCV(random_state=0),
-    "thinned": RodeoClassifierCV(max_rows=10, random_state=0),
+    "search": CorralClassifier(random_state=0),
+    "thinned": CorralClassifier(max_rows=10, random_state=0),
     "selector": RodeoSelector(),
     "marker selector": MarkerSelector(),
     "lspc": LSPClassifier(),
@@ -586,7 +585,7 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path):
 def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     X, y = data
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
-    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame, y), path)
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
     header, arrays = take_apart(path)
     header["state"]["thinning"]["n_rows"] = 10**9
     put_together(path, header, arrays)
@@ -622,11 +621,11 @@ def test_the_same_model_is_the_same_bytes(data, path):
 
 SAVE = """
 import sys, numpy as np, pandas as pd
-from corral import RodeoClassifierCV, save_model
+from corral import CorralClassifier, save_model
 rng = np.random.default_rng(0)
 X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xyz"), 60)}, index=map(str, range(60)))
 X.loc["3", "a"] = None
-save_model(RodeoClassifierCV(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
+save_model(CorralClassifier(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
 """
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from corral import MarkerSelector, NearDuplicatesWarning, RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, MarkerSelector, NearDuplicatesWarning, RodeoClassifier
 from corral._checking.table import check_table
 from corral._core.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
@@ -54,7 +54,7 @@ def test_a_fit_warns_of_them(kind):
     with pytest.warns(
         NearDuplicatesWarning, match=f"^150 of 150 rows equal another row but for {SAID[kind]}"
     ):
-        RodeoClassifierCV(random_state=0).fit(X, y)
+        CorralClassifier(random_state=0).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -88,14 +88,14 @@ def test_groups_that_hold_them_together_are_no_reason_to_warn():
     assert near_duplicates(X.to_numpy(), groups=apart).n_rows == 150
     with warnings.catch_warnings():
         warnings.simplefilter("error", NearDuplicatesWarning)
-        RodeoClassifierCV(random_state=0).fit(X, y, groups=together)
+        CorralClassifier(random_state=0).fit(X, y, groups=together)
 
 
 def test_rows_without_weight_do_not_count():
     X, y = noise("noise")
     with warnings.catch_warnings():
         warnings.simplefilter("error", NearDuplicatesWarning)
-        RodeoClassifierCV(random_state=0).fit(X, y, sample_weight=np.repeat([1.0, 0.0], 75))
+        CorralClassifier(random_state=0).fit(X, y, sample_weight=np.repeat([1.0, 0.0], 75))
 
 
 def test_a_column_that_gives_the_label_away_is_found_among_near_duplicates():

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral import RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, RodeoClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of odd tables there are many
 
 KINDS = {
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
     "class": RodeoClassifier(bandwidth="class"),
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
 }
@@ -194,14 +194,14 @@ def test_tiny_and_huge_weights_that_are_equal(factor):
 
 def test_groups_of_which_each_class_has_two():
     X, y = groups_of_rows()
-    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
+    model = CorralClassifier(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
     assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
 
 
 def test_a_level_that_no_training_row_has_counts_as_missing():
     X, y = groups_of_rows()
     rows = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(len(X)) % 2, "u", "v"))
-    model = RodeoClassifierCV(random_state=0).fit(rows, y)
+    model = CorralClassifier(random_state=0).fit(rows, y)
     samples = pd.DataFrame([USUAL, USUAL, FAR], columns=list("abc")).assign(kind=["new", None, "new"])
     with pytest.warns(UserWarning, match="Values that no training row has count as missing: 2 of 'kind'"):
         novel = model.is_novel(samples)
@@ -212,7 +212,7 @@ def test_a_level_that_no_training_row_has_counts_as_missing():
 
 def test_thinned_classes():
     X, y = groups_of_rows(60)
-    model = RodeoClassifierCV(random_state=0, max_rows=30).fit(X, y)
+    model = CorralClassifier(random_state=0, max_rows=30).fit(X, y)
     samples = np.array([USUAL, FAR])
     assert_array_equal(check_answers(model, samples), [False, True])
 
@@ -220,7 +220,7 @@ def test_thinned_classes():
 def test_same_bits_with_two_threads():
     X, y = groups_of_rows()
     samples = np.vstack([X[:5] + 0.1, FAR])
-    one, two = (RodeoClassifierCV(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
+    one, two = (CorralClassifier(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert_array_equal(a, b)
 

@@ -21,12 +21,12 @@ from sklearn.preprocessing import (
 
 from corral import (
     BandwidthDisplay,
+    CorralClassifier,
     ExplanationDisplay,
     LSPClassifier,
     MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoPathDisplay,
     describe,
@@ -105,7 +105,7 @@ def test_explains_as_the_last_step_does_with_the_names_of_the_table(table, outpu
 
 def test_an_estimator_without_a_pipeline_is_explained_as_well(table):
     X, y = table
-    classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    classifier = CorralClassifier(random_state=0).fit(X, y)
     assert_array_equal(explain(classifier, X[:2]).evidence, classifier.explain(X[:2]).evidence)
     assert str(describe(classifier)) == str(classifier.describe())
 
@@ -139,7 +139,7 @@ def test_names_of_arrays_nested_pipelines_and_steps_that_do_not_tell(table):
 def test_levels_and_gaps_pass_through_steps(table):
     X, y = table
     scaled = make_column_transformer((StandardScaler(), NUMBERS), remainder="passthrough")
-    pipeline = make_pipeline(scaled, RodeoClassifierCV(random_state=0)).fit(X, y)
+    pipeline = make_pipeline(scaled, CorralClassifier(random_state=0)).fit(X, y)
     found = explain(pipeline, X[:5])
     assert found.feature_names == [*NUMBERS, "colour", "shape"]
     assert found.values[0, 3] == X["colour"].iloc[0]
@@ -227,7 +227,7 @@ def test_report_of_levels_and_gaps(table, tmp_path):
     X = X.assign(empty=np.nan, many=[f"<b>{i}" for i in range(len(X))], wet=X["length"] > 1.0)
     X.loc[y == "left", "weight"] = np.nan
     with pytest.warns(UserWarning, match="no training row has a value of 'empty', which is ignored"):
-        classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+        classifier = CorralClassifier(random_state=0).fit(X, y)
     shown, data = page_of(tmp_path, classifier, X, y)
     at = {name: j for j, name in enumerate(data["variables"])}
     assert data["levels"] == [0, 1, 0, 1, 0, 0, 1, 1]

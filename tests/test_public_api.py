@@ -235,7 +235,7 @@ CLASSES = {
         typicality(X)
         zscores_
     """,
-    "corral.RodeoClassifierCV": """
+    "corral.CorralClassifier": """
         priors='empirical'
         min_effect=0.15
         categorical_features='from_dtype'
@@ -244,16 +244,14 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        balanced_accuracy_
-        best_estimator_
-        best_log_loss_
-        best_params_
-        best_score_
+        cv_balanced_accuracy_
+        cv_log_loss_
+        cv_accuracy_
         check_parameters()
         class_count_
         class_prior_
         classes_
-        cv_results_
+        member_scores_
         decide(X, costs, reject_cost=None)
         describe()
         encoding_
@@ -273,7 +271,7 @@ CLASSES = {
         predict_log_proba(X)
         predict_proba(X)
         predict_set(X, coverage=0.9)
-        recall_
+        cv_recall_
         relevant_
         row_names_column_
         row_names_in_
@@ -282,7 +280,7 @@ CLASSES = {
         set_winner(winner)
         shares()
         typicality(X)
-        weights_
+        member_weights_
     """,
     "corral.RodeoDensity": """
         update='simultaneous'
@@ -413,7 +411,7 @@ CLASSES = {
         to_local()
         zscores_
     """,
-    "corral.dask.DaskRodeoClassifierCV": """
+    "corral.dask.DaskCorralClassifier": """
         client=None
         block_rows=100000
         max_rows=3000
@@ -424,17 +422,15 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        balanced_accuracy_
-        best_estimator_
-        best_log_loss_
-        best_params_
-        best_score_
+        cv_balanced_accuracy_
+        cv_log_loss_
+        cv_accuracy_
         check_parameters()
         class_count_
         class_prior_
         classes_
         client_
-        cv_results_
+        member_scores_
         decide(X, costs, reject_cost=None)
         describe()
         encoding_
@@ -453,7 +449,7 @@ CLASSES = {
         predict_log_proba(X)
         predict_proba(X)
         predict_set(X, coverage=0.9)
-        recall_
+        cv_recall_
         relevant_
         selection_frequency(n_resamples=20, random_state=None)
         set_pool(model)
@@ -461,7 +457,7 @@ CLASSES = {
         shares()
         to_local()
         typicality(X)
-        weights_
+        member_weights_
     """,
 }
 
@@ -505,7 +501,7 @@ FRAME = pd.DataFrame(X[:, :3], columns=["a", "b", "c"], index=[f"row {i}" for i 
 
 @cache
 def fitted_pool():
-    return corral.RodeoClassifierCV(random_state=0).fit(FRAME, Y)
+    return corral.CorralClassifier(random_state=0).fit(FRAME, Y)
 
 
 @cache
@@ -529,7 +525,7 @@ EXAMPLES = {
     "corral.LearningCurve": lambda: corral.LearningCurve.from_estimator(fitted_pool(), random_state=0),
     "corral.RelevanceDisplay": lambda: corral.RelevanceDisplay.from_estimator(fitted_pool()),
     "corral.RodeoClassifier": fitted_classifier,
-    "corral.RodeoClassifierCV": fitted_pool,
+    "corral.CorralClassifier": fitted_pool,
     "corral.RodeoDensity": lambda: corral.RodeoDensity().fit(FRAME),
     "corral.RodeoPath": lambda: fitted_classifier().bandwidth_path(FRAME[:1], 1),
     "corral.RodeoPathDisplay": lambda: corral.RodeoPathDisplay.from_estimator(
@@ -539,7 +535,7 @@ EXAMPLES = {
     "corral.SampleSizeDisplay": lambda: corral.SampleSizeDisplay.from_result(sample_sizes()),
     "corral.SampleSizes": sample_sizes,
     "corral.dask.DaskRodeoClassifier": lambda: corral.dask.DaskRodeoClassifier().fit(X, Y),
-    "corral.dask.DaskRodeoClassifierCV": lambda: corral.dask.DaskRodeoClassifierCV(random_state=0).fit(
+    "corral.dask.DaskCorralClassifier": lambda: corral.dask.DaskCorralClassifier(random_state=0).fit(
         FRAME, Y
     ),
 }

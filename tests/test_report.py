@@ -26,10 +26,10 @@ from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
     CopiedRowsWarning,
+    CorralClassifier,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     estimate_sample_sizes,
     load_model,
@@ -90,13 +90,13 @@ class Outline(HTMLParser):
 CONTRAST = "than in the background of the class, by more than chance and not negligibly"
 
 
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoClassifierCV(random_state=0)], ids=str)
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=str)
 def test_what_it_means_that_a_variable_describes_a_class(estimator, rows, tmp_path):
     assert CONTRAST in Outline(page_of(estimator.fit(*rows), rows[0], folder=tmp_path)).text
 
 
 def test_the_summary_says_what_marks_each_class(rows, tmp_path):
-    fitted = RodeoClassifierCV(random_state=0).fit(*rows)
+    fitted = CorralClassifier(random_state=0).fit(*rows)
     found = fitted.describe()
     text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
     for a in range(3):
@@ -391,7 +391,7 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "Fewer than 10 rows have the class 'b' (8)" in text
     assert "1 of 68 rows is a copy of another; " in text
     assert "Rows have no groups." in text
-    fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
+    fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
     said = (
         "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
@@ -527,7 +527,7 @@ def test_a_line_of_rows_that_a_goal_takes(rows, line):
 
 def test_the_accuracy_is_said_once(rows, tmp_path):
     X, y = rows
-    fitted = RodeoClassifierCV(random_state=3).fit(X[::2], y[::2])
+    fitted = CorralClassifier(random_state=3).fit(X[::2], y[::2])
     held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
     curve = LearningCurve.from_estimator(fitted, random_state=0)
     options = {"held_out": held_out, "sample_sizes": curve, "folder": tmp_path}
@@ -536,7 +536,7 @@ def test_the_accuracy_is_said_once(rows, tmp_path):
     assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
     assert "to expect by cross-validation" not in text
     text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
-    assert f"about {fitted.best_score_:.1%} should get the right label" in text
+    assert f"about {fitted.cv_accuracy_:.1%} should get the right label" in text
     assert text.index("should get the right label") < text.index("may be training rows")
 
 
@@ -579,11 +579,11 @@ def test_rows_that_halve_an_interval():
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
-    fitted = RodeoClassifierCV(random_state=3).fit(X, y)
+    fitted = CorralClassifier(random_state=3).fit(X, y)
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
-    assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
+    assert "CorralClassifier learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
-    assert f"Of new rows like the training rows, about {fitted.best_score_:.1%} should get the right" in text
+    assert f"Of new rows like the training rows, about {fitted.cv_accuracy_:.1%} should get the right" in text
     assert "accuracy to expect by cross-validation" in text
     for name, share in fitted.shares().items():
         assert name in text
@@ -613,10 +613,10 @@ def test_same_seed_same_page(rows, classifier, tmp_path):
     assert pages[0] == pages[1] != pages[2]
 
 
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
     X, y = rows
-    fitted = kind(**({"random_state": 0} if kind is RodeoClassifierCV else {})).fit(X, y)
+    fitted = kind(**({"random_state": 0} if kind is CorralClassifier else {})).fit(X, y)
     save_model(fitted, tmp_path / "m.corral")
     pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
     assert pages[0] == pages[1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, LSPClassifier, RodeoClassifier, RodeoDensity
 from corral._core.kernels import product_by_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -83,7 +83,7 @@ def test_explanations(scale, bandwidth):
 
 def test_search():
     X, y, queries = tables()
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
 
@@ -94,7 +94,7 @@ def test_search_with_gaps_and_levels():
     for table in (X, queries):
         table[:, 3] = random.integers(0, 3, size=len(table))
         table[random.random(table.shape) < 0.2] = np.nan
-    model = RodeoClassifierCV(random_state=0, categorical_features=[3]).fit(X, y)
+    model = CorralClassifier(random_state=0, categorical_features=[3]).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
@@ -136,7 +136,7 @@ def test_accuracies_are_at_most_one():
     rng = np.random.default_rng(7)
     y = np.repeat([0, 1, 2], rng.integers(5, 12, size=3))
     X = y[:, np.newaxis] + 0.01 * rng.normal(size=(len(y), 1))
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
-    assert model.best_score_ == pytest.approx(1.0, abs=1e-9)
-    assert model.best_score_ <= 1.0
-    assert model.cv_results_["accuracy"].max() <= 1.0
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ == pytest.approx(1.0, abs=1e-9)
+    assert model.cv_accuracy_ <= 1.0
+    assert model.member_scores_["accuracy"].max() <= 1.0

@@ -22,10 +22,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corral.dask
 from corral import (
+    CorralClassifier,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
 )
@@ -42,7 +42,7 @@ RODEOS = [
     RodeoClassifier(scale=None),
     RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
     RodeoClassifier(scale="standard", bandwidth="class", priors="empirical"),
-    RodeoClassifierCV(random_state=0),
+    CorralClassifier(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard", update="sequential", n_jobs=2),
@@ -313,5 +313,5 @@ def test_what_is_not_in_the_reference_has_no_link(monkeypatch):
 
     install_with(monkeypatch, "Documentation, https://a.org/corral/")
     X, y = make_shifted_groups(15, groups=(1, 2), random_state=0)
-    member = RodeoClassifierCV(random_state=0).fit(X, y).best_estimator_
+    member = CorralClassifier(random_state=0).fit(X, y).members_[0]
     assert links(Mine()) == links(member) == set()

@@ -11,7 +11,7 @@ import pytest
 
 import corral._core.large
 import corral._core.sampling
-from corral import RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, load_model, save_model
 from corral._core.frames import ClassFrame
 from corral._core.large import carried_over
 from corral._core.members import Mixture
@@ -196,12 +196,12 @@ def rings():
 
 @pytest.fixture(scope="module")
 def fitted(rings):
-    return RodeoClassifierCV(max_rows=80, random_state=0).fit(*rings)
+    return CorralClassifier(max_rows=80, random_state=0).fit(*rings)
 
 
 @pytest.fixture(scope="module")
 def of_all(rings):
-    return RodeoClassifierCV(max_rows=None, random_state=0).fit(*rings)
+    return CorralClassifier(max_rows=None, random_state=0).fit(*rings)
 
 
 def log_loss(classifier, X, y):
@@ -226,26 +226,26 @@ def test_scores_are_those_of_the_model_that_predicts():
         cluster = random.randint(40, size=n)
         return centres[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
 
-    classifier = RodeoClassifierCV(max_rows=5, random_state=0).fit(*draw(2000))
+    classifier = CorralClassifier(max_rows=5, random_state=0).fit(*draw(2000))
     X, y = draw(2000)
     assert classifier.score(X, y) < 0.9
-    assert abs(classifier.best_score_ - classifier.score(X, y)) < 0.05
-    assert abs(classifier.best_log_loss_ - log_loss(classifier, X, y)) < 0.06
-    np.testing.assert_allclose(classifier.balanced_accuracy_, classifier.recall_.mean())
-    assert abs(classifier.balanced_accuracy_ - classifier.best_score_) < 0.02
+    assert abs(classifier.cv_accuracy_ - classifier.score(X, y)) < 0.05
+    assert abs(classifier.cv_log_loss_ - log_loss(classifier, X, y)) < 0.06
+    np.testing.assert_allclose(classifier.cv_balanced_accuracy_, classifier.cv_recall_.mean())
+    assert abs(classifier.cv_balanced_accuracy_ - classifier.cv_accuracy_) < 0.02
 
 
 def test_noise_is_not_predictable_by_frames_that_know_the_rows():
     random = np.random.RandomState(0)
     y = np.arange(600) % 2
-    classifier = RodeoClassifierCV(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
-    assert classifier.best_log_loss_ > 0.68
+    classifier = CorralClassifier(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
+    assert classifier.cv_log_loss_ > 0.68
     assert log_loss(classifier, random.normal(size=(600, 40)), y) < 0.71  # of which 0.693 is to be expected
 
 
 def test_classes_that_are_not_thinned_have_the_same_bits(rings, of_all):
     X, _ = make_rings(100, 1)
-    few = RodeoClassifierCV(max_rows=600, random_state=0).fit(*rings)
+    few = CorralClassifier(max_rows=600, random_state=0).fit(*rings)
     np.testing.assert_array_equal(few.predict_log_proba(X), of_all.predict_log_proba(X))
     np.testing.assert_array_equal(few.typicality(X), of_all.typicality(X))
 
@@ -254,11 +254,11 @@ def test_threads_and_the_order_of_rows_change_nothing(rings, fitted, monkeypatch
     X, y = rings
     new, _ = make_rings(100, 1)
     monkeypatch.setattr(corral._core.large, "PART_ROWS", 100)
-    parts = RodeoClassifierCV(max_rows=80, random_state=0).fit(X, y)
-    threads = RodeoClassifierCV(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
+    parts = CorralClassifier(max_rows=80, random_state=0).fit(X, y)
+    threads = CorralClassifier(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(parts.predict_log_proba(new), threads.predict_log_proba(new))
     np.testing.assert_allclose(parts.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
-    backwards = RodeoClassifierCV(max_rows=80, random_state=0).fit(X[::-1], y[::-1])
+    backwards = CorralClassifier(max_rows=80, random_state=0).fit(X[::-1], y[::-1])
     np.testing.assert_allclose(backwards.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
 
 
@@ -322,7 +322,7 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
     weights = np.random.RandomState(0).uniform(0.5, 2.0, len(y))
     new, _ = make_rings(100, 1)
     once, thrice = (
-        RodeoClassifierCV(max_rows=80, random_state=0).fit(X, y, sample_weight=w)
+        CorralClassifier(max_rows=80, random_state=0).fit(X, y, sample_weight=w)
         for w in (weights, 3.0 * weights)
     )
     np.testing.assert_allclose(once.predict_log_proba(new), thrice.predict_log_proba(new), rtol=1e-6)
@@ -334,7 +334,7 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
 @pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])
 def test_max_rows_that_mean_nothing(rings, max_rows):
     with pytest.raises(ValueError, match="max_rows must be a positive integer, got"):
-        RodeoClassifierCV(max_rows=max_rows).fit(*rings)
+        CorralClassifier(max_rows=max_rows).fit(*rings)
 
 
 def test_bandwidths_are_carried_over_by_the_rate():
@@ -396,7 +396,7 @@ def all_thinned():
     frame = pd.DataFrame(
         X, columns=["a", "b", "c"], index=pd.Index([f"id{i}" for i in range(len(X))], name="id")
     )
-    return frame, y, RodeoClassifierCV(max_rows=60, random_state=0).fit(frame, y)
+    return frame, y, CorralClassifier(max_rows=60, random_state=0).fit(frame, y)
 
 
 def test_what_needs_rows_says_so(all_thinned, tmp_path):
@@ -424,7 +424,7 @@ def test_names_of_rows_that_are_kept_are_kept(rings, tmp_path):
     frame = pd.DataFrame(
         X, columns=["a", "b", "c"], index=pd.Index([f"row {i}" for i in range(len(X))], name="id")
     )
-    named = RodeoClassifierCV(max_rows=80, random_state=0).fit(frame, y)
+    named = CorralClassifier(max_rows=80, random_state=0).fit(frame, y)
     save_model(named, tmp_path / "named.corral")
     loaded = load_model(tmp_path / "named.corral")
     explanation = loaded.explain(frame[:2])
@@ -436,7 +436,7 @@ def test_names_are_those_of_their_rows_if_all_are_kept(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(42, 2)), np.arange(42) % 2
     frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(42)])
-    save_model(RodeoClassifierCV(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
+    save_model(CorralClassifier(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
     loaded = load_model(tmp_path / "named.corral")
     assert len(loaded.model_.training.X) == 42  # a class that is hardly too large has a cell for each row
     assert loaded.row_names_in_.tolist() == frame.index.tolist()

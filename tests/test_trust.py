@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, RodeoClassifier, load_model, save_model
 from corral._core.left_out import member_without_rows
 from corral._core.missing_values import Removal, learn_effect
 from corral._core.pool import PoolModel
@@ -36,7 +36,7 @@ KINDS = {
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
     "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
 }
 
 
@@ -119,7 +119,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
 def test_members_leave_rows_out_as_loops_do(grouped):
     X, y = table(30)
     groups = np.arange(30) // 3 if grouped else None
-    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=groups).model_
+    model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
         found = member_without_rows(member, data, points, data.X[points])
@@ -140,7 +140,7 @@ def test_members_leave_rows_out_as_loops_do(grouped):
 
 
 def test_members_leave_rows_out_in_the_variables_asked_for(iris):
-    model = RodeoClassifierCV(random_state=0).fit(*iris[:2]).model_
+    model = CorralClassifier(random_state=0).fit(*iris[:2]).model_
     points = np.array([0, 30, 60])
     masked = model.data.X[points].copy()
     masked[:, 1] = np.nan
@@ -153,7 +153,7 @@ def test_members_leave_rows_out_in_the_variables_asked_for(iris):
 
 
 def test_pool_compares_with_rows_left_out_of_their_folds():
-    model = RodeoClassifierCV(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
+    model = CorralClassifier(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
     kept, data = model.pool.cross_fitted, model.data
     left_out = model.leave_out(kept.points, Computation())
     codes = data.codes[kept.points]
@@ -290,7 +290,7 @@ def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
 
 def test_small_classes_do_not_prevent_novelty():
     X, y = make_shifted_groups(12, groups=(1, 2, 3, 4, 5), random_state=0)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     X_new, _ = make_shifted_groups(100, groups=(1, 2, 3, 4, 5), random_state=1)
     assert model.is_novel(X_new).mean() <= 0.08  # 60 rows: it can be no less than 1 in 61
     assert model.is_novel(X_new + 3.0).all()
@@ -362,7 +362,7 @@ def test_a_few_values_far_out_do_not_hide_values_between():
     y = np.repeat([0, 1], 200)
     X = rng.normal(size=(400, 4)) + y[:, np.newaxis]
     X[:2, 0] = 60.0, 61.0
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     moved = rng.normal(size=(50, 4))
     moved[:, 0] += 10.0 * X[:, 0].std()
     assert model.is_novel(moved).all()
@@ -470,7 +470,7 @@ def test_pvalues_of_rows_with_gaps_keep_their_level_in_wide_tables():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         centers = 0.4 * rng.normal(size=(4, 20))
-        model = RodeoClassifierCV(random_state=0).fit(*wide_table(rng, 12, centers))
+        model = CorralClassifier(random_state=0).fit(*wide_table(rng, 12, centers))
         X_new, y_new = wide_table(rng, 60, centers)
         X_new[:, 0] = np.nan
         typicality.append(model.typicality(X_new)[np.arange(240), y_new])
@@ -484,7 +484,7 @@ def test_a_constant_column_may_as_well_be_missing():
     centers = np.append(0.4 * rng.normal(size=(4, 15)), np.full((4, 1), 7.0), axis=1)
     (X, y), (X_new, _) = (wide_table(rng, n, centers) for n in (12, 30))
     X[:, -1] = X_new[:, -1] = 7.0
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     missing = X_new.copy()
     missing[:, -1] = np.nan
     assert_allclose(model.predict_proba(missing), model.predict_proba(X_new), atol=1e-9)
@@ -576,7 +576,7 @@ def test_calibration_rows_stand_for_all_rows_of_their_class():
 
 def test_members_judge_by_themselves(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     for member in model.members_:
         assert member.is_novel(X_new, 0.05).mean() <= 0.16
         assert member.is_novel(X_new + 50.0).all()
@@ -619,7 +619,7 @@ def test_scaled_weights_change_nothing(iris):
     X, y, X_new, _ = iris
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     first, second = (
-        RodeoClassifierCV(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
+        CorralClassifier(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
         for w in (weights, 8.0 * weights)
     )
     assert_array_equal(first.typicality, second.typicality)
@@ -667,7 +667,7 @@ def test_remoteness_begins_at_three_deviations_from_the_class():
 def test_decisions_have_the_least_expected_cost(iris):
     X, y, X_new, _ = iris
     names = np.array(["setosa", "versicolor", "virginica"])
-    model = RodeoClassifierCV(random_state=0).fit(X, names[y])
+    model = CorralClassifier(random_state=0).fit(X, names[y])
     rng = np.random.default_rng(0)
     costs = rng.uniform(0.0, 10.0, (3, 3)) * (1.0 - np.eye(3))
     P = model.predict_proba(X_new)
@@ -684,7 +684,7 @@ def test_decisions_have_the_least_expected_cost(iris):
 
 def test_no_decision_where_it_costs_less(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     decided = model.decide(X_new, 1.0 - np.eye(3), reject_cost=0.2)
     certain = model.predict_proba(X_new).max(axis=1) >= 0.8
     assert [label is None for label in decided] == (~certain).tolist()
@@ -761,13 +761,13 @@ def test_collections_block_by_block(iris):
 
 def test_wine_of_a_kind_never_seen():
     X, y = load_wine(return_X_y=True)
-    model = RodeoClassifierCV(random_state=0).fit(X[y != 1], y[y != 1])
+    model = CorralClassifier(random_state=0).fit(X[y != 1], y[y != 1])
     assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
 
 
 def test_a_value_that_does_not_go_with_the_others_is_novel():
     X, y = load_breast_cancer(return_X_y=True)
-    model = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+    model = CorralClassifier(random_state=0).fit(X[::2], y[::2])
     new = X[1::2].copy()
     assert model.is_novel(new).mean() < 0.03
     new[:, 0] = 0.0  # the mean radius, beside perimeters and areas as they were
@@ -779,7 +779,7 @@ def test_new_rows_of_wide_tables_are_not_novel():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(280, 95)), np.arange(280) % 2
     X[:, :5] += 0.6 * y[:, np.newaxis]
-    model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+    model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
     assert model.is_novel(X[80:], 0.05).mean() < 0.1
     sets = model.predict_set(X[80:])
     assert sets[np.arange(200), y[80:]].mean() > 0.85
@@ -800,7 +800,7 @@ def test_few_rows_with_long_tails_keep_the_level_of_novelty_and_sets(name):
         rng = np.random.default_rng(seed)
         X, y = LONG_TAILS[name](rng, (380, 60)), np.arange(380) % 2
         X[:, :3] += 1.5 * y[:, np.newaxis]
-        model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+        model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
         rows, y_new = np.arange(300), y[80:]
         novel.append(model.is_novel(X[80:]).mean())
         covered.append(model.predict_set(X[80:], 0.9)[rows, y_new].mean())
@@ -820,7 +820,7 @@ def test_rows_with_missing_values_keep_the_level(trained):
         X[:, :3] += 1.2 * y[:, np.newaxis]
         X[160:][rng.random((300, 8)) < 0.3] = np.nan
         X[:160][rng.random((160, 8)) < trained] = np.nan
-        model = RodeoClassifierCV(random_state=0).fit(X[:160], y[:160])
+        model = CorralClassifier(random_state=0).fit(X[:160], y[:160])
         novel.append(model.is_novel(X[160:], 0.05).mean())
         covered.append(model.predict_set(X[160:], 0.9)[np.arange(300), y[160:]].mean())
     assert 0.02 <= np.mean(novel) <= 0.08
@@ -829,7 +829,7 @@ def test_rows_with_missing_values_keep_the_level(trained):
 
 def test_combinations_of_missing_values_share_one_reference(iris, monkeypatch):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     n_rows = []
     leave_out_of = PoolModel.leave_out_of
 
@@ -883,7 +883,7 @@ def test_a_row_without_values_is_as_typical_as_any():
     frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})
     y = np.repeat(["p", "q", "r"], [50, 30, 10])
     frame.loc[y == "q", "a"] += 1.0
-    classifier = RodeoClassifierCV(random_state=0).fit(frame, y)
+    classifier = CorralClassifier(random_state=0).fit(frame, y)
     nothing = frame.iloc[:1].reindex([-1])
     assert_array_equal(classifier.typicality(nothing), [[1.0, 1.0, 1.0]])
     assert classifier.predict_set(nothing).all()

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, RodeoClassifier
 from corral._core.explainers import explainer_of
 from corral._core.levels import LevelCounts, learn_levels
 from corral._core.mixed import MixedMixture
@@ -24,7 +24,7 @@ KINDS = {
     "class": RodeoClassifier(bandwidth="class", scale="standard"),
     "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
 }
 
 
@@ -187,7 +187,7 @@ def test_a_pool_leaves_whole_groups_out(levels):
         X = X.assign(d=X["d"].map("name {:.0f}".format, na_action="ignore").astype("category"))
     else:
         X = X.fillna(0.5)
-    model = RodeoClassifierCV(random_state=0).fit(X, y, weights, groups).model_
+    model = CorralClassifier(random_state=0).fit(X, y, weights, groups).model_
     data, points = model.data, np.array([1, 17, 40])
     coalitions = Coalitions.all(np.arange(4), 4)
     explainer = explainer_of(model, data.X[points], ALONE)
@@ -233,7 +233,7 @@ def test_names_of_rows_are_no_evidence():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
     X = pd.DataFrame({"a": rng.normal(size=120) + 1.5 * y, "id": [f"i{i}" for i in range(120)]})
-    description = RodeoClassifierCV(random_state=0).fit(X, y).describe()
+    description = CorralClassifier(random_state=0).fit(X, y).describe()
     assert np.abs(description.evidence[:, 1]).max() < 0.2
     assert description.evidence[:, 0].min() > 0.8
     assert "rest on" not in str(description)

@@ -15,7 +15,7 @@ from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
 from ._estimators.marker_selector import MarkerSelector
 from ._estimators.pipelines import describe, explain
-from ._estimators.search import RodeoClassifierCV
+from ._estimators.search import CorralClassifier
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._estimators.trust import Assessment
@@ -30,6 +30,7 @@ __all__ = [
     "Assessment",
     "BandwidthDisplay",
     "CopiedRowsWarning",
+    "CorralClassifier",
     "Description",
     "EmptySelectionWarning",
     "Explanation",
@@ -41,7 +42,6 @@ __all__ = [
     "NearDuplicatesWarning",
     "RelevanceDisplay",
     "RodeoClassifier",
-    "RodeoClassifierCV",
     "RodeoDensity",
     "RodeoPath",
     "RodeoPathDisplay",

@@ -11,7 +11,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corral import MarkerSelector, RodeoClassifierCV
+from corral import CorralClassifier, MarkerSelector
 
 rng = np.random.default_rng(0)
 n_groups, n_rows, n_variables, n_marks = 4, 15, 2000, 10
@@ -45,16 +45,16 @@ for group, markers in zip(selector.classes_, selector.markers_, strict=True):
 # %%
 # With 15 rows and 2,000 tests not every mark can be told from noise, but what is named is right. The
 # classifier does not depend on that list: its members weigh all variables, and selection happens inside
-# its folds, so that ``best_score_`` stays honest.
+# its folds, so that ``cv_accuracy_`` stays honest.
 
-classifier = RodeoClassifierCV(random_state=0).fit(X, y)
-print(f"expected accuracy {classifier.best_score_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")
+classifier = CorralClassifier(random_state=0).fit(X, y)
+print(f"expected accuracy {classifier.cv_accuracy_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")
 
 # %%
 # What if there is nothing to find? With shuffled labels the score must be that of chance, here 0.25.
 
-nothing = RodeoClassifierCV(random_state=0).fit(X, rng.permutation(y))
-print(f"expected accuracy with shuffled labels {nothing.best_score_:.2f}")
+nothing = CorralClassifier(random_state=0).fit(X, rng.permutation(y))
+print(f"expected accuracy with shuffled labels {nothing.cv_accuracy_:.2f}")
 print("variables named:", int(nothing.markers_.sum()))
 
 # %%

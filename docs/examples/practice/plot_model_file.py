@@ -15,12 +15,12 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
 import corral
-from corral import RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, load_model, save_model
 
 wines = load_wine(as_frame=True)
 names = wines.target_names[wines.target]
 X_train, X_test, y_train, y_test = train_test_split(wines.data, names, stratify=names, random_state=0)
-classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
+classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 
 # %%
 # Save it. The file is written whole or not at all, and carries a checksum and the versions that wrote it.

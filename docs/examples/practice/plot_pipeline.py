@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from corral import MarkerSelector, RodeoClassifier, RodeoClassifierCV, describe, explain
+from corral import CorralClassifier, MarkerSelector, RodeoClassifier, describe, explain
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})
@@ -30,7 +30,7 @@ def add_ratio(table):
     return table.assign(jaggedness=table["mean perimeter"] ** 2 / table["mean area"])
 
 
-pipeline = make_pipeline(FunctionTransformer(add_ratio), RodeoClassifierCV(random_state=0))
+pipeline = make_pipeline(FunctionTransformer(add_ratio), CorralClassifier(random_state=0))
 pipeline.fit(X, y)
 
 # %%
@@ -51,7 +51,7 @@ models = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
     "markers, then regression": make_pipeline(MarkerSelector(), StandardScaler(), LogisticRegression()),
     "ten most important, then logistic regression": make_pipeline(
-        SelectFromModel(RodeoClassifierCV(random_state=0), max_features=10, threshold=-1.0),
+        SelectFromModel(CorralClassifier(random_state=0), max_features=10, threshold=-1.0),
         StandardScaler(),
         LogisticRegression(),
     ),

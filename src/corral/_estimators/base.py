@@ -376,7 +376,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     ) -> Floats:
         """How often each variable is selected when the training rows are halved at random.
 
-        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `RodeoClassifierCV`.
+        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
         It needs all training rows, of which a file does not keep those of classes that are thinned.
 
         Parameters

@@ -129,7 +129,7 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
 
     See Also
     --------
-    RodeoClassifierCV : Pools several class densities and calibrates them.
+    CorralClassifier : Pools several class densities and calibrates them.
     RodeoDensity : The density of one sample of rows.
     RodeoSelector : The relevant variables as a step of a pipeline.
 

@@ -78,7 +78,7 @@ class Description:
 
     See Also
     --------
-    corral.RodeoClassifierCV.describe : Makes it.
+    corral.CorralClassifier.describe : Makes it.
     corral.RelevanceDisplay : Draws it.
 
     Examples

@@ -71,7 +71,7 @@ class Explanation:
     rows : ndarray of shape (n_samples, n_listed)
         Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
         not ``X.loc``); -1 where a class has fewer. In a thinned class each stands for the rows of its cell
-        (see `RodeoClassifierCV`), which it is in the middle of.
+        (see `CorralClassifier`), which it is in the middle of.
     shares : ndarray of shape (n_samples, n_listed)
         Their shares of the label's density.
     effective_rows : ndarray of shape (n_samples,)
@@ -101,7 +101,7 @@ class Explanation:
 
     See Also
     --------
-    corral.RodeoClassifierCV.explain : Makes it.
+    corral.CorralClassifier.explain : Makes it.
     corral.ExplanationDisplay : Draws it.
 
     References
@@ -110,10 +110,10 @@ class Explanation:
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> explanation = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
+    >>> explanation = CorralClassifier(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
     >>> explanation.label, explanation.rival
     (array([0]), array([1]))
     >>> explanation.to_frame().shape[0]  # a line for each variable

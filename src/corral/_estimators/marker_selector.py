@@ -63,7 +63,7 @@ class MarkerSelector(InReference, TableSelector):
     See Also
     --------
     RodeoSelector : Selects variables by algorithm 2 of the paper.
-    RodeoClassifierCV : Describes classes in the same way, and labels rows.
+    CorralClassifier : Describes classes in the same way, and labels rows.
     RelevanceDisplay : Draws which variables mark which class.
 
     References

@@ -90,7 +90,7 @@ def explain(
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, or Pipeline that ends in one
+    estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
         A fitted one.
     X : array-like of shape (n_samples, n_features)
         Samples to explain, as the pipeline takes them.
@@ -135,7 +135,7 @@ def describe(estimator: Any) -> Description:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, MarkerSelector, or Pipeline that ends in one
+    estimator : RodeoClassifier, CorralClassifier, MarkerSelector, or Pipeline that ends in one
         A fitted one.
 
     Returns
@@ -151,12 +151,12 @@ def describe(estimator: Any) -> Description:
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV, describe
+    >>> from corral import CorralClassifier, describe
     >>> from corral.datasets import make_shifted_groups
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import MinMaxScaler
     >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
-    >>> pipeline = make_pipeline(MinMaxScaler(), RodeoClassifierCV(random_state=0)).fit(X, y)
+    >>> pipeline = make_pipeline(MinMaxScaler(), CorralClassifier(random_state=0)).fit(X, y)
     >>> print(describe(pipeline))
     4: x0 ...
     5: x0 ...

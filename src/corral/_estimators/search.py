@@ -1,4 +1,4 @@
-"""RodeoClassifierCV: a pool of class densities, chosen and calibrated by leave-one-out."""
+"""CorralClassifier: a pool of class densities, chosen and calibrated by leave-one-out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PoolMember(DensityClassifier):
     """One member of a pool, as a classifier that stands on its own.
 
     It predicts and explains as every classifier here does, at the temperature at which it is calibrated.
-    `RodeoClassifierCV` makes it; it cannot be fitted by itself.
+    `CorralClassifier` makes it; it cannot be fitted by itself.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ class PoolMember(DensityClassifier):
         self.verbose = verbose
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        raise TypeError("a member of a pool cannot be fitted by itself: fit a RodeoClassifierCV.")
+        raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
 
 
-class RodeoClassifierCV(InReference, DensityClassifier):
+class CorralClassifier(InReference, DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
     No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log
@@ -108,25 +108,21 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     ----------
     members_ : list of classifiers
         The members that are kept, each a classifier of its own, the heaviest first.
-    weights_ : ndarray of shape (n_members,)
+    member_weights_ : ndarray of shape (n_members,)
         Their weights :math:`w_m`.
-    best_estimator_ : classifier
-        The heaviest of them.
-    best_params_ : dict
-        Its kind, units, bandwidth and the temperature at which it is calibrated on its own.
-    best_score_ : float
+    cv_accuracy_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
         ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
         fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
         more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
-    best_log_loss_ : float
+    cv_log_loss_ : float
         Log loss, likewise.
-    balanced_accuracy_ : float
-        Mean over the classes of `recall_`; a rare class that is never found lowers it as much as any other.
-    recall_ : ndarray of shape (n_classes,)
+    cv_balanced_accuracy_ : float
+        Mean over the classes of `cv_recall_`; a rare class that is never found lowers it as much as any other.
+    cv_recall_ : ndarray of shape (n_classes,)
         Share of the rows of each class that get its label, likewise; NaN for a class without rows.
-    cv_results_ : dict of arrays
+    member_scores_ : dict of arrays
         One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
         which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
         and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
@@ -188,11 +184,11 @@ class RodeoClassifierCV(InReference, DensityClassifier):
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(100, groups=(1, 2, 3), random_state=0)
     >>> X_test, y_test = make_shifted_groups(100, groups=(1, 2, 3), random_state=1)
-    >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    >>> classifier = CorralClassifier(random_state=0).fit(X, y)
     >>> classifier.score(X_test, y_test) > 0.75
     True
     >>> print(classifier.describe())
@@ -250,17 +246,11 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         """Take a pool over, and name what it has learnt."""
         pool = model.pool
         self.model_ = model
-        self.weights_ = pool.weights
+        self.member_weights_ = pool.weights
         self.members_ = [self._member(model, m) for m in range(len(pool.members))]
-        self.best_estimator_ = self.members_[0]
-        self.best_score_, self.best_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
-        self.balanced_accuracy_, self.recall_ = pool.scores.balanced_accuracy, pool.scores.recall
-        self.cv_results_ = pool.table
-        heaviest = int(np.argmax(pool.table["share"]))
-        self.best_params_ = {
-            name: pool.table[name][heaviest : heaviest + 1].tolist()[0]
-            for name in ("member", "scale", "bandwidth", "temperature")
-        }
+        self.cv_accuracy_, self.cv_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
+        self.cv_balanced_accuracy_, self.cv_recall_ = pool.scores.balanced_accuracy, pool.scores.recall
+        self.member_scores_ = pool.table
 
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
@@ -270,7 +260,9 @@ class RodeoClassifierCV(InReference, DensityClassifier):
 
     def shares(self) -> dict[str, float]:
         """Share of each member in the pool, by its name, the heaviest first."""
-        listed = zip(self.cv_results_["member"].tolist(), self.cv_results_["share"].tolist(), strict=True)
+        listed = zip(
+            self.member_scores_["member"].tolist(), self.member_scores_["share"].tolist(), strict=True
+        )
         return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
 
     @property

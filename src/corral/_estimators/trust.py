@@ -38,14 +38,14 @@ class Assessment(NamedTuple):
 
     See Also
     --------
-    corral.RodeoClassifierCV.assess : Makes it.
+    corral.CorralClassifier.assess : Makes it.
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> assessment = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
+    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
     >>> assessment.proba.argmax(axis=1), assessment.is_novel
     (array([0]), array([False]))
     """
@@ -111,10 +111,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:])
+        >>> classifier = CorralClassifier(random_state=0).fit(X[1:], y[1:])
         >>> classifier.typicality(X[:1]).round(2)
         array([[0.94, 0.02, 0.02]])
         >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
@@ -149,10 +149,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
+        >>> classifier = CorralClassifier(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
         >>> bool(classifier.is_novel(X[100:]).mean() > 0.3)  # virginica, which is next to versicolor
         True
         >>> classifier.is_novel(10 * X[:1])
@@ -212,10 +212,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+        >>> classifier = CorralClassifier(random_state=0).fit(X[::2], y[::2])
         >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
         >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
         0.95

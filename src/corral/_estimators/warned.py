@@ -31,7 +31,7 @@ class CopiedRowsWarning(UserWarning):
 
     See Also
     --------
-    corral.RodeoClassifierCV : Gives it in `fit`.
+    corral.CorralClassifier : Gives it in `fit`.
     """
 
 

@@ -68,10 +68,10 @@ class HeldOut:
 
     Examples
     --------
-    >>> from corral import HeldOut, RodeoClassifierCV
+    >>> from corral import HeldOut, CorralClassifier
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
-    >>> held_out = HeldOut.of_folds(RodeoClassifierCV(random_state=0), X, y, cv=3, random_state=0)
+    >>> held_out = HeldOut.of_folds(CorralClassifier(random_state=0), X, y, cv=3, random_state=0)
     >>> len(held_out.parts), sorted(held_out.positions.tolist()) == list(range(60))
     (3, True)
     """

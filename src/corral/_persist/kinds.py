@@ -16,7 +16,7 @@ from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
 from corral._estimators.marker_selector import MarkerSelector
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.search import CorralClassifier
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import check_choice, check_rodeo, feature_names
 from corral._persist.classifier import pack_classifier, restore_classifier
@@ -165,7 +165,7 @@ KINDS = {
     for kind in (
         Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
         Kind(
-            RodeoClassifierCV,
+            CorralClassifier,
             pack_search,
             restore_search,
             ("rows/contrast/markers", "kept_rows/contrast/markers"),

@@ -35,7 +35,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     estimator : one of the estimators of this package
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
         since the fit, such as `beta`, are kept as they were in it: a file predicts what the estimator
-        does. Of a `DaskRodeoClassifierCV` save what its `to_local` returns, and of a pipeline the last step,
+        does. Of a `DaskCorralClassifier` save what its `to_local` returns, and of a pipeline the last step,
         ``pipeline[-1]``: what is loaded then takes rows as ``pipeline[:-1].transform`` returns them.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link

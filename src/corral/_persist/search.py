@@ -1,4 +1,4 @@
-"""RodeoClassifierCV in a model file: a pool of members, perhaps of classes that are thinned."""
+"""CorralClassifier in a model file: a pool of members, perhaps of classes that are thinned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral._core.mixed_frames import MixedFrame
 from corral._core.pool import CellMeans, CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.search import CorralClassifier
 from corral._persist.rows import (
     SMALLEST,
     pack_kept_rows,
@@ -35,7 +35,7 @@ _LARGEST_FACTOR = 1e24
 _LARGEST_SCORE = 1e3
 
 
-def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
+def pack_search(estimator: CorralClassifier) -> dict[str, Any]:
     """A pool with its rows, or with what is kept of them."""
     model = estimator.model_
     if model.thinning is None:
@@ -47,7 +47,7 @@ def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
     }
 
 
-def restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
+def restore_search(estimator: CorralClassifier, state: State, d: int) -> None:
     """Restore either."""
     min_effect, levels = estimator.check_parameters(), estimator.encoding_.counts
     if "thinning" in state:

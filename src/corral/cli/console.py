@@ -159,6 +159,7 @@ def describe(fitted: Any) -> dict[str, Any]:
     described |= _kinds(fitted)
     if hasattr(fitted, "shares"):
         described["pool"] = fitted.shares()
+        described["expected_accuracy"] = fitted.cv_accuracy_
     elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
     if hasattr(fitted, "best_score_"):

@@ -286,13 +286,13 @@ def _estimator(
     )
     match name:
         case EstimatorName.cv:
-            from corral._estimators.search import RodeoClassifierCV
+            from corral._estimators.search import CorralClassifier
 
             if scale is not None:
                 raise ValueError(
                     f"--scale {scale} is not for --estimator cv, which pools densities in several units."
                 )
-            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
+            return CorralClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
@@ -321,7 +321,7 @@ def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors)
         return
     if priors is Priors.uniform:
         advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
-    elif name != "RodeoClassifierCV":
+    elif name != "CorralClassifier":
         advice = "do not rely on its labels, and try --estimator cv, the default"
     else:
         advice = "these variables may not tell the classes apart, so do not rely on its labels"

@@ -123,10 +123,10 @@ def _beside_training_rows(median: float, of_training: float) -> str:
 
 def _expected(estimator: Any) -> list[str]:
     """Say what accuracy the search expects of new rows, if there was one."""
-    if not hasattr(estimator, "best_log_loss_"):
+    if not hasattr(estimator, "cv_log_loss_"):
         return []
     return [
-        f"Of new rows like the training rows, about {estimator.best_score_:.1%} should get the right label: "
+        f"Of new rows like the training rows, about {estimator.cv_accuracy_:.1%} should get the right label: "
         "so many training rows did in cross-validation, each predicted without itself."
     ]
 
@@ -270,7 +270,7 @@ def what_next(
 ) -> list[str]:
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = _small_classes(estimator)
-    if sample_sizes is None and hasattr(estimator, "best_log_loss_"):
+    if sample_sizes is None and hasattr(estimator, "cv_log_loss_"):
         said.append(
             "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, "
             "or hand over what estimate_sample_sizes returns."
@@ -401,9 +401,9 @@ def facts(
     ]
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
-    if hasattr(estimator, "best_log_loss_") and not measured:
-        facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
-        facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
+    if hasattr(estimator, "cv_log_loss_") and not measured:
+        facts.append(("accuracy to expect by cross-validation", f"{estimator.cv_accuracy_:.3f}"))
+        facts.append(("log loss to expect by cross-validation", f"{estimator.cv_log_loss_:.3f}"))
     return facts
 
 
