@@ -33,7 +33,9 @@ from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+    "ignore::corral.EmptySelectionWarning",
+    "ignore::corral.CopiedRowsWarning",
+    "ignore:No features were selected:UserWarning",  # scikit-learn's own, of the same
 )
 
 # Each value of a parameter that decides what is done with rows is in one of them.
