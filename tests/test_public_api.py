@@ -44,7 +44,7 @@ CLASSES = {
     "corral.Description": """
         classes
         feature_names
-        relevant
+        markers
         direction
         effect
         pvalue
@@ -62,7 +62,7 @@ CLASSES = {
         adds_nothing()
         also_rests_on(label_number)
         missing_phrases(label_number)
-        of(classes, feature_names, relevant, contrast, evidence, levels=None, missing=None)
+        of(classes, feature_names, contrast, evidence, levels=None, missing=None)
         phrase(label_number, variable)
         to_frame()
         value_text(variable, value)
@@ -82,13 +82,13 @@ CLASSES = {
         shares
         effective_rows
         group_share
-        row_names=None
-        nearest=None
-        typicality=None
-        novel=None
-        unlikeness=None
-        stands_for=None
-        training_range=None
+        row_names
+        nearest
+        typicality
+        novel
+        unlikeness
+        stands_for
+        training_range
         carrier(sample)
         caution(sample)
         log_odds
@@ -115,6 +115,14 @@ CLASSES = {
         from_estimator(estimator, X, *, sample=0, against=None, n_rows=5, max_variables=12, axes=None)
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None)
         plot(axes=None, *, max_variables=12)
+    """,
+    "corral.Finding": """
+        kind
+        columns
+        rows
+        found
+        advice
+        values=()
     """,
     "corral.HeldOut": """
         classes
@@ -170,6 +178,20 @@ CLASSES = {
         needed
         recall(label, n_rows)
     """,
+    "corral.MarkerSelector": """
+        min_effect=0.15
+        categorical_features='from_dtype'
+        classes_
+        contrast_
+        describe()
+        encoding_
+        feature_names_in_
+        fit(X, y, sample_weight=None, groups=None)
+        gap_contrast_
+        markers_
+        n_features_in_
+        transform(X)
+    """,
     "corral.RelevanceDisplay": """
         values
         relevant
@@ -190,14 +212,11 @@ CLASSES = {
         scale='range'
         beta=0.9
         c0=1.0
-        rule='zscore'
         cutpoint=-1.0
         min_effect=0.15
         priors='uniform'
         min_bandwidth='auto'
         categorical_features='from_dtype'
-        temperature=1.0
-        lapse=0.0
         n_jobs=None
         verbose=0
         random_state=None
@@ -244,14 +263,14 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        cv_balanced_accuracy_
-        cv_log_loss_
-        cv_accuracy_
         check_parameters()
         class_count_
         class_prior_
         classes_
-        member_scores_
+        cv_accuracy_
+        cv_balanced_accuracy_
+        cv_log_loss_
+        cv_recall_
         decide(X, costs, reject_cost=None)
         describe()
         encoding_
@@ -261,6 +280,9 @@ CLASSES = {
         fit(X, y, sample_weight=None, groups=None)
         is_novel(X, level=0.01)
         log_density(X)
+        markers_
+        member_scores_
+        member_weights_
         members_
         model_
         n_copies_
@@ -271,16 +293,12 @@ CLASSES = {
         predict_log_proba(X)
         predict_proba(X)
         predict_set(X, coverage=0.9)
-        cv_recall_
-        relevant_
         row_names_column_
         row_names_in_
         selection_frequency(n_resamples=20, random_state=None)
         set_pool(model)
-        set_winner(winner)
         shares()
         typicality(X)
-        member_weights_
     """,
     "corral.RodeoDensity": """
         update='simultaneous'
@@ -324,8 +342,6 @@ CLASSES = {
         plot(axes=None, *, max_variables=6)
     """,
     "corral.RodeoSelector": """
-        rule='contrast'
-        min_effect=0.15
         cutpoint=-1.0
         update='simultaneous'
         scale='range'
@@ -338,12 +354,9 @@ CLASSES = {
         random_state=None
         bandwidths_
         classes_
-        contrast_
-        describe()
         encoding_
         feature_names_in_
         fit(X, y, sample_weight=None, groups=None)
-        gap_contrast_
         n_features_in_
         relevant_
         transform(X)
@@ -369,48 +382,6 @@ CLASSES = {
         history
         sizes
     """,
-    "corral.dask.DaskRodeoClassifier": """
-        client=None
-        block_rows=100000
-        n_points=1000
-        persist=True
-        bandwidth='local'
-        features='all'
-        update='simultaneous'
-        scale='range'
-        beta=0.9
-        c0=1.0
-        rule='zscore'
-        cutpoint=-1.0
-        priors='uniform'
-        temperature=1.0
-        lapse=0.0
-        min_bandwidth='auto'
-        n_jobs=None
-        verbose=0
-        random_state=None
-        bandwidths_
-        class_count_
-        class_prior_
-        classes_
-        client_
-        decide(X, costs, reject_cost=None)
-        fit(X, y, sample_weight=None)
-        initial_bandwidth_
-        local_bandwidths(X)
-        log_density(X)
-        model_
-        model_settings()
-        n_copies_
-        n_features_in_
-        predict(X)
-        predict_joint_log_proba(X)
-        predict_log_proba(X)
-        predict_proba(X)
-        relevant_
-        to_local()
-        zscores_
-    """,
     "corral.dask.DaskCorralClassifier": """
         client=None
         block_rows=100000
@@ -422,15 +393,15 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        cv_balanced_accuracy_
-        cv_log_loss_
-        cv_accuracy_
         check_parameters()
         class_count_
         class_prior_
         classes_
         client_
-        member_scores_
+        cv_accuracy_
+        cv_balanced_accuracy_
+        cv_log_loss_
+        cv_recall_
         decide(X, costs, reject_cost=None)
         describe()
         encoding_
@@ -440,6 +411,9 @@ CLASSES = {
         fit(X, y, sample_weight=None, groups=None)
         is_novel(X, level=0.01)
         log_density(X)
+        markers_
+        member_scores_
+        member_weights_
         members_
         model_
         n_copies_
@@ -449,15 +423,11 @@ CLASSES = {
         predict_log_proba(X)
         predict_proba(X)
         predict_set(X, coverage=0.9)
-        cv_recall_
-        relevant_
         selection_frequency(n_resamples=20, random_state=None)
         set_pool(model)
-        set_winner(winner)
         shares()
         to_local()
         typicality(X)
-        member_weights_
     """,
 }
 
@@ -469,6 +439,7 @@ WARNINGS = [
 ]
 
 FUNCTIONS = {
+    "corral.check_table": "frame, target=None, *, ids=(), group=None, categorical=()",
     "corral.describe": "estimator",
     "corral.estimate_sample_sizes": """
         X, y, *, method='bound', goal=None, groups=None, tolerance=None, initial_size=None,
@@ -477,7 +448,7 @@ FUNCTIONS = {
     """,
     "corral.explain": "estimator, X, *, against=None, n_rows=5",
     "corral.load_model": "path",
-    "corral.save_model": "estimator, path, *, keep_rows=True",
+    "corral.save_model": "estimator, path",
     "corral.write_report": """
         path, estimator, X, y=None, *, held_out=None, sample_sizes=None, title=None, source=None,
         max_samples=2000, random_state=0
@@ -520,9 +491,11 @@ EXAMPLES = {
     "corral.Description": lambda: fitted_pool().describe(),
     "corral.Explanation": lambda: fitted_pool().explain(FRAME[:2]),
     "corral.ExplanationDisplay": lambda: corral.ExplanationDisplay.from_estimator(fitted_pool(), FRAME[:1]),
+    "corral.Finding": lambda: corral.check_table(pd.DataFrame({"a": [1.0] * 20}))[0],
     "corral.HeldOut": lambda: corral.HeldOut(np.array([0, 1]), np.array([0, 1]), np.eye(2)),
     "corral.LSPClassifier": lambda: corral.LSPClassifier(random_state=0).fit(FRAME, Y),
     "corral.LearningCurve": lambda: corral.LearningCurve.from_estimator(fitted_pool(), random_state=0),
+    "corral.MarkerSelector": lambda: corral.MarkerSelector().fit(FRAME, Y),
     "corral.RelevanceDisplay": lambda: corral.RelevanceDisplay.from_estimator(fitted_pool()),
     "corral.RodeoClassifier": fitted_classifier,
     "corral.CorralClassifier": fitted_pool,
@@ -531,10 +504,9 @@ EXAMPLES = {
     "corral.RodeoPathDisplay": lambda: corral.RodeoPathDisplay.from_estimator(
         fitted_classifier(), FRAME[:1], label=1
     ),
-    "corral.RodeoSelector": lambda: corral.RodeoSelector(rule="zscore", cutpoint=-0.5).fit(FRAME, Y),
+    "corral.RodeoSelector": lambda: corral.RodeoSelector(cutpoint=-0.5).fit(FRAME, Y),
     "corral.SampleSizeDisplay": lambda: corral.SampleSizeDisplay.from_result(sample_sizes()),
     "corral.SampleSizes": sample_sizes,
-    "corral.dask.DaskRodeoClassifier": lambda: corral.dask.DaskRodeoClassifier().fit(X, Y),
     "corral.dask.DaskCorralClassifier": lambda: corral.dask.DaskCorralClassifier(random_state=0).fit(
         FRAME, Y
     ),

@@ -1,5 +1,7 @@
 """Sparse kernel density classification that explains itself."""
 
+from ._checking.findings import Finding
+from ._checking.table import check_table
 from ._core.path import RodeoPath
 from ._display import (
     BandwidthDisplay,
@@ -35,6 +37,7 @@ __all__ = [
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",
+    "Finding",
     "HeldOut",
     "LSPClassifier",
     "LearningCurve",
@@ -49,6 +52,7 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "UnknownLevelsWarning",
+    "check_table",
     "describe",
     "estimate_sample_sizes",
     "explain",

@@ -17,9 +17,7 @@ X_train, X_test, y_train, y_test = train_test_split(
     digits.data, digits.target, train_size=400, stratify=digits.target, random_state=0
 )
 classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
-print(
-    f"expected accuracy {classifier.cv_accuracy_:.3f}, on other rows {classifier.score(X_test, y_test):.3f}"
-)
+print(f"expected accuracy {classifier.cv_accuracy_:.3f}, on others {classifier.score(X_test, y_test):.3f}")
 
 # %%
 # What :meth:`~corral.CorralClassifier.describe` finds, as pictures: red pixels are darker in this digit

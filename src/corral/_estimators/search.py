@@ -119,7 +119,7 @@ class CorralClassifier(InReference, DensityClassifier):
     cv_log_loss_ : float
         Log loss, likewise.
     cv_balanced_accuracy_ : float
-        Mean over the classes of `cv_recall_`; a rare class that is never found lowers it as much as any other.
+        Mean of `cv_recall_` over the classes; a rare class that is never found lowers it as much as any.
     cv_recall_ : ndarray of shape (n_classes,)
         Share of the rows of each class that get its label, likewise; NaN for a class without rows.
     member_scores_ : dict of arrays
