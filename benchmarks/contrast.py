@@ -17,8 +17,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks._trials import Samples
-from corral._core.contrast import Contrast, contrast
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
+from corral.markers.contrast import Contrast, contrast
 
 _NULL_SETS = 1200
 _RARE_SETS = 200

@@ -28,8 +28,8 @@ from sklearn.svm import l1_min_c
 
 from benchmarks._measure import Figure, Options
 from corral import RodeoClassifier
-from corral._core.contrast import contrast
 from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.markers.contrast import contrast
 
 # Rows, labels and, per class, which variables are relevant.
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks.accuracy import Data, known_sets
 from corral import CopiedRowsWarning, CorralClassifier
-from corral._core.evidence import odds_evidence
-from corral._core.explainers import explainer_of
-from corral._core.settings import Computation
-from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups
+from corral.explain.evidence import odds_evidence
+from corral.explain.explainers import explainer_of
+from corral.explain.shapley import Coalitions
+from corral.parallel import Computation
 
 _CHANGED = 3
 _MOST_ROWS = 300

@@ -20,8 +20,7 @@ from sklearn.datasets import (
 
 from benchmarks._measure import Figure, Options, Task, time_alternately
 from corral import CorralClassifier, NearDuplicatesWarning
-from corral._core.near_duplicates import near_duplicates
-from corral._estimators.encoding import encoded
+from corral.data.near_duplicates import near_duplicates
 from corral.datasets import (
     load_anuran,
     load_optdigits,
@@ -31,6 +30,7 @@ from corral.datasets import (
     make_ten_groups,
     make_waveform,
 )
+from corral.estimators.encoding import encoded
 
 _SIZES = ((150, 5), (60, 2000), (3000, 10), (20_000, 20))
 _MOST_ROWS = 1000  # of a sound table that is fitted

@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options, peak
 from benchmarks._trials import Samples, draw, spread
-from corral._core.kinds import KINDS, Kind
-from corral._core.model import log_probability
-from corral._core.pool import Pool
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.search import fit_pool
-from corral._core.settings import Computation
+from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.parallel import Computation
+from corral.pool.member_specs import KINDS, Kind
+from corral.pool.model import Pool
+from corral.pool.search import fit_pool
+from corral.posterior import log_probability
 
 _N_NOISE = 120
 _LARGE = (20_000, 20, 10)

@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import Figure, Options
 from benchmarks._trials import Split, Trials, draw, sample
 from corral import CorralClassifier, LearningCurve, RodeoClassifier, SampleSizes, estimate_sample_sizes
-from corral._planning.bound import extrapolate
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
+from corral.planning.bound import extrapolate
 
 Samples = tuple[np.ndarray, np.ndarray]
 

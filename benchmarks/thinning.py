@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._measure import Figure, Options
-from corral._core.candidates import frames_of_kind
-from corral._core.kinds import KINDS, Kind, RowsInUnits
-from corral._core.large import ThinningPlan, carried_over
-from corral._core.members import Member, Mixture
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.search import search
-from corral._core.settings import Computation
-from corral._core.thinning import Cells, Representatives
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.parallel import Computation
+from corral.pool.centroids import Cells, Representatives
+from corral.pool.compression import ThinningPlan, carried_over
+from corral.pool.cross_fitting import frames_of_kind
+from corral.pool.densities import Member, Mixture
+from corral.pool.member_specs import KINDS, Kind, RowsInUnits
+from corral.pool.search import search
 
 _ONE = Computation(1)
 Rows = tuple[np.ndarray, np.ndarray]

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 from safetensors.numpy import save_file
 
-from corral._persist.model_file import _checksum
+from corral.files.model_file import _checksum
 
 _KINDS = {"F64": np.float64, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import naive
-from corral._checking.giveaways import _accuracy_of_one
-from corral._checking.table import check_table, table_findings
-from corral._checking.written_numbers import numbers_as_text
+from corral.checking.giveaways import _accuracy_of_one
+from corral.checking.table import check_table, table_findings
+from corral.checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
 from corral.cli.options import Priors
 from corral.datasets import (

@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-import corral._core.kernels
-import corral._core.parallel
-import corral._core.relevance
+import corral.kernels
+import corral.parallel
+import corral.rodeo.relevance
 import naive
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
@@ -461,7 +461,7 @@ def test_impossible_weights(method, weights, message):
 def test_large_classes_are_averaged_over_some_rows(groups, monkeypatch):
     X, y, queries, _ = groups
     everywhere = RodeoClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr(corral._core.relevance, "MAX_POINTS", 10)
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 10)
     first, again, other = (RodeoClassifier(random_state=seed).fit(X, y) for seed in (0, 0, 1))
     assert_array_equal(first.bandwidths_, again.bandwidths_)
     assert np.all(np.any(first.bandwidths_ != other.bandwidths_, axis=1))
@@ -469,13 +469,13 @@ def test_large_classes_are_averaged_over_some_rows(groups, monkeypatch):
     assert np.all(first.bandwidths_ <= first.initial_bandwidth_[:, np.newaxis])
     assert_allclose(first.bandwidths_, everywhere.bandwidths_, atol=0.25)
     assert_array_equal(first.predict_proba(queries), everywhere.predict_proba(queries))
-    monkeypatch.setattr(corral._core.relevance, "MAX_POINTS", 40)
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 40)
     assert_array_equal(RodeoClassifier(random_state=1).fit(X, y).bandwidths_, everywhere.bandwidths_)
 
 
 def test_one_row_stands_for_its_class(monkeypatch):
     # With one row to average over, the mean must be the bandwidths at one of the rows, not a mixture.
-    monkeypatch.setattr(corral._core.relevance, "MAX_POINTS", 1)
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 1)
     X, y = make_shifted_groups(12, groups=(1, 2), random_state=0)
     X = X[:, :3]
     model = RodeoClassifier(scale=None, random_state=3).fit(X, y)
@@ -938,7 +938,7 @@ def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted)
     weights = rng.integers(1, 3, y.size) if weighted else None
     one = RodeoClassifier(update=update).fit(X, y, sample_weight=weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corral._core.parallel, "_CHUNK", chunk)
+        patch.setattr(corral.parallel, "_CHUNK", chunk)
         other = RodeoClassifier(update=update, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
         assert_same_model(one, other, queries)
 
@@ -950,12 +950,12 @@ def test_threads_and_chunks_change_no_bit_of_large_classes(update, monkeypatch):
     X, y = make_ten_groups(1100, random_state=0)
     X, y = X[y < 3], y[y < 3]
     queries = make_ten_groups(7, random_state=1)[0]
-    monkeypatch.setattr(corral._core.relevance, "MAX_POINTS", 30)
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 30)
     one = RodeoClassifier(update=update, random_state=0).fit(X, y)
     size = one.model_.densities[0].rows.tiles.size
-    assert size > corral._core.kernels._LARGE
+    assert size > corral.kernels._LARGE
     for n_jobs, at_once in ((1, 1), (2, 3), (2, 6), (2, 1000)):
-        monkeypatch.setattr(corral._core.parallel, "_CHUNK", at_once * size)
+        monkeypatch.setattr(corral.parallel, "_CHUNK", at_once * size)
         other = RodeoClassifier(update=update, random_state=0, n_jobs=n_jobs).fit(X, y)
         assert_array_equal(one.bandwidths_, other.bandwidths_)
         assert_array_equal(one.log_density(queries), other.log_density(queries))

@@ -34,10 +34,10 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._evaluation.scores import calibration_error
 from corral.cli import app
 from corral.cli.tables import CHUNK, read_table, table_columns
 from corral.datasets import make_shifted_groups
+from corral.evaluation.scores import calibration_error
 from forgery import put_together, take_apart
 
 NAMES = ["length", "[bold]width", "<img src=x>", "höhe"]
@@ -609,7 +609,7 @@ def test_a_variable_does_not_name_rows(folder, tmp_path):
 
 KILLED = """
 import os, signal, sys
-from corral._persist.files import replacing
+from corral.files.atomic import replacing
 with replacing(sys.argv[1]) as part:
     part.write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -1132,7 +1132,7 @@ def test_out_of_memory_and_full_disks(folder, monkeypatch):
         def read_header(path):
             raise error
 
-        monkeypatch.setattr("corral._persist.model_file.read_header", read_header)
+        monkeypatch.setattr("corral.files.model_file.read_header", read_header)
         return refused("info", folder / "m.corral")
 
     assert fail(MemoryError()) == "there is not enough memory."

@@ -20,7 +20,7 @@ import pytest
 
 import corral
 from corral import RodeoClassifier, save_model
-from corral._core.compiling import compiled
+from corral.compiling import compiled
 from corral.datasets import make_shifted_groups
 
 
@@ -140,7 +140,7 @@ def test_a_full_folder_does_not_bring_older_code_back(folder: Path) -> None:
 
     def start(term: int) -> Any:
         module.write_text(
-            f"from corral._core.compiling import compiled\n@compiled()\ndef add(x):\n    return x + {term}\n"
+            f"from corral.compiling import compiled\n@compiled()\ndef add(x):\n    return x + {term}\n"
         )
         return runpy.run_path(str(module))["add"]
 

@@ -17,10 +17,10 @@ from sklearn.datasets import load_digits
 
 import naive
 from corral import MarkerSelector, RodeoClassifier
-from corral._core import contrast as contrast_module
-from corral._core.contrast import Contrast, contrast
-from corral._core.design_effect import Clusters, effects_of_groups, least_log_pvalues, pvalues_with_groups
-from corral._core.two_samples import log_pvalues, occupied_cells
+from corral.markers import contrast as contrast_module
+from corral.markers.contrast import Contrast, contrast
+from corral.markers.group_effects import Clusters, effects_of_groups, least_log_pvalues, pvalues_with_groups
+from corral.markers.rank_tests import log_pvalues, occupied_cells
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("markers", "direction", "background")

@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
-from corral._core.copies import copies_and_units, effective_number, filled, number_copies
-from corral._core.rows import LabelledRows, TrainingRows
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.duplicates import copies_and_units, filled, number_copies
+from corral.data.weights import effective_number
 from corral.datasets import make_ten_groups
 
 QUICK = {"random_state": 0}

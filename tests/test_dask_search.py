@@ -13,14 +13,14 @@ from sklearn.base import clone
 
 import naive
 from corral import CorralClassifier, load_model, save_model, write_report
-from corral._core.kinds import wanted_units
-from corral._core.scale import learn_scale
-from corral._estimators.encoding import Encoding
 from corral.dask import DaskCorralClassifier
-from corral.dask._rows import as_collection, class_blocks, overview, partitions, summary
-from corral.dask._sample import draw_rows, draws
-from corral.dask._units import learn_units
+from corral.dask.rows import as_collection, class_blocks, overview, partitions, summary
+from corral.dask.sample import draw_rows, draws
+from corral.dask.units import learn_units
+from corral.data.scaling import learn_scale
 from corral.datasets import make_shifted_groups
+from corral.estimators.encoding import Encoding
+from corral.pool.member_specs import wanted_units
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
 QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
@@ -300,7 +300,7 @@ def test_refuses_parameters(change, complaint):
     ids=["dates", "infinite", "ids"],
 )
 def test_refuses_columns_by_name(column, complaint, monkeypatch):
-    monkeypatch.setattr("corral.dask._levels._MOST_LEVELS", 100)
+    monkeypatch.setattr("corral.dask.levels._MOST_LEVELS", 100)
     frame = pd.DataFrame(X, columns=NAMES).assign(more=column)
     with pytest.raises(ValueError, match=complaint):
         DaskCorralClassifier(**FEW).fit(dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(Y), 2))

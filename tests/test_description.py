@@ -22,9 +22,9 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._core.contrast import contrast
-from corral._estimators.number_text import different_texts, exact_text, number_text, range_texts
 from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
+from corral.markers.contrast import contrast
 
 COLUMNS = [
     "class",
@@ -207,7 +207,7 @@ def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
     X, y = make_ten_groups(6, random_state=0)
     model = estimator.fit(X[:, :3], y)
     together = model.describe().evidence
-    monkeypatch.setattr("corral._core.evidence._ROWS_TOGETHER", 1)
+    monkeypatch.setattr("corral.explain.evidence._ROWS_TOGETHER", 1)
     assert_allclose(model.describe().evidence, together, rtol=1e-12)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import corral._core.sampling
+import corral.data.subsample
 from corral import CorralClassifier, load_model, save_model, write_report
-from corral._core.frames import EXTRA_ROWS
 from corral.dask import DaskCorralClassifier
+from corral.pool.transforms import EXTRA_ROWS
 
 CASES = ("mixed", "groups")
 SIZES = (400, 300, 40)
@@ -226,7 +226,7 @@ def test_wide_tables_have_as_many_variables_as_they_were_tried_with():
 
 
 def test_the_sample_is_larger_than_what_is_drawn(monkeypatch, fitted):
-    monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 400)
+    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 400)
     few = fit("mixed")
     new = make_rings("mixed", 3)[0][:20]
     np.testing.assert_array_equal(few.model_.data.numbers, fitted["mixed"].model_.data.numbers)

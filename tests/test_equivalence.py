@@ -12,17 +12,19 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
-from corral._core.candidates import density_of, frames_of_kind
-from corral._core.density import kernel_density, local_density
-from corral._core.kinds import KINDS, Kind, RowsInUnits
-from corral._core.left_out import left_out_log_densities
-from corral._core.members import Mixture
-from corral._core.mixed import MixedMixture
-from corral._core.path import rodeo_path
-from corral._core.relevance import leave_one_out_bandwidths
-from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
-from corral._core.settings import Computation, RodeoSettings
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.tiles import ClassRows, GeneralRows
 from corral.datasets import make_shifted_groups
+from corral.parallel import Computation
+from corral.pool.cross_fitting import density_of, frames_of_kind
+from corral.pool.densities import Mixture
+from corral.pool.general_densities import MixedMixture
+from corral.pool.leave_one_out import left_out_log_densities
+from corral.pool.member_specs import KINDS, Kind, RowsInUnits
+from corral.rodeo.density import kernel_density, local_density
+from corral.rodeo.path import rodeo_path
+from corral.rodeo.relevance import leave_one_out_bandwidths
+from corral.rodeo.settings import RodeoSettings
 
 TOLERANCE = 1e-10
 

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corral import CorralClassifier, write_report
-from corral._core import kernels
+from corral import CorralClassifier, kernels, write_report
 from corral.datasets import make_shifted_groups
 
 # Compiled loops that evaluate densities, and which of their arguments has one number for each of them.

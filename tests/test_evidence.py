@@ -11,12 +11,12 @@ from sklearn.base import clone
 
 import naive
 from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
-from corral._core import evidence, shapley
-from corral._core.evidence import odds_evidence, strongest_rivals, usual_coalitions
-from corral._core.explainers import explainer_of
-from corral._core.settings import Computation
-from corral._core.shapley import Coalitions
 from corral.datasets import make_ten_groups
+from corral.explain import evidence, shapley
+from corral.explain.evidence import odds_evidence, strongest_rivals, usual_coalitions
+from corral.explain.explainers import explainer_of
+from corral.explain.shapley import Coalitions
+from corral.parallel import Computation
 
 ALONE = Computation(1, 0)
 UNEQUAL = {"priors": [0.5, 0.2, 0.3]}

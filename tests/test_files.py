@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 import corral.cli.tables
 from corral import RodeoClassifier, RodeoDensity, load_model, save_model
-from corral._persist.files import replacing
 from corral.cli import app
 from corral.datasets import load_penguins, make_shifted_groups, make_ten_groups
+from corral.files.atomic import replacing
 
 resource = pytest.importorskip("resource", reason="needs links, modes and limits of Unix")
 
@@ -32,7 +32,7 @@ PREDICT = ("predict", "m.corral", "t.csv", "--out", "o.csv")
 # Stands still, or dies, while it writes a file.
 WRITER = """
 import os, signal, sys
-from corral._persist.files import replacing
+from corral.files.atomic import replacing
 with replacing(sys.argv[1]) as part:
     part.write_bytes(b"half")
     if sys.argv[2] == "die":

@@ -11,16 +11,10 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
 import naive
-from corral._core import kernels
-from corral._core.density import (
-    ClassDensity,
-    DensityPlan,
-    class_log_densities,
-    kernel_density,
-    unit_density,
-)
-from corral._core.rows import ClassRows
-from corral._core.settings import Computation
+from corral import kernels
+from corral.data.tiles import ClassRows, unit_density
+from corral.parallel import Computation
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities, kernel_density
 from exploring import examples
 
 
@@ -161,7 +155,7 @@ def test_threads_change_no_bit_and_chunks_no_number(monkeypatch):
     once, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=1))
     threads, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
     assert_array_equal(once, threads)
-    monkeypatch.setattr("corral._core.parallel._CHUNK", 1)  # one query per call
+    monkeypatch.setattr("corral.parallel._CHUNK", 1)  # one query per call
     again, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
     assert_allclose(again, once, rtol=1e-10, atol=1e-10)
 

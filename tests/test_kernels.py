@@ -15,11 +15,11 @@ from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
 
-from corral._core import kernels
-from corral._core import rodeo as rodeo_module
-from corral._core.rodeo import rodeo
-from corral._core.rows import ClassRows
-from corral._core.settings import RodeoSettings
+from corral import kernels
+from corral.data.tiles import ClassRows
+from corral.rodeo import descent as rodeo_module
+from corral.rodeo.descent import rodeo
+from corral.rodeo.settings import RodeoSettings
 from exploring import examples
 
 EXACT_ERROR = 4e-16

@@ -22,13 +22,13 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._core import curve as core
-from corral._core.curve import Curve, learn_curve
-from corral._core.kinds import RowsInUnits
-from corral._core.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.settings import Computation
+from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups
+from corral.parallel import Computation
+from corral.planning import pool_losses as core
+from corral.planning.pool_losses import Curve, learn_curve
+from corral.planning.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
+from corral.pool.member_specs import RowsInUnits
 
 matplotlib.use("agg")
 

@@ -27,16 +27,17 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._core.density import kernel_density, local_density
-from corral._core.frames import learn_frames
-from corral._core.general import draw_kernels
-from corral._core.members import Mixture
-from corral._core.mixed import MixedMixture, mixed_log_densities
-from corral._core.mixed_frames import learn_mixed_frames
-from corral._core.mixed_refine import MixedSample, _RefinedState, refined_frames
-from corral._core.rows import ClassRows, GeneralRows, LabelledRows, TrainingRows
-from corral._core.settings import RodeoSettings
-from corral._core.trial import Trial, make_target
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.tiles import ClassRows, GeneralRows
+from corral.pool.densities import Mixture
+from corral.pool.fold_plan import Trial, make_target
+from corral.pool.general_bandwidths import MixedSample, _RefinedState, refined_frames
+from corral.pool.general_densities import MixedMixture, mixed_log_densities
+from corral.pool.general_transforms import learn_mixed_frames
+from corral.pool.transforms import learn_frames
+from corral.rodeo.density import kernel_density, local_density
+from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.settings import RodeoSettings
 from exploring import seeds
 
 LEVELS = [0, 3, 0, 2]

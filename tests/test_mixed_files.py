@@ -14,11 +14,11 @@ from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
-from corral._estimators.naive_bayes import MixedNaiveBayes
-from corral._evaluation.held_out import held_out_predictions, unseen_predictions
-from corral._evaluation.scores import grouped_interval, wilson_interval
-from corral._evaluation.splits import Units, splitter
 from corral.cli import app
+from corral.estimators.naive_bayes import MixedNaiveBayes
+from corral.evaluation.held_out import held_out_predictions, unseen_predictions
+from corral.evaluation.scores import grouped_interval, wilson_interval
+from corral.evaluation.splits import Units, splitter
 from exploring import seeds
 from test_cli import refused, run
 

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral._core.density import ClassDensity
-from corral._core.model import ClassBandwidths, joint_log_probability, log_probability
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import learn_scale
-from corral._core.settings import Computation, RodeoSettings
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import learn_scale
+from corral.parallel import Computation
+from corral.posterior import joint_log_probability, log_probability
+from corral.rodeo.density import ClassDensity
+from corral.rodeo.model import ClassBandwidths
+from corral.rodeo.settings import RodeoSettings
 
 
 def sort(X, y, weights=None, expected=None):

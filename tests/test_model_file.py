@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
-import corral._persist.model_file
+import corral.files.model_file
 from corral import (
     CorralClassifier,
     LSPClassifier,
@@ -25,9 +25,9 @@ from corral import (
     load_model,
     save_model,
 )
-from corral._estimators.encoding import Encoding
-from corral._persist.model_file import FORMAT, _checksum, read_header
 from corral.datasets import make_shifted_groups
+from corral.estimators.encoding import Encoding
+from corral.files.model_file import FORMAT, _checksum, read_header
 from forgery import put_together, take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -600,7 +600,7 @@ def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):
     path.write_bytes(file.read_bytes())
     for name in ("decode", "_checksum"):
         with monkeypatch.context() as patched:
-            patched.setattr(corral._persist.model_file, name, fail)
+            patched.setattr(corral.files.model_file, name, fail)
             with pytest.raises(ValueError, match="cannot be read: it needs more memory than there is"):
                 load_model(path)
 

@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from corral import CorralClassifier, MarkerSelector, NearDuplicatesWarning, RodeoClassifier
-from corral._checking.table import table_findings
-from corral._core.near_duplicates import near_duplicates
+from corral.checking.table import table_findings
+from corral.data.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
 from test_cli import run
 

@@ -8,7 +8,7 @@ from functools import partial
 import joblib
 import pytest
 
-from corral._core.parallel import on_threads
+from corral.parallel import on_threads
 
 PATIENCE = 600  # seconds, for a machine on which many other programs run
 

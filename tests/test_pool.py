@@ -11,10 +11,21 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.covariance import oas
 
 import naive
-from corral._core.calibration import Target, fit_log_weights, known, log_of_prior, log_posterior
-from corral._core.candidates import Candidate, sample_for_refinement
-from corral._core.copies import content_keys, effective_number
-from corral._core.frames import (
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.hashing import content_keys
+from corral.data.scaling import learn_scale
+from corral.data.weights import effective_number
+from corral.parallel import Computation
+from corral.pool.bandwidths import refine, refined_loss
+from corral.pool.calibration import Target, fit_log_weights
+from corral.pool.covariance import shrunk
+from corral.pool.cross_fitting import Candidate, sample_for_refinement
+from corral.pool.densities import Mixture
+from corral.pool.fold_plan import Trial, make_target
+from corral.pool.leave_one_out import left_out_log_densities
+from corral.pool.member_specs import KINDS, Kind, RowsInUnits
+from corral.pool.search import fit_pool, search
+from corral.pool.transforms import (
     ClassFrame,
     learn_frames,
     left_out_losses,
@@ -23,17 +34,8 @@ from corral._core.frames import (
     repeated,
     shared_covariance,
 )
-from corral._core.kinds import KINDS, Kind, RowsInUnits
-from corral._core.left_out import left_out_log_densities
-from corral._core.members import Mixture
-from corral._core.model import log_probability
-from corral._core.refine import refine, refined_loss
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import learn_scale, shrunk
-from corral._core.search import fit_pool, search
-from corral._core.settings import Computation
-from corral._core.trial import Trial, make_target
-from corral._core.weighing import even_classes, fit_weights, log_prior_shares, shares_of
+from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
+from corral.posterior import known, log_of_prior, log_posterior, log_probability
 
 COVARIANCES = ("own", "shared", "diagonal", "selected")
 

@@ -36,11 +36,11 @@ from corral import (
     save_model,
     write_report,
 )
-from corral._core.power_law import Estimate
-from corral._evaluation.held_out import OF_NEW_GROUPS
-from corral._evaluation.scores import grouped_interval, rows_to_halve_interval, wilson_interval
-from corral._planning import LearningCurve, Needed
 from corral.datasets import make_shifted_groups
+from corral.evaluation.held_out import OF_NEW_GROUPS
+from corral.evaluation.scores import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral.planning import LearningCurve, Needed
+from corral.planning.power_law import Estimate
 from corral.report import words
 from corral.report.packing import pack, pack_column
 from exploring import examples

@@ -31,8 +31,8 @@ from corral import (
     estimate_sample_sizes,
     write_report,
 )
-from corral._core.settings import Computation
 from corral.datasets import load_penguins, make_ten_groups
+from corral.parallel import Computation
 
 AXE = Path(__file__).parents[1] / "build" / "axe" / "package" / "axe.min.js"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -25,13 +25,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import naive
-from corral._core import density, kernels, parallel
-from corral._core.density import ClassDensity, DensityPlan, class_log_densities
-from corral._core.path import density_path, rodeo_path
-from corral._core.relevance import leave_one_out_bandwidths, zscores
-from corral._core.rodeo import rodeo
-from corral._core.rows import ClassRows, critical_ratio, squared_factor
-from corral._core.settings import Computation, RodeoSettings
+from corral import kernels, parallel
+from corral.data.tiles import ClassRows
+from corral.parallel import Computation
+from corral.rodeo import density
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.descent import critical_ratio, rodeo, squared_factor
+from corral.rodeo.path import density_path, rodeo_path
+from corral.rodeo.relevance import leave_one_out_bandwidths, zscores
+from corral.rodeo.settings import RodeoSettings
 from exploring import examples
 
 UPDATES = ("simultaneous", "sequential")
@@ -910,9 +912,9 @@ INTERRUPTED = """
     import signal
     import sys
     import numpy as np
-    from corral._core.density import ClassDensity, DensityPlan, class_log_densities
-    from corral._core.rows import ClassRows
-    from corral._core.settings import Computation, RodeoSettings
+    from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+    from corral.data.dataset import ClassRows
+    from corral.settings import Computation, RodeoSettings
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
     rng = np.random.default_rng(0)

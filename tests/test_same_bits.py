@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from corral import CorralClassifier, LSPClassifier, RodeoClassifier, RodeoDensity
-from corral._core.kernels import product_by_rows
+from corral.kernels import product_by_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 

@@ -15,8 +15,8 @@ from scipy.stats import norm, spearmanr
 
 import naive
 from corral import RodeoClassifier, SampleSizeDisplay, SampleSizes, estimate_sample_sizes
-from corral._planning.bound import Step, arrange, extrapolate, l1_bound
 from corral.datasets import make_shifted_groups
+from corral.planning.bound import Step, arrange, extrapolate, l1_bound
 
 matplotlib.use("agg")
 

@@ -1,4 +1,4 @@
-"""Tests of corral._core.scale: each unit against its plain formula, then every finite column there is."""
+"""Tests of corral.data.scaling: each unit against its plain formula, then every finite column there is."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral._core.scale import SortedColumns, learn_scale
+from corral.data.scaling import SortedColumns, learn_scale
 
 KINDS = ["range", "standard", "rank", None]
 LARGEST = 1e100  # scaled values are clipped to this, as the module says

@@ -20,10 +20,10 @@ from sklearn.model_selection import cross_val_score
 
 import naive
 from corral import CorralClassifier
-from corral._core import search as search_module
-from corral._core.conditionals import mixture_conditionals
-from corral._core.kinds import KINDS
 from corral.datasets import make_shifted_groups
+from corral.explain.conditionals import mixture_conditionals
+from corral.pool import search as search_module
+from corral.pool.member_specs import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 

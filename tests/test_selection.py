@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
 from corral import CopiedRowsWarning, EmptySelectionWarning, RodeoClassifier
-from corral._core import relevance
 from corral.datasets import (
     load_anuran,
     load_waveform,
@@ -18,6 +17,7 @@ from corral.datasets import (
     make_ten_groups,
     make_waveform,
 )
+from corral.rodeo import relevance
 
 SCALES = ["range", "standard", "rank", None]
 TEN_GROUPS = np.array([[group <= j < group + 6 for j in range(30)] for group in range(10)])

@@ -244,7 +244,7 @@ def test_parallel_config_is_followed(data, monkeypatch):
     model = RodeoClassifier().fit(X, y)
     seen = []
     monkeypatch.setattr(
-        "corral._core.parallel.effective_n_jobs",
+        "corral.parallel.effective_n_jobs",
         lambda n_jobs: seen.append(joblib.effective_n_jobs(n_jobs)) or seen[-1],
     )
     model.predict(X)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral import HeldOut, RodeoClassifier, load_model, save_model
-from corral._evaluation.held_out import unseen_predictions
 from corral.cli.text import may_be_formula, quoted, visible
+from corral.evaluation.held_out import unseen_predictions
 from test_cli import refused, run
 
 # Rows that are equal to training rows

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import corral._core.large
-import corral._core.sampling
+import corral.data.subsample
+import corral.pool.compression
 from corral import CorralClassifier, load_model, save_model
-from corral._core.frames import ClassFrame
-from corral._core.large import carried_over
-from corral._core.members import Mixture
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.sampling import choose_sample
-from corral._core.scale import learn_scale
-from corral._core.settings import Computation
-from corral._core.thinning import Cells, CellSummary, Representatives
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import learn_scale
+from corral.data.subsample import choose_sample
+from corral.parallel import Computation
+from corral.pool.centroids import Cells, CellSummary, Representatives
+from corral.pool.compression import carried_over
+from corral.pool.densities import Mixture
+from corral.pool.transforms import ClassFrame
 from tests import naive
 
 
@@ -253,7 +253,7 @@ def test_classes_that_are_not_thinned_have_the_same_bits(rings, of_all):
 def test_threads_and_the_order_of_rows_change_nothing(rings, fitted, monkeypatch):
     X, y = rings
     new, _ = make_rings(100, 1)
-    monkeypatch.setattr(corral._core.large, "PART_ROWS", 100)
+    monkeypatch.setattr(corral.pool.compression, "PART_ROWS", 100)
     parts = CorralClassifier(max_rows=80, random_state=0).fit(X, y)
     threads = CorralClassifier(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(parts.predict_log_proba(new), threads.predict_log_proba(new))
@@ -344,7 +344,7 @@ def test_bandwidths_are_carried_over_by_the_rate():
 
 
 def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
-    monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 100)
     X, y = make_rings(300, 0)
     first = LabelledRows.sort(TrainingRows(X, y, None))
     second = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
@@ -355,7 +355,7 @@ def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
 
 
 def test_equal_rows_are_drawn_one_by_one(monkeypatch):
-    monkeypatch.setattr(corral._core.sampling, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
     y = rng.integers(0, 2, len(X))

@@ -10,22 +10,16 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import naive
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
-from corral._core.left_out import member_without_rows
-from corral._core.missing_values import Removal, learn_effect
-from corral._core.pool import PoolModel
-from corral._core.remoteness import Columns, ColumnValues
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.scale import Scale
-from corral._core.settings import Computation
-from corral._core.trust import (
-    Shares,
-    odds_of_classes,
-    shares_of_members,
-    spread_rows,
-    weigh_points,
-    with_least_share,
-)
+from corral.conformal.missing_values import Removal, learn_effect
+from corral.conformal.outlyingness import Columns, ColumnValues
+from corral.conformal.typicality import Shares, shares_of_members, spread_rows, weigh_points, with_least_share
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import Scale
 from corral.datasets import make_shifted_groups
+from corral.parallel import Computation
+from corral.pool.leave_one_out import member_without_rows
+from corral.pool.model import PoolModel
+from corral.posterior import odds_of_classes
 
 # No bandwidth shrinks.
 INITIAL = {"bandwidth": "class", "min_bandwidth": 100.0}

@@ -10,12 +10,12 @@ from sklearn.datasets import load_iris
 
 import naive
 from corral import CorralClassifier, RodeoClassifier
-from corral._core.explainers import explainer_of
-from corral._core.levels import LevelCounts, learn_levels
-from corral._core.mixed import MixedMixture
-from corral._core.rows import LabelledRows, TrainingRows
-from corral._core.settings import Computation
-from corral._core.shapley import Coalitions
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.explain.explainers import explainer_of
+from corral.explain.shapley import Coalitions
+from corral.parallel import Computation
+from corral.pool.categories import LevelCounts, learn_levels
+from corral.pool.general_densities import MixedMixture
 
 ALONE = Computation(1, 0)
 

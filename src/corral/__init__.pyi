@@ -1,31 +1,31 @@
 """Sparse kernel density classification that explains itself."""
 
-from ._checking.findings import Finding
-from ._checking.table import check_table
-from ._core.path import RodeoPath
-from ._display import (
+from .checking.findings import Finding
+from .checking.table import check_table
+from .display import (
     BandwidthDisplay,
     ExplanationDisplay,
     RelevanceDisplay,
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
-from ._estimators.classifier import RodeoClassifier
-from ._estimators.density import RodeoDensity
-from ._estimators.description import Description
-from ._estimators.explanation import Explanation
-from ._estimators.lspc import LSPClassifier
-from ._estimators.marker_selector import MarkerSelector
-from ._estimators.pipelines import describe, explain
-from ._estimators.search import CorralClassifier
-from ._estimators.selector import RodeoSelector
-from ._estimators.tables import UnknownLevelsWarning
-from ._estimators.trust import Assessment
-from ._estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
-from ._evaluation.held_out import HeldOut
-from ._persist.model_file import load_model, save_model
-from ._planning import LearningCurve, SampleSizes, estimate_sample_sizes
+from .estimators.corral_classifier import CorralClassifier
+from .estimators.description import Description
+from .estimators.explanation import Explanation
+from .estimators.lspc import LSPClassifier
+from .estimators.marker_selector import MarkerSelector
+from .estimators.pipelines import describe, explain
+from .estimators.rodeo_classifier import RodeoClassifier
+from .estimators.rodeo_density import RodeoDensity
+from .estimators.rodeo_selector import RodeoSelector
+from .estimators.tables import UnknownLevelsWarning
+from .estimators.typicality import Assessment
+from .estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
+from .evaluation.held_out import HeldOut
+from .files.model_file import load_model, save_model
+from .planning import LearningCurve, SampleSizes, estimate_sample_sizes
 from .report import write_report
+from .rodeo.path import RodeoPath
 
 __version__: str
 __all__ = [

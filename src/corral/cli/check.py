@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._checking.findings import Finding
+    from corral.checking.findings import Finding
 
 # What corral fit tells of itself, or refuses.
 _TOLD_BY_FIT = ("copies", "groups", "identifier", "labels alike", "missing labels", "text among numbers")
@@ -86,7 +86,7 @@ def check(
     """
     import numpy as np
 
-    from corral._checking.table import table_findings
+    from corral.checking.table import table_findings
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import Given, open_table
@@ -136,7 +136,7 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     """How many levels columns have that hold levels, and how many values are missing, by column."""
     import numpy as np
 
-    from corral._checking.columns import first_strange, nearly_numeric, numbers_in
+    from corral.checking.columns import first_strange, nearly_numeric, numbers_in
 
     levels = {}
     for name in variables.columns:
@@ -162,7 +162,7 @@ def note_findings(
     `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
     of `categorical` are levels, whatever they look like.
     """
-    from corral._checking.table import table_findings
+    from corral.checking.table import table_findings
 
     table = X if group is None else X.assign(**{group: groups})
     for finding in table_findings(table, y, group=group, categorical=categorical):

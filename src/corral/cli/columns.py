@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking.columns import names_rows, texts_name_rows
-from corral._checking.findings import listed as first_names
-from corral._checking.labels import alike
-from corral._core.settings import Bools, Integers
+from corral.array_types import Bools, Integers
+from corral.checking.columns import names_rows, texts_name_rows
+from corral.checking.findings import listed as first_names
+from corral.checking.labels import alike
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
 from corral.cli.shared import note
@@ -96,7 +96,7 @@ def training_rows(
     path: TableFile, target: str, asked: Asked, on_progress: Callable[[float], None]
 ) -> Training:
     """Rows to learn from; `on_progress` is called with the share of the file that has been read."""
-    from corral._evaluation.splits import Units
+    from corral.evaluation.splits import Units
 
     if target in (*asked.left_out, asked.group):
         raise ValueError(f"the target, {target!r}, cannot be left out.")

@@ -25,19 +25,19 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from corral._estimators.explanation import named_value, value_text
-from corral._estimators.number_text import number_text
-from corral._estimators.validation import feature_names
-from corral._persist.files import naming
-from corral._planning.curve import TIMES
 from corral.cli.columns import MOST_NAMED, listed
 from corral.cli.text import visible
+from corral.estimators.explanation import named_value, value_text
+from corral.estimators.number_text import number_text
+from corral.estimators.validation import feature_names
+from corral.files.atomic import naming
+from corral.planning.curve import TIMES
 
 if TYPE_CHECKING:
-    from corral._estimators.description import Description
-    from corral._estimators.explanation import Explanation
-    from corral._evaluation.scores import Scores
-    from corral._planning import LearningCurve, SampleSizes
+    from corral.estimators.description import Description
+    from corral.estimators.explanation import Explanation
+    from corral.evaluation.scores import Scores
+    from corral.planning import LearningCurve, SampleSizes
 
 # Variables of a class that its line in a table names.
 _MOST_MARKS = 4

@@ -108,8 +108,8 @@ def explain(
 @program.command(epilog="\b\nExample:\n  corral info penguins.corral --json")
 def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Say what is in a model file."""
-    from corral._persist.model_file import load_model, read_header
     from corral.cli.console import Output, describe, description
+    from corral.files.model_file import load_model, read_header
 
     header = read_header(model)
     described = describe(load_model(model))
@@ -135,8 +135,8 @@ def _draw(explanation: Any, path: Path) -> None:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    from corral._display import ExplanationDisplay
-    from corral._persist.files import replacing
+    from corral.display import ExplanationDisplay
+    from corral.files.atomic import replacing
 
     mpl.use("agg")  # no window is ever opened
     figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from corral._evaluation.held_out import HeldOut
-    from corral._evaluation.splits import Units
-    from corral._planning import LearningCurve
     from corral.cli.console import Output
+    from corral.evaluation.held_out import HeldOut
+    from corral.evaluation.splits import Units
+    from corral.planning import LearningCurve
 
 _MOST_FREQUENT = "most frequent class"
 
@@ -128,13 +128,13 @@ def fit(
     of text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
     numbers without gaps only.
     """
-    from corral._evaluation.held_out import fit_by_groups, held_out_predictions
-    from corral._evaluation.splits import Units, splitter
-    from corral._persist.model_file import save_model
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds, note_replaced
+    from corral.evaluation.held_out import fit_by_groups, held_out_predictions
+    from corral.evaluation.splits import Units, splitter
+    from corral.files.model_file import save_model
 
     out = Output(as_json, quiet)
     check_different(table, model, report)
@@ -252,7 +252,7 @@ def _sample_sizes(fitted: Any, goal: float | None, seed: int) -> LearningCurve |
     """What more rows would bring, if a goal asks for that."""
     if goal is None:
         return None
-    from corral._planning import LearningCurve
+    from corral.planning import LearningCurve
 
     return LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
 
@@ -267,7 +267,7 @@ def _baselines(X: pd.DataFrame) -> dict[str, Any]:
     """Classifiers to compare with."""
     from sklearn.dummy import DummyClassifier
 
-    from corral._estimators.naive_bayes import MixedNaiveBayes
+    from corral.estimators.naive_bayes import MixedNaiveBayes
 
     has_levels = any(hasattr(dtype, "categories") for dtype in X.dtypes)
     bayes = "naive Bayes" if has_levels else "Gaussian naive Bayes"
@@ -286,7 +286,7 @@ def _estimator(
     )
     match name:
         case EstimatorName.cv:
-            from corral._estimators.search import CorralClassifier
+            from corral.estimators.corral_classifier import CorralClassifier
 
             if scale is not None:
                 raise ValueError(
@@ -294,11 +294,11 @@ def _estimator(
                 )
             return CorralClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
-            from corral._estimators.classifier import RodeoClassifier
+            from corral.estimators.rodeo_classifier import RodeoClassifier
 
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
-            from corral._estimators.lspc import LSPClassifier
+            from corral.estimators.lspc import LSPClassifier
 
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
@@ -334,7 +334,7 @@ def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors)
 @contextmanager
 def _copies_told_once() -> Iterator[None]:
     """Warn of duplicates in no single fit: `_finish` and findings tell of those in the whole table."""
-    from corral._estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
+    from corral.estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CopiedRowsWarning)
@@ -344,7 +344,7 @@ def _copies_told_once() -> Iterator[None]:
 
 def _finish(fitted: Any, na_values: Sequence[str], units: Units) -> None:
     """Tell a model what stood for a gap in its table, and the user of copies among its rows."""
-    from corral._estimators.warned import copies_sentence
+    from corral.estimators.warned import copies_sentence
 
     if na_values:
         fitted.na_values_ = list(na_values)

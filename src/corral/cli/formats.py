@@ -26,8 +26,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from corral._persist.files import check_readable
 from corral.cli.shared import STANDARD_STREAM, note
+from corral.files.atomic import check_readable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from corral._persist.files import check_readable, check_replaceable
 from corral.cli.shared import STANDARD_STREAM
+from corral.files.atomic import check_readable, check_replaceable
 
 
 class EstimatorName(StrEnum):

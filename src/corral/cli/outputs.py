@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corral._persist.files import check_replaceable
 from corral.cli.shared import STANDARD_STREAM, note
+from corral.files.atomic import check_replaceable
 
 # In the head of every report.
 _REPORT_MARK = b'<meta name="generator" content="corral">'
@@ -55,7 +55,7 @@ def _head(path: Path) -> bytes:
 
 
 def _is_model(path: Path) -> bool:
-    from corral._persist.model_file import is_model
+    from corral.files.model_file import is_model
 
     return is_model(path)
 

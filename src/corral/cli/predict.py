@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._core.settings import Floats
+    from corral.array_types import Floats
     from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
 
@@ -283,8 +283,8 @@ class Answers:
         reject_cost: float | None,
     ) -> Answers:
         """Check what is asked for, before any work."""
-        from corral._estimators.decisions import check_reject_cost
-        from corral._estimators.validation import check_number
+        from corral.estimators.decisions import check_reject_cost
+        from corral.estimators.validation import check_number
 
         judges = hasattr(fitted, "assess")
         if coverage is not None:
@@ -312,7 +312,7 @@ class Answers:
 
     def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
         """Answer for some rows."""
-        from corral._estimators.decisions import least_costly
+        from corral.estimators.decisions import least_costly
 
         fitted = self.fitted
         judged = fitted.assess(X) if self.judges else None
@@ -332,8 +332,8 @@ def read_costs(path: Path, classes: NDArray[Any]) -> Floats:
     """Costs from a table with the true classes in its first column and those to decide for in its header."""
     import numpy as np
 
-    from corral._estimators.decisions import check_costs
     from corral.cli.tables import read_table, table_columns
+    from corral.estimators.decisions import check_costs
 
     columns = table_columns(path)
     table = read_table(path, columns, verbatim=columns[:1])

@@ -36,8 +36,8 @@ from corral.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from corral._evaluation.held_out import HeldOut
-    from corral._planning import SampleSizes
+    from corral.evaluation.held_out import HeldOut
+    from corral.planning import SampleSizes
 
 _IF_TEXT = "--tolerance needs variables that are numbers"
 
@@ -93,14 +93,14 @@ def report(
     equal to no training row. Rows are compared in every digit, so a training row that was rounded counts as
     new. If there are no other rows, it is not known whether rows are new: all count, and the page says so.
     """
-    from corral._evaluation.held_out import unseen_predictions
-    from corral._planning import LearningCurve
     from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import REPORT, check_kinds, note_replaced
     from corral.cli.tables import table_columns
     from corral.cli.variables import as_numbers
+    from corral.evaluation.held_out import unseen_predictions
+    from corral.planning import LearningCurve
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:

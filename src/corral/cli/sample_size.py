@@ -87,10 +87,10 @@ def sample_size(
     it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
     drop-rows such rows.
     """
-    from corral._planning import estimate_sample_sizes
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
     from corral.cli.formats import Given, open_table
+    from corral.planning import estimate_sample_sizes
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral._planning import SampleSizes
     from corral.cli.variables import ModelVariables
+    from corral.planning import SampleSizes
 
 
 # What commands call their standard input and output.
@@ -35,8 +35,8 @@ def note(message: str) -> None:
 
 def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVariables]:
     """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
-    from corral._persist.model_file import load_model
     from corral.cli.variables import ModelVariables
+    from corral.files.model_file import load_model
 
     fitted = load_model(path)
     kind = type(fitted).__name__
@@ -85,7 +85,7 @@ def sample_sizes(
     """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
     import numpy as np
 
-    from corral._planning import estimate_sample_sizes
+    from corral.planning import estimate_sample_sizes
 
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)

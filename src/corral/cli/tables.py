@@ -19,8 +19,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking.columns import numbers_in
-from corral._core.settings import Bools
+from corral.array_types import Bools
+from corral.checking.columns import numbers_in
 from corral.cli.formats import (
     Kind,
     TableFile,

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral._checking.columns import first_strange, is_time, nearly_numeric, numbers_in
-from corral._core.settings import Floats
-from corral._estimators.encoding import integers_of, one_float
+from corral.array_types import Floats
+from corral.checking.columns import first_strange, is_time, nearly_numeric, numbers_in
 from corral.cli.formats import TableFile, looks_like_comma_number
 from corral.cli.shared import note
+from corral.estimators.encoding import integers_of, one_float
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from corral._persist.files import naming, replacing
 from corral.cli.formats import Kind, named_kind, named_separator, packed
 from corral.cli.shared import STANDARD_STREAM
 from corral.cli.tables import text_columns
 from corral.cli.text import may_be_formula, quoted
+from corral.files.atomic import naming, replacing
 
 if TYPE_CHECKING:
     import pandas as pd

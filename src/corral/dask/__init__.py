@@ -1,5 +1,5 @@
 """The pool of class densities where the training rows lie on the workers of a Dask cluster, or on disk."""
 
-from corral.dask._search import DaskCorralClassifier
+from corral.dask.search import DaskCorralClassifier
 
 __all__ = ["DaskCorralClassifier"]

@@ -18,15 +18,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from corral._core.settings import Floats, Integers
-from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.lspc import LSPClassifier
-from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
-from corral._estimators.search import CorralClassifier
-from corral._estimators.validation import check_integer
-from corral._evaluation.held_out import HeldOut, take_rows
-from corral._persist.files import replacing
-from corral._planning import LearningCurve, SampleSizes
+from corral.array_types import Floats, Integers
+from corral.estimators.corral_classifier import CorralClassifier
+from corral.estimators.lspc import LSPClassifier
+from corral.estimators.pipelines import last_step, rows_of_last_step, steps_in_words
+from corral.estimators.rodeo_classifier import RodeoClassifier
+from corral.estimators.validation import check_integer
+from corral.evaluation.held_out import HeldOut, take_rows
+from corral.files.atomic import replacing
+from corral.planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents
 from corral.report.numbers import Judge, Judged, Shown
 

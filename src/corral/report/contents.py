@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corral._estimators.validation import feature_names
-from corral._planning import LearningCurve, SampleSizes
+from corral.estimators.validation import feature_names
+from corral.planning import LearningCurve, SampleSizes
 from corral.report.numbers import (
     N_STRONGEST,
     Judged,

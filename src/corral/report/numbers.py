@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from corral._core.density import kernel_density
-from corral._core.model import LocalModel
-from corral._core.rows import ClassRows
-from corral._core.settings import Computation, Floats, Integers
-from corral._estimators.decisions import is_torn
-from corral._estimators.description import Description
-from corral._estimators.encoding import is_gap
-from corral._estimators.explanation import Explanation
-from corral._estimators.number_text import rounded_number
-from corral._estimators.tables import UnknownLevelsWarning
-from corral._evaluation.held_out import HeldOut
-from corral._planning import SampleSizes
+from corral.array_types import Floats, Integers
+from corral.data.tiles import ClassRows, tile_density
+from corral.estimators.decisions import is_torn
+from corral.estimators.description import Description
+from corral.estimators.encoding import is_gap
+from corral.estimators.explanation import Explanation
+from corral.estimators.number_text import rounded_number
+from corral.estimators.tables import UnknownLevelsWarning
+from corral.evaluation.held_out import HeldOut
+from corral.model import LocalModel
+from corral.parallel import Computation
+from corral.planning import SampleSizes
 from corral.report.packing import pack, pack_column
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
@@ -259,7 +259,7 @@ def _curves(model: LocalModel, j: int) -> dict[str, Any]:
     ]
     log_density = np.array(
         [
-            kernel_density(of_class, grid[:, np.newaxis], np.array([max(_silverman(of_class), step)]))
+            tile_density(of_class, grid[:, np.newaxis], np.array([max(_silverman(of_class), step)]))
             for of_class in rows
         ]
     )

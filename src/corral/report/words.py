@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from corral._checking.findings import listed
-from corral._checking.labels import small_classes
-from corral._estimators.description import Description
-from corral._estimators.number_text import different_texts, number_text
-from corral._estimators.warned import copies_sentence
-from corral._evaluation.held_out import EQUAL_TO_NONE, HeldOut
-from corral._evaluation.scores import Scores, rows_to_halve_interval
-from corral._planning import LearningCurve, SampleSizes
-from corral._planning.bound import in_rows
-from corral._planning.curve import FARTHEST, TIMES, Needed, number_in_words
+from corral.checking.findings import listed
+from corral.checking.labels import small_classes
+from corral.estimators.description import Description
+from corral.estimators.number_text import different_texts, number_text
+from corral.estimators.warned import copies_sentence
+from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
+from corral.evaluation.scores import Scores, rows_to_halve_interval
+from corral.planning import LearningCurve, SampleSizes
+from corral.planning.bound import in_rows
+from corral.planning.curve import FARTHEST, TIMES, Needed, number_in_words
 from corral.report.numbers import Judged
 
 # Variables that the line of a class names.

@@ -1,1 +1,0 @@
-"""The mathematics on arrays; imports no estimator of scikit-learn."""

@@ -1,1 +1,0 @@
-"""Scikit-learn's manners: estimators validate and delegate to the core."""

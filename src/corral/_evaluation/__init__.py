@@ -1,1 +1,0 @@
-"""How well classifiers predict rows that they have not seen, side by side."""

@@ -1,1 +1,0 @@
-"""Model files, and files that appear whole or not at all."""

@@ -1,0 +1,14 @@
+"""Types of arrays, as annotations name them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+Integers = NDArray[np.int64]
+
+
+Bools = NDArray[np.bool_]

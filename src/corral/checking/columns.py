@@ -1,0 +1,308 @@
+"""Mistakes in single columns: those that are empty, constant or names, odd texts, levels and numbers."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Collection, Iterator
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Bools, Floats
+from corral.checking.findings import ENOUGH_ROWS, MOST_NAMED, Finding, counted, listed
+from corral.checking.labels import alike
+from corral.checking.written_numbers import holds_written_numbers
+from corral.estimators.number_text import exact_text, number_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]$")
+
+# A column is nearly constant if so small a share of rows, and so few of one class, differ.
+_RARE = 0.005
+_FEW_OF_CLASS = 5
+
+# What stands for a missing number in files of programs that have no other word for it.
+_SENTINEL = re.compile(r"-1|-9|-?9{2,}")
+
+
+def numbers_in(column: pd.Series[Any]) -> Floats:
+    """A column as floats, NaN where there is none."""
+    import pandas as pd
+
+    if column.dtype.kind not in "biuf":
+        # As text, or dates would become numbers; yes and no are numbers.
+        column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
+        column = pd.to_numeric(column, errors="coerce")
+    numbers: Floats = column.to_numpy(np.float64, na_value=np.nan)
+    return numbers
+
+
+def numbered_texts(column: pd.Series[Any]) -> Floats:
+    """Numbers in place of the texts of a column; NaN where there is none."""
+    codes = column.factorize()[0].astype(np.float64)
+    return np.where(codes < 0.0, np.nan, codes)
+
+
+def is_numeric(column: pd.Series[Any], numbers: Floats) -> bool:
+    """Whether a column, and what is read from it, holds numbers and gaps alone."""
+    return bool((np.isfinite(numbers) | column.isna().to_numpy()).all() and np.isfinite(numbers).any())
+
+
+def nearly_numeric(column: pd.Series[Any]) -> bool:
+    """Whether a column would be numeric but for the text of a few rows, unlike columns of levels."""
+    wrong = _not_numbers(column)
+    return bool(wrong.any() and wrong.sum() <= 0.2 * column.notna().sum())
+
+
+def _not_numbers(column: pd.Series[Any]) -> Bools:
+    wrong: Bools = ~np.isfinite(numbers_in(column)) & column.notna().to_numpy()
+    return wrong
+
+
+def first_strange(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The first value of a column that is neither number nor text, such as a date or a list, if one is.
+
+    A column that would be numeric but for a few values has no strange ones: they are slips.
+    """
+    known = column.dropna()
+    if column.dtype.kind in "mM":
+        return known[:1]
+    if column.dtype != object:
+        return known[:0]
+    strange = [not isinstance(value, str | bool | np.bool_ | Number) for value in known]
+    return known[:0] if not any(strange) or nearly_numeric(column) else known[strange][:1]
+
+
+def is_time(value: Any) -> bool:
+    """Whether a value is a date, a time of day or a span of time."""
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta)
+
+
+def neither_numbers_nor_text(columns: pd.DataFrame, categorical: Collection[str]) -> Iterator[Finding]:
+    """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
+    for name in columns.columns:
+        strange = first_strange(columns[name])
+        if strange.empty or (name in categorical and is_time(strange.iloc[0])):
+            continue
+        row, shown = strange.index[0], str(strange.iloc[0])[:40]
+        if is_time(strange.iloc[0]):
+            yield Finding(
+                "dates",
+                (name,),
+                (row,),
+                f"column {name!r} holds dates or times, which are not taken, such as {shown!r} in row {row}",
+                "leave it out, or write a number in its place, such as the days since a certain one",
+            )
+        else:
+            yield Finding(
+                "neither numbers nor text",
+                (name,),
+                (row,),
+                f"column {name!r} holds {shown!r} in row {row}, which is neither a number nor text",
+                "leave it out",
+            )
+
+
+def texts_name_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column of text seems to name rows: another text in each of them."""
+    different = len(column) >= ENOUGH_ROWS and column.notna().all() and column.is_unique
+    return bool(different and not nearly_numeric(column) and not holds_written_numbers(column))
+
+
+def names_rows(name: str, values: Floats) -> bool:
+    """Whether a column of numbers seems to name rows: whole numbers, all different, in order or called id."""
+    if not np.isfinite(values).all() or (values != np.round(values)).any():
+        return False
+    return np.unique(values).size == values.size and (
+        _is_in_order(values) or _CALLED_ID.search(name) is not None
+    )
+
+
+def _is_in_order(values: Floats) -> bool:
+    steps = np.diff(values)
+    return values.size >= ENOUGH_ROWS and bool((steps > 0.0).all() or (steps < 0.0).all())
+
+
+def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
+    """Columns of which more than half of the values are missing."""
+    counts = {name: int(n) for name, n in variables.isna().sum().items() if n}
+    n = len(variables)
+    mostly = [name for name, missing in counts.items() if 2 * missing > n]
+    if mostly:
+        shown = ", ".join(f"{name!r} ({counts[name]})" for name in mostly[:MOST_NAMED])
+        yield Finding(
+            "mostly empty",
+            tuple(mostly),
+            (),
+            f"more than half of {counted(n, 'value')} are missing in {counted(len(mostly), 'column')}: "
+            f"{shown}",
+            "leave them out" if len(mostly) > 1 else "leave it out",
+        )
+
+
+def identifiers(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator[Finding]:
+    """Columns that seem to name rows."""
+    for name in variables.columns:
+        column = variables[name]
+        if name in numeric:
+            if names_rows(name, numeric[name]):
+                yield Finding(
+                    "identifier",
+                    (name,),
+                    (),
+                    f"column {name!r} holds another whole number in every row"
+                    + (", in order" if _is_in_order(numeric[name]) else ""),
+                    "if it names rows, say so, or leave it out",
+                )
+        elif texts_name_rows(column):
+            yield Finding(
+                "identifier",
+                (name,),
+                (),
+                f"column {name!r} holds another text in every row, as names of rows do",
+                "say that it names rows, or leave it out",
+            )
+
+
+def text_among_numbers(columns: pd.DataFrame) -> Iterator[Finding]:
+    """Columns that would be numeric but for the text of a few rows."""
+    for name in columns.columns:
+        column = columns[name]
+        if hasattr(column.dtype, "categories") or not nearly_numeric(column):
+            continue
+        wrong = _not_numbers(column)
+        held = column[wrong]
+        distinct = held.astype(str).unique().tolist()
+        values = f"row {held.index[0]} holds {str(held.iloc[0])[:40]!r}"
+        rest = f", and {wrong.sum() - 1} more rows do not hold numbers either" if wrong.sum() > 1 else ""
+        yield Finding(
+            "text among numbers",
+            (name,),
+            tuple(held.index[:MOST_NAMED]),
+            f"column {name!r} would be numeric, but {values}{rest}",
+            f"mend it, or say that {distinct[0][:40]!r} stands for a missing value"
+            if len(distinct) == 1
+            else "mend them",
+            tuple(distinct) if len(distinct) == 1 else (),
+        )
+
+
+def odd_levels(columns: pd.DataFrame) -> Iterator[Finding]:
+    """Levels that may be one, and columns of so many levels that they are rather remarks."""
+    for name in columns.columns:
+        known = columns[name].dropna().astype(str)
+        levels = sorted(known.unique().tolist())
+        if nearly_numeric(columns[name]) and not hasattr(columns[name].dtype, "categories"):
+            continue
+        groups = alike(levels)
+        if groups:
+            shown = ", ".join(f"({listed(group)})" for group in groups[:MOST_NAMED])
+            yield Finding(
+                "levels alike",
+                (name,),
+                (),
+                f"levels of column {name!r} that differ only by case, by spaces around them or in how a "
+                f"number is written are levels of their own: {shown}",
+                "write each level in one way",
+            )
+        if ENOUGH_ROWS <= 0.5 * len(known) < len(levels):
+            yield Finding(
+                "many levels",
+                (name,),
+                (),
+                f"column {name!r} holds {len(levels)} different texts in {counted(len(known), 'row')}, so "
+                "that most of a new table's will be unknown",
+                "leave it out, or make a few levels of them",
+            )
+
+
+def constants(
+    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any] | None
+) -> Iterator[Finding]:
+    """Columns that hold one value in every row, or in nearly every one."""
+    constant, nearly = [], []
+    for name in variables.columns:
+        codes, values = variables[name].factorize()
+        counts = np.bincount(codes[codes >= 0], minlength=1)
+        if len(values) == 1:
+            constant.append((name, values[0]))
+        elif name in numeric and len(values) > 1 and 0 < counts.sum() - counts.max() <= _RARE * counts.sum():
+            rare = (codes != counts.argmax()) & (codes >= 0)
+            if y is None or not _marks_a_class(rare, y):
+                nearly.append((name, values[counts.argmax()], int(rare.sum())))
+    if constant:
+        one = len(constant) == 1
+        said = [f"column {name!r} holds {_value(value)}" for name, value in constant]
+        yield Finding(
+            "constant",
+            tuple(name for name, _ in constant),
+            (),
+            f"{listed(said, str, rest=' columns are constant')} in every row, which tells nothing",
+            "leave it out" if one else "leave them out",
+        )
+    if nearly:
+        one = len(nearly) == 1
+        said = [
+            f"column {name!r} holds {_value(value)} in all but {counted(n, 'row')}"
+            for name, value, n in nearly
+        ]
+        yield Finding(
+            "nearly constant",
+            tuple(name for name, _, _ in nearly),
+            (),
+            listed(said, str, rest=" columns do alike"),
+            f"leave {'it' if one else 'them'} out, unless these rows matter",
+        )
+
+
+def _marks_a_class(rare: Bools, y: NDArray[Any]) -> bool:
+    """Whether most rows with a rare value, and more than a few, are of one class."""
+    counts = np.unique(y[rare].astype(str), return_counts=True)[1]
+    return bool(counts.max() >= max(_FEW_OF_CLASS, 0.8 * rare.sum()))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value[:40])
+    return exact_text(float(value)) if isinstance(value, int | float | np.number) else str(value)
+
+
+def sentinels(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator[Finding]:
+    """Numbers like -999, which seem to stand for missing values."""
+    for name, x in numeric.items():
+        finite = x[np.isfinite(x)]
+        values, counts = np.unique(finite, return_counts=True)
+        for end in {0, values.size - 1}:
+            value, n = float(values[end]), int(counts[end])
+            others = np.delete(values, end)
+            if _is_sentinel(value, n, finite[finite != value], others):
+                side, limit = ("below", others[0]) if end == 0 else ("above", others[-1])
+                text = number_text(value)
+                rows = variables.index[x == value]
+                yield Finding(
+                    "sentinel",
+                    (name,),
+                    tuple(rows[:MOST_NAMED]),
+                    f"column {name!r} holds {text} in {counted(n, 'row')} and nothing else {side} "
+                    f"{exact_text(limit)}",
+                    f"say that {text} stands for a missing value",
+                    (text,),
+                )
+
+
+def _is_sentinel(value: float, n: int, rest: Floats, others: Floats) -> bool:
+    """Whether a value at the end of a column is written like a sentinel and lies far from all others."""
+    if others.size < 3 or not _SENTINEL.fullmatch(f"{value:.17g}"):
+        return False
+    if n < 2 and abs(value) < 999:
+        return False
+    spread = float(np.subtract(*np.quantile(rest, [0.75, 0.25])))
+    gap = float(np.abs(others - value).min())
+    if value in (-1.0, -9.0):  # the only negative number, of a column that seems to have none
+        return bool(others.size >= ENOUGH_ROWS and gap > max(0.25 * spread, abs(value)))
+    return gap > max(spread, 0.25 * abs(value))

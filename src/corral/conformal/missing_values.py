@@ -1,0 +1,133 @@
+r"""What missing values change, on average, in a number that a class says of its own rows.
+
+A row without some values has another log density than a complete one, and other log odds. So that rows with
+different values missing can be compared, the number :math:`l_y(x)` of a row of class y is taken to change by
+:math:`\sum_{j \in J} g_{yj}` on average if the variables J are missing. The changes are learnt from training
+rows of which values are removed at random: a ridge regression of the differences on the removed variables.
+All variables count alike at first; then each has a deviation from that, and another one in each class.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+
+# How many rows with removed values the changes are learnt from, and the shares of values that are removed.
+_N_ROWS = 1000
+_LEAST_REMOVED, _MOST_REMOVED = 0.05, 0.6
+
+# Larger differences are those of classes that are ruled out.
+_LARGEST = 1e50
+
+
+class MissingEffect(NamedTuple):
+    """Average changes of a number by what is missing.
+
+    Attributes
+    ----------
+    changes : (n_classes, n_features) what a class's own rows gain if the variable is missing.
+    used : (n_features,) which variables the number depends on.
+    """
+
+    changes: Floats
+    used: Bools
+
+    def expected(self, missing: Bools) -> Floats:
+        """Expected changes (n_samples, n_classes) where some values (n_samples, n_features) are missing."""
+        expected: Floats = missing.astype(np.float64) @ self.changes.T
+        return expected
+
+    def present(self, missing: Bools) -> Floats:
+        """Shares (n_samples,) of the used variables that are there; of one variable at least."""
+        n_used = max(int(self.used.sum()), 1)
+        n_present = n_used - missing[:, self.used].sum(axis=1)
+        shares: Floats = np.maximum(n_present, 1) / n_used
+        return shares
+
+    def has_none(self, missing: Bools) -> Bools:
+        """Which samples (n_samples,) have no value of a used variable: nothing can be said against them."""
+        return np.asarray(missing[:, self.used].all(axis=1))
+
+
+class Removal(NamedTuple):
+    """Training rows of which values are removed at random.
+
+    Attributes
+    ----------
+    rows : (n_removals,) positions among the rows.
+    removed : (n_removals, n_features) which values are missing in addition.
+    """
+
+    rows: Integers
+    removed: Bools
+
+    @classmethod
+    def draw(cls, X: Floats, used: Bools) -> Removal:
+        """Remove values of used variables from every row several times, or from some of many rows.
+
+        At least one of the values of a row stays. The order of rows does not matter.
+        """
+        random = np.random.RandomState(0)
+        by_value = np.lexsort(np.nan_to_num(X).T)
+        rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[_spread(len(X))]
+        rates = random.permutation(np.linspace(_LEAST_REMOVED, _MOST_REMOVED, rows.size))
+        keys = random.uniform(size=(rows.size, X.shape[1]))
+        can_go = ~np.isnan(X[rows]) & used
+        removed = can_go & (keys < rates[:, np.newaxis])
+        stays = np.where(can_go, keys, -1.0).argmax(axis=1)
+        removed[np.arange(rows.size), stays] = False
+        return cls(rows, removed)
+
+
+def learn_effect(
+    difference: Floats, removal: Removal, codes: Integers, weights: Floats, n_classes: int, used: Bools
+) -> MissingEffect:
+    """Learn changes from differences between rows with removed values and the same rows as they are.
+
+    Parameters
+    ----------
+    difference : (n_removals,) of the number, in the classes of the rows.
+    removal : which values were removed.
+    codes, weights : (n_removals,) classes and weights of the rows.
+    n_classes : number of classes.
+    used : (n_features,) which variables the number depends on.
+    """
+    changes = np.zeros((n_classes, used.size))
+    usable = (weights > 0.0) & (np.abs(difference) < _LARGEST)  # neither infinite nor of certain classes
+    difference, codes, weights = difference[usable], codes[usable], weights[usable]
+    removed = removal.removed[usable][:, used].astype(np.float64)
+    count = removed.sum(axis=1)
+    total = weights @ count**2
+    if total == 0.0:
+        return MissingEffect(changes, used)
+    common = float(weights @ (count * difference) / total)
+    rest = difference - common * count
+    # A deviation of one variable is taken to be as large as the common change.
+    penalty = float(weights @ rest**2 / weights.sum()) / max(common**2, 1e-12)
+    shared = _ridge(removed, rest, weights, penalty)
+    rest = rest - removed @ shared
+    for y in range(n_classes):
+        members = codes == y
+        own = _ridge(removed[members], rest[members], weights[members], penalty)
+        changes[y, used] = common + shared + own
+    return MissingEffect(changes, used)
+
+
+def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) -> Floats:
+    """Coefficients (n_variables,) of a weighted ridge regression, by its dual where variables are many."""
+    if not response.size:
+        return np.zeros(design.shape[1])
+    roots = np.sqrt(weights / weights.max())
+    design, response = design * roots[:, np.newaxis], response * roots
+    gram = design @ design.T
+    gram.flat[:: len(gram) + 1] += max(penalty, 1e-9)
+    coefficients: Floats = design.T @ np.linalg.solve(gram, response)
+    return coefficients
+
+
+def _spread(n: int) -> Integers:
+    """Positions of rows that are evenly spread over n."""
+    return np.linspace(0, n - 1, _N_ROWS).round().astype(np.int64)

@@ -1,0 +1,395 @@
+r"""Outlyingness: how far values of single columns lie from those of a class and of all rows.
+
+The score of `trust` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
+:math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`.
+
+:math:`e_{yj}` is the distance of :math:`x_j` from the nearest value of the column in the class, and
+:math:`z_j` the distance from the median of the column. Both are in standard deviations of the column, which
+the farthest values may widen tenfold at most. The terms see what densities may not: ranks end with the
+training range, and a density may make little use of a column; and a single row far out in a column is no
+reason to find others like it typical. For :math:`z_j` only the most outlying rows count. A value is the more
+outlying the fewer rows lie as far out in the column on the same side, and among equals the farther it lies
+out. One row in a hundred may count, and at least one, so that not all novel rows of a table with long tails
+are such.
+
+**Training rows** get these terms exactly as a new row does: medians, deviations and nearest values are those
+of a table without the row and its group. Otherwise :math:`|z_j|` of a training row could not exceed
+:math:`(n - 1) / \sqrt n`, whereas that of a new row has no bound, and too many new rows would be novel. In a
+large table several groups are left out of medians and deviations together, to save time.
+
+A column with the same value in all n rows has no deviation. Another value there lies as far out as if it were
+one more row, :math:`(n + 1) / \sqrt{n}` deviations of the n + 1 values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.dataset import LabelledRows
+from corral.data.duplicates import filled
+from corral.data.scaling import Scale, ranges_of_values, standard_of_values
+
+# Values that lie nearer than this to others of a class, in deviations of the column, are nothing special.
+_NEAR = 3.0
+
+# What a squared distance beyond that takes from a score.
+_STRENGTH = 4.0
+
+# What a value far from the median takes from a score: nothing up to the first of two distances, all from the
+# second on, if its row is among the most outlying: at most such a share of rows is, and at least one.
+_EXTREME = 64.0
+_EXTREME_FROM, _EXTREME_TO = 7.0, 9.0
+_RARE = 0.01
+
+# A share of the values of a column, those farthest out, may widen its deviation by a factor, if there are
+# enough values to tell.
+_FARTHEST = 0.005
+_WIDENED = 10.0
+_ENOUGH_VALUES = 20
+
+# A column that varies by less than this share of its values is constant but for rounding.
+_ROUNDING = 1e-12
+
+# Values that differ from a constant by less than this share of it may be the same number, written in fewer
+# digits or kept in single precision; and what differs from 0 by less than rounding may be 0.
+_DIGITS = 1e-6
+
+# Medians and deviations of tables without some rows are learnt from about so many cells, and from at least so
+# many tables.
+_MAX_CELLS = 1_500_000
+_FEWEST_PARTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnValues:
+    """Values that a column of measurements takes in a class, in deviations of the column.
+
+    Attributes
+    ----------
+    values : (n_values,) in order; none for levels and empty columns.
+    units : (n_values,) of their rows, in order where values are equal.
+    """
+
+    values: Floats
+    units: Integers
+
+    @classmethod
+    def of(cls, x: Floats, units: Integers) -> ColumnValues:
+        """Sort values; gaps are left out."""
+        known = np.flatnonzero(~np.isnan(x))
+        order = known[np.lexsort((units[known], x[known]))]
+        return cls(x[order], units[order])
+
+    @cached_property
+    def _has_no_holes(self) -> bool:
+        """Whether all that lies between values is near one of them."""
+        return bool((np.diff(self.values) <= 2.0 * _NEAR).all())
+
+    @cached_property
+    def _runs(self) -> tuple[Integers, Integers]:
+        """Where the run of values of one unit that each value belongs to begins and ends."""
+        begins = np.flatnonzero(np.concatenate([[True], self.units[1:] != self.units[:-1]]))
+        run = np.searchsorted(begins, np.arange(self.units.size), side="right") - 1
+        return begins[run], np.append(begins[1:], self.units.size)[run]
+
+    def distances(self, x: Floats) -> Floats:
+        """How far numbers (n_samples,) lie from the nearest value; perhaps 0 for those that are near it."""
+        if self._has_no_holes:
+            outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
+            return outside
+        right = np.searchsorted(self.values, x)
+        above = self.values[np.minimum(right, self.values.size - 1)]
+        below = self.values[np.maximum(right - 1, 0)]
+        apart: Floats = np.minimum(np.abs(x - above), np.abs(x - below))
+        return apart
+
+    def distances_to_others(self, x: Floats, units: Integers) -> Floats:
+        """How far numbers of some units lie from the nearest value of another unit; 0 if there is none."""
+        begins, ends = self._runs
+        right = np.searchsorted(self.values, x)
+        left = right - 1
+        inside = np.minimum(right, self.values.size - 1)
+        right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
+        inside = np.maximum(left, 0)
+        left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
+        padded = np.concatenate([[-np.inf], self.values, [np.inf]])
+        apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
+        return np.where(np.isinf(apart), 0.0, apart)
+
+    def beyond(self, x: Floats, is_above: Bools, units: Integers | None) -> Integers:
+        """How many values, perhaps of other units alone, lie at least as far out as numbers (n_samples,)."""
+        if units is None:
+            below = np.searchsorted(self.values, x, side="right")
+            above = self.values.size - np.searchsorted(self.values, x, side="left")
+            return np.where(is_above, above, below)
+        as_far = np.where(
+            is_above[:, np.newaxis], self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
+        )
+        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
+        return counts
+
+
+class Bound(NamedTuple):
+    """From where on a value far out is among the most outlying: first by its company, then by its distance.
+
+    Attributes
+    ----------
+    company : values with fewer others beyond them are, whatever their distance.
+    distance : with as many, those that lie at least so far out.
+    """
+
+    company: int
+    distance: float
+
+    def includes(self, company: Integers, distance: Floats) -> Bools:
+        """Whether values with so many others beyond them, so far out, are among the most outlying."""
+        included: Bools = (company < self.company) | ((company == self.company) & (distance >= self.distance))
+        return included
+
+
+class Deviations(NamedTuple):
+    """What turns raw values into distances from the median, in standard deviations of the column.
+
+    All arrays are (n_features,), or (n_samples, n_features) where each sample has its own.
+
+    Attributes
+    ----------
+    center, half_width : as in `Scale`.
+    n_equal : how many rows have the only value of a column; 0 where there are several or none.
+    """
+
+    center: Floats
+    half_width: Floats
+    n_equal: Integers
+
+    @classmethod
+    def learn(cls, X: Floats, weights: Floats | None) -> Deviations:
+        """Learn from rows (n_rows, n_features); few values far out do not widen deviations without bounds."""
+        if not len(X):
+            X = np.full((1, X.shape[1]), np.nan)
+            weights = None
+        values = np.sort(X, axis=0)  # missing values last
+        n_values = (~np.isnan(X)).sum(axis=0)
+        middle = np.maximum(np.ceil(0.5 * n_values).astype(np.int64) - 1, 0)
+        medians = np.where(n_values > 0, values[middle, np.arange(X.shape[1])], 0.0)
+        inner = _without_farthest(X, medians, n_values)
+        widest = standard_of_values(X, weights).half_width
+        bound = _WIDENED * standard_of_values(inner, weights).half_width
+        low, high = ranges_of_values(inner)
+        half_width = np.where(high > low, np.minimum(widest, bound), widest)
+        largest = np.where(n_values > 0, np.maximum(np.abs(low), np.abs(high)), 0.0)
+        half_width = np.maximum(half_width, _ROUNDING * largest)
+        low, high = ranges_of_values(X)
+        with np.errstate(invalid="ignore"):
+            rounding = _ROUNDING * np.abs(0.5 * medians)
+            constant = np.maximum(0.5 * high - 0.5 * medians, 0.5 * medians - 0.5 * low) <= rounding
+        return cls(medians, half_width, np.where(constant & (n_values > 0), n_values, 0))
+
+    def of(self, X: Floats) -> Floats:
+        """Distances from medians; what differs from a constant is as far out as if it were one more row."""
+        scaled = Scale(self.center, self.half_width).transform(X)
+        constant = self.n_equal > 0
+        if not constant.any():
+            return scaled
+        n = np.maximum(self.n_equal, 1)
+        center = 0.5 * np.abs(self.center)
+        differs = np.abs(scaled) > np.where(center > 0.0, _DIGITS * center, _ROUNDING) / self.half_width
+        apart = np.maximum(np.abs(scaled), (n + 1) / np.sqrt(n))
+        outside = np.where(differs, np.copysign(apart, scaled), 0.0 * scaled)  # missing values stay
+        return np.where(constant, outside, scaled)
+
+    def take(self, positions: Integers) -> Deviations:
+        """Those of some tables, one for each sample."""
+        return Deviations(self.center[positions], self.half_width[positions], self.n_equal[positions])
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Values that columns take in each class, and how far others lie from them.
+
+    Attributes
+    ----------
+    data : the rows.
+    deviations : of all rows, from the medians of the columns.
+    parts : (n_rows,) which rows are left out together, and `without_part` what is learnt without each part.
+    without_part : arrays (n_parts, n_features)
+    values : by class and column; those of all classes where a class has none.
+    pooled : by column, of all classes.
+    """
+
+    data: LabelledRows
+    deviations: Deviations
+    parts: Integers
+    without_part: Deviations
+    values: Sequence[Sequence[ColumnValues]]
+    pooled: Sequence[ColumnValues]
+
+    @classmethod
+    def learn(cls, data: LabelledRows) -> Columns:
+        """Learn medians, deviations and values."""
+        X = _measurements(data)
+        deviations = Deviations.learn(X, data.weights)
+        parts = _parts(data)
+        without_part = [
+            Deviations.learn(X[parts != part], None if data.weights is None else data.weights[parts != part])
+            for part in range(parts.max(initial=-1) + 1)
+        ]
+        scaled = deviations.of(X)
+        pooled = [ColumnValues.of(x, data.units) for x in scaled.T]
+        by_class = [
+            [
+                own if own.values.size else of_all
+                for own, of_all in zip(
+                    (ColumnValues.of(x, data.units[at]) for x in scaled[at].T), pooled, strict=True
+                )
+            ]
+            for at in data.members()
+        ]
+        stacked = Deviations(*(np.array(arrays) for arrays in zip(*without_part, strict=True)))
+        return cls(data, deviations, parts, stacked, by_class, pooled)
+
+    def remoteness(self, X: Floats) -> Floats:
+        """What values far from those of a class take from scores (n_samples, n_classes)."""
+        scaled = self.deviations.of(X)
+        extreme = _extreme_term(self._most_outlying(scaled, scaled, None).max(axis=1, initial=0.0))
+        far = self._far_terms(scaled, lambda column, j: column.distances(scaled[:, j]))
+        return extreme[:, np.newaxis] + far
+
+    def remoteness_of_rows(self, points: Integers) -> Floats:
+        """The same of training rows at some positions, each compared with rows of other units alone."""
+        X, units = self._own(points)
+        own = self.without_part.take(self.parts[points])
+        scaled, apart = self.deviations.of(X), own.of(X)
+        extreme = _extreme_term(self._most_outlying(scaled, apart, units).max(axis=1, initial=0.0))
+        ratio = self.deviations.half_width / own.half_width
+        constant = own.n_equal > 0
+
+        def distances(column: ColumnValues, j: int) -> Floats:
+            others = ratio[:, j] * column.distances_to_others(scaled[:, j], units)
+            return np.where(constant[:, j] & (others > 0.0), np.abs(apart[:, j]), others)
+
+        return extreme[:, np.newaxis] + self._far_terms(scaled, distances)
+
+    def terms(self, X: Floats, codes: Integers) -> Floats:
+        """Terms of new rows by variable (n_samples, n_features), for a class of each row."""
+        terms = np.zeros(X.shape)
+        scaled = self.deviations.of(X)
+        for y in np.unique(codes).tolist():
+            members = np.flatnonzero(codes == y)
+            for j, column in enumerate(self.values[y]):
+                if column.values.size:
+                    terms[members, j] = _far_term(column.distances(scaled[members, j]))
+        apart = self._most_outlying(scaled, scaled, None)
+        rows, most = np.arange(len(X)), apart.argmax(axis=1)
+        terms[rows, most] += _extreme_term(apart[rows, most])
+        return terms
+
+    @cached_property
+    def most_outlying(self) -> Bound:
+        """The bound that as many training rows reach as may be among the most outlying, at least one."""
+        everything = np.arange(len(self.data.X))
+        X, units = self._own(everything)
+        scaled, apart = self.deviations.of(X), self.without_part.take(self.parts).of(X)
+        rows, columns, company = self._companies(scaled, apart, units)
+        distance = np.abs(apart[rows, columns])
+        order = np.lexsort((-distance, company))
+        first = np.sort(np.unique(rows[order], return_index=True)[1])  # where each row is met first
+        n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # one more, a new row, is still a hundredth
+        if first.size <= n_most:
+            return Bound(len(X), 0.0)
+        last = order[first[n_most - 1]]
+        return Bound(int(company[last]), float(distance[last]))
+
+    def _own(self, points: Integers) -> tuple[Floats, Integers]:
+        """Raw measurements and units of training rows."""
+        return _measurements(self.data)[points], self.data.units[points]
+
+    def _far_terms(self, scaled: Floats, distances: Callable[[ColumnValues, int], Floats]) -> Floats:
+        """Sums over columns (n_samples, n_classes) of the terms of distances from the nearest value."""
+        terms = np.zeros((len(scaled), len(self.values)))
+        for y, columns in enumerate(self.values):
+            for j, column in enumerate(columns):
+                if column.values.size:
+                    terms[:, y] += _far_term(distances(column, j))
+        return terms
+
+    def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None) -> Floats:
+        """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
+        rows, columns, company = self._companies(scaled, apart, units)
+        distance = np.abs(apart[rows, columns])
+        counted = np.zeros(apart.shape)
+        if rows.size:
+            counted[rows, columns] = np.where(self.most_outlying.includes(company, distance), distance, 0.0)
+        return counted
+
+    def _companies(
+        self, scaled: Floats, apart: Floats, units: Integers | None
+    ) -> tuple[Integers, Integers, Integers]:
+        """Rows and columns of values far from medians, and how many others lie as far out.
+
+        Parameters
+        ----------
+        scaled : (n_samples, n_features) in deviations of all rows, as `pooled` is.
+        apart : in deviations of the rows that samples are compared with.
+        units : (n_samples,) of training rows, or None for new ones.
+        """
+        rows, columns = np.nonzero(np.abs(apart) > _EXTREME_FROM)  # missing values are not far out
+        company = np.zeros(rows.size, dtype=np.int64)
+        for j in np.unique(columns).tolist():
+            cells = np.flatnonzero(columns == j)
+            samples = rows[cells]
+            company[cells] = self.pooled[j].beyond(
+                scaled[samples, j], apart[samples, j] > 0.0, None if units is None else units[samples]
+            )
+        has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)[columns]
+        return rows[has_values], columns[has_values], company[has_values]
+
+
+def _far_term(apart: Floats) -> Floats:
+    """What distances (n_samples,) from the nearest value take from scores; 0 for missing values."""
+    beyond: Floats = np.maximum(np.nan_to_num(apart) - _NEAR, 0.0)
+    return _STRENGTH * beyond * beyond
+
+
+def _extreme_term(apart: Floats) -> Floats:
+    """What distances (n_samples,) from the median of a column take from scores."""
+    share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
+    return _EXTREME * np.clip(share, 0.0, 1.0)
+
+
+def _measurements(data: LabelledRows) -> Floats:
+    """Raw rows, with categories as missing values."""
+    return np.where(data.level_counts > 0, np.nan, data.X)
+
+
+def _parts(data: LabelledRows) -> Integers:
+    """Which rows (n_rows,) are left out together: those of a unit, or of several in a large table."""
+    _, unit = np.unique(data.units, return_inverse=True)
+    n_units = int(unit.max(initial=-1)) + 1
+    n_parts = min(max(_MAX_CELLS // max(data.X.size, 1), _FEWEST_PARTS), n_units)
+    if n_parts == n_units:
+        return unit
+    first = np.full(n_units, unit.size)
+    np.minimum.at(first, unit, np.argsort(np.lexsort(filled(data.X).T)))  # the order of rows does not matter
+    parts: Integers = (np.argsort(np.argsort(first)) % n_parts)[unit]
+    return parts
+
+
+def _without_farthest(X: Floats, medians: Floats, n_values: Integers) -> Floats:
+    """Rows without the values of each column that lie farthest from the median, if there are enough."""
+    n_farthest = np.where(n_values >= _ENOUGH_VALUES, np.ceil(_FARTHEST * n_values), 0).astype(np.int64)
+    apart = np.abs(0.5 * X - 0.5 * medians)
+    apart[np.isnan(apart)] = -1.0
+    inner = X.copy()
+    for rank in range(int(n_farthest.max(initial=0))):
+        columns = np.flatnonzero(n_farthest > rank)
+        farthest = apart[:, columns].argmax(axis=0)
+        inner[farthest, columns] = np.nan
+        apart[farthest, columns] = -1.0
+    return inner

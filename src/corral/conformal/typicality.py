@@ -1,0 +1,516 @@
+r"""Whether a sample is like anything in training, and which labels may be its own: conformal p-values.
+
+Every training row is left out with its copies and its group, and what its class then says of it is what a
+class says of a new row. So the share of a class's rows that are said to be at most as typical as a sample is
+a p-value: if the sample is another row of the class, exchangeable with the others, it is at most a with
+probability a (Vovk, Gammerman and Shafer, 2005).
+
+**Score.** How typical x is of class y is measured by
+
+.. math::
+
+    u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2
+        - 64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2)).
+
+The likeness :math:`l_y` is the log density of the class; of a pool it is a mean of its members' log
+densities, each over its own spread. The weights of a pool are those that tell classes apart best, and not
+those that know rows from others; so a member's share in this mean is larger the better it would tell the rows
+of each class from those of the others if the class were not known. The spread :math:`b` is twice the mean
+deviation of the likenesses of training rows, each left out, below the medians of their classes. The centre
+:math:`c_y` is halfway between the median of the class and that of all rows: log densities as they are tell
+rows of other classes best, but call too many rows of wide classes novel; with the median of the class it is
+the other way round.
+
+The other terms are about values of single columns: see `remoteness`. Training rows have the same terms, from
+the values of other rows, so that the level is kept.
+
+**Typicality** of class y, where the class has n rows of equal weight (Kish's number if weights differ):
+
+.. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
+
+**Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
+has only coarse p-values; together they are as fine as the whole table is large. At levels between them, and
+below the least of them, a row is novel if its score is below an interpolated quantile: `Shares.quantile`.
+
+**Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
+exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
+weights that were fitted without them.
+
+**Missing values.** Fewer values make another log density. So a score compares the log density of a row with
+what rows of the class have on average where the same values are missing, and the spread is that of as many
+variables: see `missing_values`. Training rows are compared as they are, with the values that they lack. If
+new rows lack values as often as training rows, by chance, both are exchangeable, and p-values keep their
+level whatever the averages are; otherwise as far as these are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.missing_values import MissingEffect, Removal, learn_effect
+from corral.conformal.outlyingness import Columns
+from corral.data.dataset import LabelledRows
+from corral.data.weights import effective_number, lower_median
+from corral.parallel import Computation
+from corral.posterior import odds_of_classes
+
+# Rows that are left out.
+MAX_POINTS = 2000
+
+# A member that tells rows of an unknown class so much less often has a share that is smaller by a factor e.
+_BEHIND = 0.05
+
+# Where log odds of a class are hardly above those of the prior, its rows are told by no variable; and some of
+# what variables tell is left, whatever is missing.
+_LEAST_ODDS = 0.5
+_LEAST_SHARE = 0.05
+
+
+# Scores that differ by less than this are equal but for rounding, and so are log densities.
+_ROUNDING_OF_SCORES = 1e-9
+
+
+class Estimates(NamedTuple):
+    """What classes say of samples.
+
+    Attributes
+    ----------
+    log_density : (n_samples, n_classes) what probabilities are made of.
+    likeness : (n_samples, n_classes) what typicality ranks.
+    """
+
+    log_density: Floats
+    likeness: Floats
+
+
+class LeftOut(NamedTuple):
+    """Training rows, each left out.
+
+    Attributes
+    ----------
+    likeness, log_odds, remoteness : (n_points, n_classes)
+    codes, weights : (n_points,) their classes and weights.
+    """
+
+    likeness: Floats
+    log_odds: Floats
+    remoteness: Floats
+    codes: Integers
+    weights: Floats
+
+
+class Densities(Protocol):
+    """Class densities that can leave training rows out."""
+
+    @property
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
+
+    def calibration_points(self) -> Integers:
+        """Which of them are left out, one by one."""
+
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates of these rows, each without itself, its copies and its group."""
+
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of X (n_points, n_features), rows at these points of which values may be missing.
+
+        Whatever is learnt from all rows but kernels may know the rows: differences by what is missing count.
+        """
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+
+    def joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times tempered density, from log densities."""
+
+
+class Shares(NamedTuple):
+    """How numbers are distributed.
+
+    Attributes
+    ----------
+    values : (n_values,) in order.
+    below : (n_values + 1,) sums of the weights of the first ones.
+    """
+
+    values: Floats
+    below: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats) -> Shares:
+        """Sort numbers; those without weight are left out. Weights sum to Kish's number afterwards."""
+        values, weights = values[weights > 0.0], weights[weights > 0.0]
+        order = np.argsort(values, kind="stable")
+        if weights.size and (weights != weights[0]).any():
+            weights = weights * (effective_number(weights) / weights.sum())
+        else:
+            weights = np.ones(weights.size)
+        return cls(values[order], np.concatenate([[0.0], np.cumsum(weights[order])]))
+
+    @property
+    def n(self) -> float:
+        """How many numbers of equal weight there are."""
+        return float(self.below[-1])
+
+    def quantile(self, level: float) -> float:
+        """The number that another one, exchangeable with these, is below with about the probability `level`.
+
+        One of n + 1 numbers is below all others with the probability 1 / (n + 1), below all but one with
+        2 / (n + 1), and so on; between these levels the quantile is interpolated. A lower level needs a
+        margin below the lowest number. The gaps between the lowest numbers of an exponential tail are
+        exponential with rates 1, 2, 3 and so on, so that the first gap exceeds the next k - 1 together with
+        the probability 2 / (k + 1): the margin is the distance from the lowest number to the k-th lowest.
+        """
+        if not self.values.size:
+            return -np.inf
+        rank, lowest = level * (1.0 + self.n), self.values[0]
+        if rank >= 1.0:
+            quantile = np.interp(rank - 1.0, self.below[:-1], self.values)
+        else:
+            k = 2.0 / max(rank, _ROUNDING_OF_SCORES) - 1.0
+            quantile = 2.0 * lowest - np.interp(k, np.arange(1, self.values.size + 1), self.values)
+        return float(quantile - _ROUNDING_OF_SCORES * (1.0 + abs(quantile)))
+
+    def pvalues(self, x: Floats) -> Floats:
+        """Shares of the numbers that are at most x, x itself counted among them."""
+        size = np.where(np.isfinite(x), np.abs(x), 0.0)
+        equal = x + _ROUNDING_OF_SCORES * (1.0 + size)  # a sample without values ties with all rows
+        at_most = self.below[np.searchsorted(self.values, equal, side="right")]
+        pvalues: Floats = (1.0 + at_most) / (1.0 + self.n)
+        return pvalues
+
+
+class Effects(NamedTuple):
+    """What missing values change in likenesses and in log odds."""
+
+    likeness: MissingEffect
+    odds: MissingEffect
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What left-out rows have in the place of samples.
+
+    Attributes
+    ----------
+    center : (n_classes,) of likenesses at the rows of each class, halfway to that of all rows.
+    spread : of likenesses below the medians of their classes.
+    typical : for each class the scores of its rows.
+    best : the best scores of all rows.
+    odds_center : (n_classes,) medians of log odds at the rows of each class.
+    odds_of_prior : (n_classes,) log odds of a row without any value.
+    odds : for each class the standardized log odds of its rows.
+    """
+
+    center: Floats
+    spread: float
+    typical: Sequence[Shares]
+    best: Shares
+    odds_center: Floats
+    odds_of_prior: Floats
+    odds: Sequence[Shares]
+
+    @classmethod
+    def learn(
+        cls, rows: LeftOut, odds_of_prior: Floats, missing: Bools, effects: Effects | None
+    ) -> Reference:
+        """Learn from left-out rows (n_points, ...) without some values."""
+        codes, weights = rows.codes, rows.weights
+        points, n_classes = np.arange(codes.size), odds_of_prior.size
+        own, own_odds = rows.likeness[points, codes], rows.log_odds[points, codes]
+        if effects is not None:
+            own = own - effects.likeness.expected(missing)[points, codes]
+            own_odds = own_odds - effects.odds.expected(missing)[points, codes]
+        center, spread = center_and_spread(own, codes, weights, n_classes)
+        odds_center, _ = medians_and_spread(own_odds, codes, weights, n_classes)
+        empty: list[Shares] = []
+        reference = cls(
+            center, spread, empty, Shares.of(np.empty(0), np.empty(0)), odds_center, odds_of_prior, empty
+        )
+        scores = reference.scores(rows.likeness, rows.remoteness, missing, effects)
+        odds = reference.odds_scores(rows.log_odds, missing, effects)
+        return replace(
+            reference,
+            typical=_by_class(scores[points, codes], codes, weights, n_classes),
+            best=Shares.of(scores.max(axis=1), weights),
+            odds=_by_class(odds[points, codes], codes, weights, n_classes),
+        )
+
+    def spreads(self, missing: Bools, effects: Effects | None) -> Floats:
+        """Spreads (n_samples,) of likenesses of as many variables as samples have."""
+        if effects is None:
+            return np.full(len(missing), self.spread)
+        return self.spread * np.sqrt(effects.likeness.present(missing))
+
+    def scores(self, likeness: Floats, remoteness: Floats, missing: Bools, effects: Effects | None) -> Floats:
+        """How typical samples are of each class (n_samples, n_classes), on a common scale."""
+        apart = likeness - self.center
+        if effects is not None:
+            apart = apart - effects.likeness.expected(missing)
+        scores: Floats = apart / self.spreads(missing, effects)[:, np.newaxis]
+        if effects is not None:
+            scores[effects.likeness.has_none(missing)] = self.best.values.max(initial=0.0)
+        return scores - remoteness
+
+    def odds_scores(self, log_odds: Floats, missing: Bools, effects: Effects | None) -> Floats:
+        """Log odds (n_samples, n_classes), relative to rows of the class that lack the same values.
+
+        Mean and variance of log odds are both proportional to what the variables tell of the class, as they
+        are for normal densities of equal covariance.
+        """
+        apart = log_odds - self.odds_center
+        if effects is None:
+            return apart
+        change = effects.odds.expected(missing)
+        told = np.maximum(self.odds_center - self.odds_of_prior, _LEAST_ODDS)
+        share = np.clip(1.0 + change / told, _LEAST_SHARE, 1.0)
+        scores: Floats = (apart - change) / np.sqrt(share)
+        scores[effects.odds.has_none(missing)] = np.inf
+        return scores
+
+
+def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) -> list[Shares]:
+    """Distributions in each class; of all rows where a class has none that could be left out."""
+    found = [Shares.of(values[codes == y], weights[codes == y]) for y in range(n_classes)]
+    everything = Shares.of(values, weights)
+    return [shares if shares.n > 0.0 else everything for shares in found]
+
+
+def center_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
+    """Centers (n_classes,) halfway from the medians of classes to that of all rows, and the spread."""
+    medians, spread = medians_and_spread(own, codes, weights, n_classes)
+    usable = weights > 0.0
+    return 0.5 * medians + 0.5 * lower_median(own[usable], weights[usable]), spread
+
+
+def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
+    """Medians (n_classes,) of what rows have in their own classes, and twice the mean deviation below them.
+
+    Classes without rows of some weight have the median of all. The spread is 1 if there is none, as where no
+    variable is known.
+    """
+    usable = weights > 0.0
+    own, codes, weights = own[usable], codes[usable], weights[usable]
+    medians = np.full(n_classes, lower_median(own, weights))
+    for y in np.unique(codes).tolist():
+        medians[y] = lower_median(own[codes == y], weights[codes == y])
+    below = np.maximum(medians[codes] - own, 0.0)
+    spread = 2.0 * float(weights @ below / max(weights.sum(), 1e-300))
+    return medians, spread if spread > _ROUNDING_OF_SCORES else 1.0
+
+
+class Judgement(NamedTuple):
+    """What is said of samples.
+
+    Attributes
+    ----------
+    scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
+    typicality : (n_samples, n_classes) p-values of these scores.
+    novelty : (n_samples,) p-value of the best score among all training rows.
+    best_of_rows : the best scores of training rows.
+    spread : (n_samples,) of likenesses, which scores are in units of.
+    """
+
+    scores: Floats
+    typicality: Floats
+    novelty: Floats
+    best_of_rows: Shares
+    spread: Floats
+
+    @property
+    def nearest(self) -> Integers:
+        """The class (n_samples,) that each sample is most typical of, by its score."""
+        nearest: Integers = self.scores.argmax(axis=1)
+        return nearest
+
+    def is_novel(self, level: float) -> Bools:
+        """Whether samples are less typical than all but a share `level` of the rows."""
+        novel: Bools = self.scores.max(axis=1) < self.best_of_rows.quantile(level)
+        return novel | (self.novelty <= level)
+
+    @property
+    def is_beyond(self) -> Bools:
+        """Whether samples are clearly less typical than every row: half as often as a row by chance is."""
+        return self.is_novel(0.5 / (1.0 + self.best_of_rows.n))
+
+
+class Trust:
+    """Training rows, each left out, as a yardstick for samples.
+
+    Parameters
+    ----------
+    densities : the classes.
+
+    Attributes
+    ----------
+    columns : values of columns.
+    """
+
+    def __init__(self, densities: Densities) -> None:
+        data = densities.compared_rows
+        self._densities = densities
+        self.columns = Columns.learn(data)
+        points = densities.calibration_points()
+        self._points, self._codes = points, data.codes[points]
+        self._weights = weigh_points(data, points)
+        self._reference: Reference | None = None
+        self._effects: Effects | None = None
+
+    def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
+        """Compare samples and their likenesses with training rows."""
+        reference, missing = self.reference(computation), np.isnan(X)
+        effects = self._effects_of(missing, computation)
+        scores = reference.scores(likeness, self.columns.remoteness(X), missing, effects)
+        typicality = np.empty(likeness.shape)
+        for y, shares in enumerate(reference.typical):
+            typicality[:, y] = shares.pvalues(scores[:, y])
+        best = scores.max(axis=1)
+        novelty = reference.best.pvalues(best)
+        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(missing, effects))
+
+    def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
+        """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""
+        reference, missing = self.reference(computation), np.isnan(X)
+        log_odds = odds_of_classes(self._densities.joint(log_density))
+        scores = reference.odds_scores(log_odds, missing, self._effects_of(missing, computation))
+        pvalues = np.empty(scores.shape)
+        for y, shares in enumerate(reference.odds):
+            pvalues[:, y] = shares.pvalues(scores[:, y])
+        return pvalues
+
+    def scores_of_rows(self, computation: Computation) -> list[Floats]:
+        """For each class the scores of its training rows, each left out, in order."""
+        return [shares.values for shares in self.reference(computation).typical]
+
+    def reference(self, computation: Computation) -> Reference:
+        """Training rows as they are, each left out; computed when it is first needed."""
+        if self._reference is None:
+            left_out = self._densities.leave_out(self._points, computation)
+            rows = LeftOut(
+                left_out.likeness,
+                odds_of_classes(self._densities.joint(left_out.log_density)),
+                self.columns.remoteness_of_rows(self._points),
+                self._codes,
+                self._weights,
+            )
+            missing = np.isnan(self._densities.compared_rows.X[self._points])
+            effects = self._effects_of(missing, computation)
+            self._reference = Reference.learn(rows, self._odds_of_prior(), missing, effects)
+        return self._reference
+
+    def _odds_of_prior(self) -> Floats:
+        n_classes = self._densities.compared_rows.labels.size
+        odds: Floats = odds_of_classes(self._densities.joint(np.zeros((1, n_classes))))[0]
+        return odds
+
+    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
+        """What missing values change; None if samples lack no value of a variable that is used."""
+        used = self._densities.used
+        if not missing[:, used].any():
+            return None
+        if self._effects is None:
+            self._effects = self._learn_effects(used, computation)
+        return self._effects
+
+    def _learn_effects(self, used: Bools, computation: Computation) -> Effects:
+        densities = self._densities
+        X = densities.compared_rows.X[self._points]
+        removal = Removal.draw(X, used)
+        rows = np.unique(removal.rows)
+        at = np.searchsorted(rows, removal.rows)
+        before = densities.leave_out_of(self._points[rows], X[rows], computation)
+        after = densities.leave_out_of(
+            self._points[removal.rows], np.where(removal.removed, np.nan, X[removal.rows]), computation
+        )
+        codes, weights = self._codes[removal.rows], self._weights[removal.rows]
+        own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
+
+        def effect(after: Floats, before: Floats) -> MissingEffect:
+            with np.errstate(invalid="ignore"):  # a class without other rows says nothing
+                difference = after[own, codes] - before[at][own, codes]
+            return learn_effect(difference, removal, codes, weights, n_classes, used)
+
+        return Effects(
+            effect(after.likeness, before.likeness),
+            effect(
+                odds_of_classes(densities.joint(after.log_density)),
+                odds_of_classes(densities.joint(before.log_density)),
+            ),
+        )
+
+
+def spread_rows(codes: Integers, n_classes: int, max_rows: int) -> Integers:
+    """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
+    if codes.size <= max_rows:
+        return np.arange(codes.size)
+    limit = max(max_rows // n_classes, 1)
+    chosen = []
+    for y in range(n_classes):
+        members = np.flatnonzero(codes == y)
+        at = np.linspace(0, members.size - 1, min(members.size, limit)).round().astype(np.int64)
+        chosen.append(members[np.unique(at)])
+    return np.sort(np.concatenate(chosen))
+
+
+def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
+    """Shares (n_members,) of members by how well they tell rows of a class that is not known from others.
+
+    Parameters
+    ----------
+    left_out : (n_members, n_points, n_classes) log densities of rows that are left out.
+    codes, weights : (n_points,) their classes and weights.
+    """
+    behind = np.array([-_told_apart(log_density, codes, weights) for log_density in left_out])
+    shares: Floats = np.exp((behind.min() - behind) / _BEHIND)
+    shares /= shares.sum()
+    return shares
+
+
+def with_least_share(shares: Floats, chosen: Bools, least: float) -> Floats:
+    """Shares that sum to 1, of which those chosen have at least a part, if they have any."""
+    part = float(shares[chosen].sum())
+    if part == 0.0 or part >= least:
+        return shares
+    raised: Floats = np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
+    return raised
+
+
+def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
+    """How often a row of a class is less typical of all other classes than a row of one of these is.
+
+    It is the mean over the classes; half where there is but one.
+    """
+    rows, n_classes = np.arange(codes.size), likeness.shape[1]
+    center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
+    scores = (likeness - center) / spread
+    found = []
+    for y in range(n_classes if n_classes > 1 else 0):
+        best = np.delete(scores, y, axis=1).max(axis=1)
+        of_class, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
+        if of_class.any() and others.any():
+            shares = Shares.of(best[others], weights[others])
+            below = shares.below[np.searchsorted(shares.values, best[of_class], side="left")]
+            up_to = shares.below[np.searchsorted(shares.values, best[of_class], side="right")]
+            above = 1.0 - 0.5 * (below + up_to) / shares.n
+            found.append(float(weights[of_class] @ above / weights[of_class].sum()))
+    return float(np.mean(found)) if found else 0.5
+
+
+def weigh_points(data: LabelledRows, points: Integers) -> Floats:
+    """Weights of points, those of each class together as its rows; 0 if the class has no row but its unit."""
+    n_classes = data.labels.size
+    given = data.all_weights
+    codes = data.codes[points]
+    of_class = np.bincount(data.codes, given, minlength=n_classes)
+    of_points = np.bincount(codes, given[points], minlength=n_classes)
+    factor = of_class / np.maximum(of_points, 1e-300)
+    if points.size == len(data.X):
+        factor = np.ones(n_classes)
+    return np.where(data.is_alone[points], 0.0, given[points] * factor[codes])

@@ -1,0 +1,209 @@
+"""DaskCorralClassifier: a pool of class densities, of rows that no single machine holds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corral.dask.levels import learn_encoding
+from corral.dask.pool import Asked, all_rows, learn_cluster_pool
+from corral.dask.reductions import compute, current_client
+from corral.dask.rows import Overview, Source, as_collection, overview, partitions, summary
+from corral.estimators.corral_classifier import MAX_ROWS, CorralClassifier
+from corral.estimators.validation import (
+    check_integer,
+    check_priors,
+    is_empirical,
+    take_names_from,
+    unchanged_by_errors,
+)
+from corral.markers.contrast import MIN_EFFECT
+from corral.pool.model import PoolModel
+
+
+def _is_never(estimator: Any) -> bool:
+    """Rows are not kept here, so that further ones cannot be added."""
+    return False
+
+
+class DaskCorralClassifier(CorralClassifier):
+    """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
+
+    The rows are read partition by partition, four times: to count them, to draw a sample of each class, to
+    learn units, and to thin the classes. What comes out is an ordinary model of few rows, in this process. It
+    predicts dask collections block by block, explains, and is written to reports.
+
+    The same partitions give the same bits on any number of workers, and other partitions the same numbers to
+    1e-10: rows are drawn by their positions. Where no class has more than `max_rows` rows, it is what
+    `CorralClassifier` learns from the same rows.
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        The cluster. None means the one that dask would use itself: that of the current client, or threads of
+        this process, where nothing listens on the network.
+    block_rows : int, default=100_000
+        Rows of a class that are summed up at once, wherever partitions end; and rows in a partition of a
+        table that is at hand.
+    max_rows : int, default=3000
+        As in `CorralClassifier`.
+    priors, min_effect, categorical_features, n_jobs, verbose, random_state
+        As in `CorralClassifier`; the search runs on threads of this process, predictions of collections
+        on those of the cluster.
+
+    Attributes
+    ----------
+    client_ : distributed.Client or None
+        The cluster that has read the rows; None for threads of this process.
+    members_, member_weights_, cv_accuracy_, model_, classes_, class_count_, markers_, and others
+        As in `CorralClassifier`. `class_count_` counts all rows.
+
+    See Also
+    --------
+    CorralClassifier : For rows that fit one machine. Its predictions take dask collections, too.
+
+    Notes
+    -----
+    `X` and `y`, and weights and groups if there are any, are dask arrays or dataframes with the same
+    partitions, which may be empty or of unknown size; arrays and frames at hand will do as well. A frame
+    may hold text, categories and booleans, and gaps. The index of frames is left aside. Copies are looked
+    for, and groups left out, among the rows that are drawn.
+
+    Each worker holds one partition per thread, and a few times that for a moment: partitions should be small
+    beside its memory. A lost worker is replaced, and what it had done is done again.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from corral.dask import DaskCorralClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
+    >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
+    >>> X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # far more in earnest
+    >>> classifier.score(X_test, y_test) > 0.98
+    True
+    >>> classifier.class_count_
+    array([200., 200.])
+    >>> classifier.predict(da.from_array(X_test, chunks=(100, -1)))
+    dask.array<..., shape=(300,), dtype=int64, chunksize=(100,), chunktype=numpy.ndarray>
+    """
+
+    model_: PoolModel
+
+    def __init__(
+        self,
+        *,
+        client: Any = None,
+        block_rows: int = 100_000,
+        max_rows: int = MAX_ROWS,
+        priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
+        min_effect: float = MIN_EFFECT,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.client = client
+        self.block_rows = block_rows
+        super().__init__(
+            priors=priors,
+            min_effect=min_effect,
+            categorical_features=categorical_features,
+            max_rows=max_rows,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn a pool of class densities from rows on a cluster.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
+            Training rows; frames may hold text, categories and booleans, and all tables gaps.
+        y : dask array or series, or array-like, of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : dask array or series, or array-like, of shape (n_samples,), default=None
+            How much each row matters, up to a common factor; weight 0 equals removal.
+        groups : dask array or series, or array-like, of shape (n_samples,), default=None
+            Which rows belong together: whatever leaves a row out leaves its group out.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            self.check_parameters()
+            self.client_ = current_client(self.client)
+            X = as_collection(X, self.block_rows)
+            self._check_columns(X)
+            self.encoding_ = learn_encoding(X, self.categorical_features, self.client_)
+            self._name_rows(None)
+            sources = partitions(X, y, sample_weight, groups, self.encoding_)
+            of_all = overview(compute([summary(source) for source in sources], self.client_))
+            sources = [source._replace(first=int(n)) for source, n in zip(sources, of_all.first, strict=True)]
+            if (of_all.n_rows.sum(axis=0) <= self.max_rows).all():
+                everything = all_rows(sources, of_all, self.encoding_.counts, self.client_)
+                return self._learn_at_once(everything)
+            return self._learn_many(sources, of_all)
+
+    @available_if(_is_never)
+    def partial_fit(self, *args: Any, **kwargs: Any) -> Self:
+        """Unavailable."""
+        raise AssertionError
+
+    def check_parameters(self) -> float:
+        """Refuse a bad parameter before any work; return the least effect."""
+        check_integer("block_rows", self.block_rows)
+        check_integer("max_rows", self.max_rows)
+        return super().check_parameters()
+
+    def to_local(self) -> CorralClassifier:
+        """Return the ordinary estimator, which needs no cluster."""
+        check_is_fitted(self)
+        shared = CorralClassifier().get_params().keys() & self.get_params().keys()
+        local = CorralClassifier(**{name: getattr(self, name) for name in shared})
+        take_names_from(self, local)
+        local.set_pool(self.model_)
+        return local
+
+    def __sklearn_clone__(self) -> Self:
+        # A client cannot be copied: the copy shares it.
+        parameters = {
+            name: value if name == "client" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy on a worker has the client of this worker, and computes on the thread of its task.
+        return {**super().__getstate__(), "client": None, "client_": None, "n_jobs": None}
+
+    def _check_columns(self, X: Any) -> None:
+        """Keep the number of columns of a collection, and their names if it has any."""
+        names = getattr(X, "columns", None)
+        empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
+        validate_data(self, empty, ensure_min_samples=0)
+
+    def _learn_many(self, sources: list[Source], of_all: Overview) -> Self:
+        """Fit classes some of which have more than `max_rows` rows."""
+        asked = Asked(
+            prior=check_priors(self.priors, of_all.totals),
+            empirical=is_empirical(self.priors),
+            min_effect=self.check_parameters(),
+            levels=self.encoding_.counts,
+            max_rows=check_integer("max_rows", self.max_rows),
+            block_rows=self.block_rows,
+        )
+        random = check_random_state(self.random_state)
+        self.set_pool(learn_cluster_pool(sources, of_all, asked, random, self._computation(), self.client_))
+        return self

@@ -1,0 +1,224 @@
+"""Training rows: sorted by class, weighed, and cut into tiles as the kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.duplicates import copies_and_units, merge_copies, number_copies
+from corral.data.hashing import content_keys
+from corral.data.tiles import AnyRows, ClassRows, GeneralRows
+from corral.data.weights import effective_number, shares_of_largest, weights_or_ones
+
+
+class TrainingRows(NamedTuple):
+    """Training rows as they were given.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features)
+    y : (n_rows,) labels.
+    weights : (n_rows,) or None if all rows matter alike.
+    levels : (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column
+        of measurements; None if all are.
+    groups : (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
+    """
+
+    X: Floats
+    y: NDArray[Any]
+    weights: Floats | None
+    levels: Integers | None = None
+    groups: Integers | None = None
+
+    def extended(self, more: TrainingRows) -> TrainingRows:
+        """Put further rows behind these."""
+        weights = groups = None
+        if self.weights is not None or more.weights is not None:
+            weights = np.concatenate([weights_or_ones(rows.weights, len(rows.X)) for rows in (self, more)])
+        if self.groups is not None and more.groups is not None:
+            groups = np.concatenate([self.groups, more.groups + self.groups.max(initial=-1) + 1])
+        X, y = np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y])
+        return TrainingRows(X, y, weights, self.levels, groups)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Training rows that count, with numbers for their classes; copies in a class are one row.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features)
+    codes : (n_rows,) class numbers.
+    weights : (n_rows,) how much each row matters, or None if all matter alike.
+    labels : (n_classes,) classes in order, some perhaps without rows.
+    counts : (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`.
+    numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
+    units : (n_rows,) numbers that copies with other labels and rows of a group share: they are left out
+        together.
+    copies : numbers that copies of one unit share, of all rows that count, before copies were merged; None
+        without any.
+    levels : (n_features,) numbers of levels, 0 for a column of measurements.
+    grouped : whether rows of a class may share a unit.
+    """
+
+    X: Floats
+    codes: Integers
+    weights: Floats | None
+    labels: NDArray[Any]
+    counts: Floats
+    numbers: Integers
+    units: Integers
+    copies: Integers | None
+    levels: Integers | None = None
+    grouped: bool = False
+
+    @classmethod
+    def sort(
+        cls,
+        training: TrainingRows,
+        expected: NDArray[Any] | None = None,
+        *,
+        find_copies: Callable[[Floats, Integers], Integers | None] = number_copies,
+    ) -> LabelledRows:
+        """Drop rows without weight, number the classes, also those expected, and merge copies.
+
+        `find_copies` numbers the rows that are left, given their class numbers, so that copies share a
+        number, or returns None.
+        """
+        X, y, weights, levels, groups = training
+        numbers = np.arange(len(X))
+        if weights is not None:
+            numbers = np.flatnonzero(weights)
+            X, y, weights = X[numbers], y[numbers], weights[numbers]
+            groups = None if groups is None else groups[numbers]
+        labels = np.unique(y) if expected is None else np.union1d(expected, y)
+        codes = np.searchsorted(labels, y)
+        counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
+        copies, units = copies_and_units(find_copies(X, codes), groups, len(X))
+        first = np.arange(len(X))
+        if copies is not None:
+            first, weights = merge_copies(copies * labels.size + codes, weights)
+        return cls(
+            X[first],
+            codes[first],
+            shares_of_largest(weights),
+            labels,
+            counts,
+            numbers[first],
+            units[first],
+            copies,
+            levels,
+            groups is not None,
+        )
+
+    @property
+    def n_copies(self) -> int:
+        """How many of the rows that were given are copies of others."""
+        return 0 if self.copies is None else self.copies.size - np.unique(self.copies).size
+
+    def take(self, positions: Integers) -> LabelledRows:
+        """Keep some of the rows, and all classes."""
+        weights = None if self.weights is None else self.weights[positions]
+        counts = np.bincount(self.codes[positions], weights, minlength=self.labels.size).astype(np.float64)
+        return replace(
+            self,
+            X=self.X[positions],
+            codes=self.codes[positions],
+            weights=weights,
+            counts=counts,
+            numbers=self.numbers[positions],
+            units=self.units[positions],
+            copies=None,
+        )
+
+    def extended(self, more: LabelledRows) -> LabelledRows:
+        """Put further rows of the same classes behind these; the counts stay."""
+        weights = None
+        if self.weights is not None or more.weights is not None:
+            weights = np.concatenate([self.all_weights, more.all_weights])
+        return replace(
+            self,
+            X=np.concatenate([self.X, more.X]),
+            codes=np.concatenate([self.codes, more.codes]),
+            weights=weights,
+            numbers=np.concatenate([self.numbers, more.numbers]),
+            units=np.concatenate([self.units, more.units]),
+            copies=None,
+        )
+
+    @property
+    def n(self) -> float:
+        """How many rows of equal weight they are worth."""
+        return float(len(self.X)) if self.weights is None else effective_number(self.weights)
+
+    def members(self) -> list[Integers]:
+        """List the positions of the rows of each class."""
+        return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
+
+    def content_order(self) -> Integers:
+        """Number the rows (n_rows,) by what they hold: the order of rows, columns and labels does not matter.
+
+        Equal rows are numbered by what their classes hold.
+        """
+        keys = content_keys(self.X)
+        of_classes = np.zeros(self.labels.size, dtype=np.uint64)
+        np.add.at(of_classes, self.codes, keys)
+        return np.argsort(np.lexsort((of_classes[self.codes], keys)))
+
+    def own_rows(self, positions: Integers) -> list[Integers]:
+        """For each class where in it a row stands that shares the unit of each of some rows; -1 if none."""
+        return [self.own_rows_in(of_class, positions) for of_class in self.members()]
+
+    def own_rows_in(self, of_class: Integers, positions: Integers) -> Integers:
+        """The same for one class, whose rows are given; -1 for the position -1 as well."""
+        units, first = np.unique(self.units[of_class], return_index=True)
+        if not units.size:
+            return np.full(positions.size, -1)
+        wanted = self.units[positions]
+        at = np.minimum(np.searchsorted(units, wanted), units.size - 1)
+        return np.where((positions >= 0) & (units[at] == wanted), first[at], -1)
+
+    def weights_of(self, positions: Integers) -> Floats | None:
+        """Weights of some of the rows, or None if all rows matter alike."""
+        return None if self.weights is None else self.weights[positions]
+
+    @property
+    def all_weights(self) -> Floats:
+        """(n_rows,) how much each row matters, 1 if all matter alike."""
+        return weights_or_ones(self.weights, len(self.X))
+
+    @property
+    def is_alone(self) -> Bools:
+        """(n_rows,) whether the class of a row has no row of another unit."""
+        _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
+        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
+        return is_alone
+
+    @property
+    def mixed(self) -> bool:
+        """Whether values are missing or levels."""
+        return bool(self.level_counts.any()) or bool(np.isnan(self.X).any())
+
+    @property
+    def general(self) -> bool:
+        """Whether values are missing or levels, or rows are left out together."""
+        return self.grouped or self.mixed
+
+    @property
+    def level_counts(self) -> Integers:
+        """Number of levels of each column, 0 for measurements."""
+        return np.zeros(self.X.shape[1], dtype=np.int64) if self.levels is None else self.levels
+
+    def arrange(self, scaled: Floats) -> Sequence[AnyRows]:
+        """Put the rows of each class, scaled, in the order in which kernels read them."""
+        if not self.general:
+            return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
+        return [
+            GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
+            for at in self.members()
+        ]

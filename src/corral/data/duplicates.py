@@ -1,0 +1,335 @@
+r"""Copies of rows, and how many observations weighted rows are worth.
+
+Two rows may agree in every column because a table repeats a row, or because its columns take few values. A
+copy says nothing new: what leaves the row out must leave the copy out, too. Rows that agree by chance are
+separate observations, and leaving all of them out would blind a row to its own class.
+
+The two are told apart by rows that nearly agree. Where few values make rows agree, many more pairs of rows
+agree in all columns but one, or but two. Let :math:`N_j` pairs differ in column j alone, and :math:`N_{jk}`
+in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k are nearly
+independent, whatever makes columns depend on each other in the table as a whole; so chance explains
+:math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of columns together,
+
+.. math::
+
+    \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
+
+Equal rows are copies if this is less than a fifth of their pairs: where a column has a value of its own for
+each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the levels of
+one variable do, count as one column (few are at most twenty, and at most half as many as different rows).
+
+A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
+Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, so that it explains
+:math:`\sqrt{3 f_1 f_3 / 2}` of the values that stand twice: again, equal rows are copies if this is less
+than a fifth of them. But they are separate where rows repeat more than three times on average, and so they
+are in several columns if these have no more than twenty different rows, unless two of the columns have
+fractions, a value of its own for each of at least four different rows, and another order of the rows: such
+measurements tie only between whole copies.
+
+A table that is appended to itself has copies of rows that agree by chance, too, and the pairs by which chance
+is estimated are themselves repeated. It is known by how often rows occur, labels included: any mixture of
+Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k} f_{k-1} f_{k+1}` on average. Where more than twenty
+different rows occur k times each, and these are more than five times the root of the right side, k copies
+were made of each row of a table in which rows agree by chance: k of the equal rows of a class are one, and
+the next k another.
+
+Where rows belong to groups, a row may be in several of them because a group was entered twice, or because
+groups share a blank, a control or a default. Two groups count as one if more than half of the different rows
+of the smaller one are copies of rows of the other; else each keeps its copies as rows of its own, since one
+blank must not make one group of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.hashing import Words, row_keys
+
+# A column with more values is not looked at for being determined by others, as indicators of levels are.
+_FEW_VALUES = 20
+
+# Rows that agree in a single column, or in a table of as few different rows, are copies only if they are not
+# repeated more often than this on average.
+_FEW_COPIES = 3
+
+# Fewer rows may have the same order in two columns, or the reverse one, by chance.
+_LEAST_ORDERED = 4
+
+# Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
+_ONE_IN = 5
+
+# So many rows, and about so many pairs of columns, tell chance from copies.
+_ENOUGH_ROWS = 20_000
+_ENOUGH_PAIRS = 200
+
+# Of a row that more groups hold, each is compared only with the next in size: pairs would be too many.
+_FEW_HOLDERS = 3
+
+_ROUNDING = 1e-6
+
+
+def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, Floats]:
+    """Make one row of all rows that share a number, with the sum of their weights.
+
+    Returns the positions of the first row of each number, in order, and the weights.
+    """
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    merged = np.bincount(which, weights).astype(np.float64)
+    order = np.argsort(first)
+    return first[order], merged[order]
+
+
+def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
+    """Number the rows of a table so that copies, and only they, share a number; None if there are none.
+
+    A gap (NaN) counts as a value like others, but a row without any value is no copy of another.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) values.
+    codes : (n_rows,) class numbers; None if all rows are of one class.
+    """
+    codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
+    gaps = np.isnan(X)
+    if not gaps.any():
+        return _number_complete(X, codes)
+    empty = gaps.all(axis=1)
+    numbers = np.arange(len(X))
+    rest = numbers[~empty]
+    copies = _number_complete(filled(X[rest]), codes[rest])
+    if copies is None:
+        return None
+    # Numbers rise with the first row of each, which has the position by which all rows are numbered here.
+    first = np.unique(copies, return_index=True)[1]
+    numbers[rest] = rest[first][copies]
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def copies_and_units(
+    copies: Integers | None, groups: Integers | None, n_rows: int
+) -> tuple[Integers | None, Integers]:
+    """Find what is left out together: numbers of copies, None if no row has one, and numbers of units.
+
+    Copies in groups that stay apart are copies no more.
+
+    Parameters
+    ----------
+    copies : (n_rows,) numbers that copies share, or None.
+    groups : (n_rows,) numbers that rows of a group share, or None.
+    n_rows : number of rows.
+    """
+    if groups is None:
+        return copies, np.arange(n_rows) if copies is None else copies
+    _, group = np.unique(groups, return_inverse=True)
+    if copies is None:
+        return None, group
+    units = _joined_groups(copies, group)[group]
+    copies = _in_order(copies * (units.max(initial=-1) + 1) + units)
+    return copies if np.unique(copies).size < n_rows else None, units
+
+
+def _joined_groups(copies: Integers, group: Integers) -> Integers:
+    """Number groups (n_groups,) so that those share a number that share most of their rows.
+
+    Of the groups that hold a row each is compared with the next in size, and with all if they are few.
+    """
+    n_groups = int(group.max(initial=-1)) + 1
+    row, holder = np.divmod(np.unique(copies * n_groups + group), max(n_groups, 1))
+    n_different = np.bincount(holder, minlength=n_groups)
+    order = np.lexsort((holder, n_different[holder], row))
+    row, holder = row[order], holder[order]
+    are_few = np.bincount(row)[row] <= _FEW_HOLDERS
+    pairs = []
+    for step in range(1, _FEW_HOLDERS):
+        is_pair = (row[step:] == row[:-step]) & (are_few[step:] | (step == 1))
+        smaller, larger = holder[:-step][is_pair], holder[step:][is_pair]
+        pairs.append(smaller * n_groups + larger)
+    pair, n_shared = np.unique(np.concatenate(pairs), return_counts=True)
+    smaller, larger = np.divmod(pair, max(n_groups, 1))
+    alike = 2 * n_shared > n_different[smaller]
+    ones = np.ones(np.count_nonzero(alike))
+    links = coo_array((ones, (smaller[alike], larger[alike])), shape=(n_groups, n_groups))
+    joined: Integers = connected_components(links, directed=False)[1].astype(np.int64)
+    return joined
+
+
+def filled(X: Floats) -> Floats:
+    """Fill each column's gaps by a value that no row has."""
+    gaps = np.isnan(X)
+    known = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
+    largest = np.where(np.isfinite(known), known, 0.0)
+    with np.errstate(over="ignore"):
+        unused = largest + 1.0 + np.abs(largest)
+    for j in np.flatnonzero(np.isinf(unused)):
+        unused[j] = largest[j]
+        while unused[j] in X[:, j]:
+            unused[j] = np.nextafter(unused[j], 0.0)
+    return np.where(gaps, unused, X)
+
+
+def _number_complete(X: Floats, labels: Integers) -> Integers | None:
+    """Number the rows of a table without gaps."""
+    keys = row_keys(X, np.arange(X.shape[1]))
+    in_order = np.sort(keys)
+    if (in_order[1:] != in_order[:-1]).all():  # which is nearly always so, and found in a moment
+        return None
+    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(X[first][codes], X):  # rows that differ share a key
+        _, first, codes = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    codes = codes.reshape(-1)
+    m = np.bincount(codes)
+    if m.size == len(X):
+        return None
+    if not _agree_by_chance(X[first], m):
+        return _in_order(codes)
+    labelled = np.unique(codes * (labels.max() + 1) + labels, return_inverse=True)[1]
+    n_times = _times_copied(np.bincount(labelled))
+    return None if n_times == 1 else _in_order(_shared_out(labelled, n_times))
+
+
+def _in_order(codes: Integers) -> Integers:
+    """The same numbers of rows as `codes` has, rising with the first row of each."""
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    rank: Integers = np.argsort(np.argsort(first))
+    return rank[which]
+
+
+def _times_copied(m: Integers) -> int:
+    """How often a table was repeated whose rows now occur m times each; 1 if it was not."""
+    f = np.bincount(m, minlength=3)
+    before, at, after = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
+    k = np.arange(1, f.size)
+    by_chance = np.sqrt((k + 1) / k * np.maximum(before, 1) * np.maximum(after, 1))
+    found = k[(k > 1) & (at > _FEW_VALUES) & (at > _ONE_IN * by_chance)]
+    return int(found[0]) if found.size else 1
+
+
+def _shared_out(codes: Integers, n_times: int) -> Integers:
+    """Number rows so that of those that share a code `n_times` share a number, or a few more.
+
+    A table that is appended to itself has the copies of a row in the order of the rows that agree with it.
+    """
+    order = np.argsort(codes, kind="stable")
+    m = np.bincount(codes)
+    n_rows = np.maximum(m // n_times, 1)
+    occurrence = np.arange(codes.size) - np.repeat(m.cumsum() - m, m)
+    numbers = np.empty(codes.size, dtype=np.int64)
+    numbers[order] = np.repeat(n_rows.cumsum() - n_rows, m) + occurrence % np.repeat(n_rows, m)
+    return numbers
+
+
+def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
+    """Whether chance explains enough of the pairs of equal rows.
+
+    Parameters
+    ----------
+    distinct : (n_distinct, n_features) rows that differ, in no order of their values.
+    m : (n_distinct,) how many rows there are of each.
+    """
+    often = bool(m.sum() > _FEW_COPIES * m.size)
+    # Some of the rows will do: pairs among them are fewer by the square of their share.
+    step = -(-m.size // _ENOUGH_ROWS)
+    some = distinct[::step]
+    variables = _variables(some)
+    if len(variables) <= 1:
+        return often or _repeats_mix(m)
+    if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
+        return True
+    return step**2 * _n_by_chance(some, variables, m[::step]) >= _n_pairs(m) / _ONE_IN
+
+
+def _tie_only_whole(distinct: Floats) -> bool:
+    """Whether two columns are measurements without ties, of which neither is a function of the other's rank.
+
+    A code of levels has no fractions, and a column that is computed from another one mostly keeps its order.
+    """
+    if len(distinct) < _LEAST_ORDERED:
+        return False
+    orders = set()
+    for x in distinct.T:
+        if (x != np.rint(x)).any() and np.unique(x).size == x.size:
+            order = tuple(np.argsort(x).tolist())
+            orders.add(min(order, order[::-1]))
+    return len(orders) > 1
+
+
+def _repeats_mix(m: Integers) -> bool:
+    """Whether values that stand in one row and in three explain enough of those that stand in two."""
+    once, twice, thrice = np.bincount(m, minlength=4)[1:4].tolist()
+    return bool(1.5 * once * thrice >= (max(twice, 1) / _ONE_IN) ** 2)
+
+
+def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -> float:
+    """How many pairs of equal rows pairs that differ in one or two variables let expect."""
+    hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
+    whole = np.sum(hashes, axis=0, dtype=np.uint64)
+    equal = _n_pairs(m)
+    one = [_n_pairs(_totals(whole - values, m)) - equal for values in hashes]
+    expected = differing = 0.0
+    for j, k in _pairs(len(variables)):
+        agreeing = _n_pairs(_totals(whole - hashes[j] - hashes[k], m))
+        differing += agreeing - one[j] - one[k] - equal
+        expected += one[j] * one[k]
+    return expected / max(differing, 1.0)
+
+
+def _pairs(d: int) -> list[tuple[int, int]]:
+    """All pairs of d variables or, if these are many, each variable with some of those that follow it."""
+    n_next = min(-(-_ENOUGH_PAIRS // d), d - 1)
+    pairs = [(j, (j + s) % d) for j in range(d) for s in range(1, n_next + 1)]
+    return sorted({(min(pair), max(pair)) for pair in pairs})
+
+
+def _variables(X: Floats) -> list[Integers]:
+    """Columns that vary; those of few values that depend on each other linearly are one variable."""
+    n_values = np.array([np.unique(x).size for x in X.T])
+    # In a small table a column of measurements has few values, too, but one for nearly every row.
+    are_few = (n_values <= _FEW_VALUES) & (2 * n_values <= len(X))
+    few = np.flatnonzero((n_values > 1) & are_few)
+    single = [np.array([j]) for j in np.flatnonzero((n_values > 1) & ~are_few)]
+    if not few.size:
+        return single
+    shares = X[:, few] / np.abs(X[:, few]).max(axis=0)  # which no sum of makes infinite
+    centred = shares - shares.mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=0)
+    if len(centred) > few.size:  # the same lengths and angles, in fewer numbers
+        squares, axes = eigh(centred.T @ centred)
+        centred = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * axes.T
+    n_groups, group = connected_components(_dependent(centred))
+    return [few[group == a] for a in range(n_groups)] + single
+
+
+def _dependent(X: Floats) -> Bools:
+    """Which columns (of length 1) are linear combinations of columns before them, and of which."""
+    d = X.shape[1]
+    directions, independent = np.empty((d, len(X))), np.zeros(d, dtype=np.bool_)
+    for j, x in enumerate(X.T):
+        known, rest = directions[: independent.sum()], x
+        for _ in range(2):  # once more, for what rounding has left
+            rest = rest - (known @ rest) @ known
+        size = np.linalg.norm(rest)
+        if size > _ROUNDING:
+            directions[independent.sum()] = rest / size
+            independent[j] = True
+    shares = np.linalg.pinv(X[:, independent]) @ X[:, ~independent]
+    made_of = np.zeros((d, d), dtype=np.bool_)
+    made_of[np.ix_(~independent, independent)] = np.abs(shares.T) > _ROUNDING
+    return made_of
+
+
+def _n_pairs(counts: Integers) -> float:
+    """Number of pairs within groups of these sizes."""
+    sizes = np.asarray(counts, dtype=np.float64)
+    return float((0.5 * sizes * (sizes - 1.0)).sum())
+
+
+def _totals(keys: Words, m: Integers) -> Integers:
+    """Sums of m over equal keys."""
+    _, group = np.unique(keys, return_inverse=True)
+    return np.bincount(group, m).astype(np.int64)

@@ -1,0 +1,288 @@
+r"""Near duplicates: rows that repeat another row but for one value, or but for small differences.
+
+Exact duplicates are merged (`copies.py`). A duplicate that lost a cell, has a counter or a date of its own,
+was rounded or got some noise is a row of its own. Its twin then predicts it, so that leave-one-out scores of
+pure noise are near 1. Such rows are found in two ways, and both compare them with chance.
+
+*One value differs.* Let :math:`M_k` pairs of rows differ in exactly k columns. If columns take few values,
+and agree independently of each other, Newton's inequality bounds
+
+.. math::
+
+    M_1 \le \tfrac 2 3 M_2^2 / M_3.
+
+Rows are near duplicates if this bound is less than a fifth of :math:`M_1`, and :math:`M_2` at most
+:math:`M_1`.
+
+*Small differences.* Continuous columns, which have at least three different values for ten rows, are scaled;
+rows must agree in all others. Let :math:`r_5` be the median distance of rows to their fifth neighbour. A row
+has a twin if one to four others are nearer than :math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one
+is ten times as far away. If rows spread over m dimensions, chance brings a neighbour so
+near to a share :math:`5 t^m` of them; m follows from the distances to the fifth and to the tenth neighbour.
+Rows with a twin are near duplicates if they are ten times as many, more than a Poisson number reaches once in
+a thousand tables, and at least half of the rows with a neighbour within :math:`10 t r_5`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
+from scipy.special import pdtrc
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.duplicates import filled
+from corral.data.hashing import Words, cell_keys, row_keys
+
+Kind = Literal["one value", "a missing value", "small differences"]
+
+# In fewer rows nothing can be far more frequent than by chance.
+_LEAST_ROWS = 12
+
+# Fewer pairs that differ in one value are not compared with chance. Chance that explains one in five of them
+# explains them all, since it is only estimated.
+_LEAST_PAIRS = 5
+_ONE_IN = 5
+
+# A column is continuous if it has so many different values per row.
+_DISTINCT_SHARE = 0.3
+
+# Radii around twins in units of the distance to the fifth neighbour.
+_NEAR = (0.03, 0.01, 0.001)
+_APART = 10.0
+_MOST_TWINS = 4
+_TIMES_CHANCE = 10.0
+_LEVEL = 1e-3
+_NEIGHBOURS = (5, 10)
+
+# Bounds of the work: rows and cells that are searched, rows of a sample that is compared with all of them,
+# coordinates that are compared, and distances at once.
+_MOST_ROWS = 50_000
+_MOST_CELLS = 20_000_000
+_LEAST_SAMPLE, _MOST_SAMPLE = 50, 1000
+_MOST_COMPARED = 40_000_000
+_N_AXES = 3
+_CHUNK = 1_000_000
+
+
+class NearDuplicates(NamedTuple):
+    """Rows that repeat others, but not exactly.
+
+    Attributes
+    ----------
+    n_rows : number of such rows, twins included; of many rows an estimate.
+    pairs : (n_pairs, 2) positions of twins, in order; of many rows those of a subsample.
+    kind : what twins differ in.
+    column : number of the column that differs in every pair; None if that depends on the pair.
+    """
+
+    n_rows: int
+    pairs: Integers
+    kind: Kind
+    column: int | None
+
+
+def near_duplicates(
+    X: Floats, levels: Integers | None = None, groups: Integers | None = None
+) -> NearDuplicates | None:
+    """Find rows that repeat another row but for one value or small differences; None if chance explains them.
+
+    Of exact duplicates the first one alone is compared with others.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) values, NaN for missing ones.
+    levels : (n_features,) numbers of categories of each column, 0 for measurements; None if all are 0.
+    groups : (n_rows,) numbers of groups; near duplicates of one group are none. None if rows have no groups.
+    """
+    n, d = X.shape
+    if n < _LEAST_ROWS or d < 2:
+        return None
+    rows = _sample(n, min(_MOST_ROWS, _MOST_CELLS // d))
+    complete = filled(X[rows])
+    first = np.sort(np.unique(row_keys(complete, np.arange(d)), return_index=True)[1])
+    if first.size < _LEAST_ROWS:
+        return None
+    n_searched, rows, complete = rows.size, rows[first], complete[first]
+    missing = np.isnan(X[rows])
+    differing = _pairs_but_one_value(complete)
+    close = _close_pairs(complete, missing, levels)
+    if groups is not None:
+        group = groups[rows]
+        differing, close = (pairs[group[pairs[:, 0]] != group[pairs[:, 1]]] for pairs in (differing, close))
+    pairs = np.unique(rows[np.concatenate([differing, close])], axis=0)
+    if not len(pairs):
+        return None
+    # The twin of a row is in a subsample as rarely as any other row.
+    n_rows = min(round(np.unique(pairs).size * (n / n_searched) ** 2), n)
+    if len(close) > len(differing):
+        return NearDuplicates(n_rows, pairs, "small differences", None)
+    changed = (complete[differing[:, 0]] != complete[differing[:, 1]]).argmax(axis=1)
+    lost = missing[differing, changed[:, np.newaxis]].any(axis=1)
+    kind: Kind = "a missing value" if 2 * lost.sum() > lost.size else "one value"
+    column = int(changed[0]) if (changed == changed[0]).all() else None
+    return NearDuplicates(n_rows, pairs, kind, column)
+
+
+def _sample(n: int, size: int) -> Integers:
+    """Positions of a random subsample of n rows, in order; the same in every call."""
+    if n <= size:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+
+
+# One value differs
+
+
+def _pairs_but_one_value(X: Floats) -> Integers:
+    """Pairs (n_pairs, 2) of rows, all different, that differ in one column; none if chance explains them."""
+    none = np.empty((0, 2), dtype=np.int64)
+    if X.shape[1] < 3 or not _any_agree_in_half(X):
+        return none
+    hashes = cell_keys(X).T
+    others = hashes.sum(axis=0, dtype=np.uint64) - hashes
+    tied = np.flatnonzero(_have_ties(others))
+    n_pairs = sum(_n_equal_pairs(others[j]) for j in tied)
+    if n_pairs < _LEAST_PAIRS or _explained_by_chance(X, n_pairs):
+        return none
+    return np.concatenate([_equal_neighbours(others[j]) for j in tied])
+
+
+def _any_agree_in_half(X: Floats) -> bool:
+    """Whether two rows agree in one half of the columns, as all rows do that differ in one value."""
+    columns = np.arange(X.shape[1])
+    halves = (columns[::2], columns[1::2])
+    return any(_n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
+
+
+def _have_ties(keys: Words) -> Bools:
+    """Which rows of `keys` hold a number twice."""
+    in_order = np.sort(keys, axis=1)
+    tied: Bools = (in_order[:, 1:] == in_order[:, :-1]).any(axis=1)
+    return tied
+
+
+def _n_equal_pairs(keys: Words) -> float:
+    """Number of pairs of equal keys."""
+    in_order = np.sort(keys)
+    ends = np.flatnonzero(np.append(in_order[1:] != in_order[:-1], True))
+    sizes = np.diff(ends, prepend=-1).astype(np.float64)
+    return float((0.5 * sizes * (sizes - 1.0)).sum())
+
+
+def _equal_neighbours(keys: Words) -> Integers:
+    """Pairs (n_pairs, 2) of positions of equal keys that link all of them, the first before the second."""
+    order = np.argsort(keys, kind="stable")
+    equal = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+    return np.stack([order[equal], order[equal + 1]], axis=1)
+
+
+def _explained_by_chance(X: Floats, n_pairs: float) -> bool:
+    """Whether pairs that differ in two and three columns explain those that differ in one."""
+    n, d = X.shape
+    size = min(max(np.sqrt(200 * n), _MOST_SAMPLE), 2 * _MOST_SAMPLE, np.sqrt(_MOST_COMPARED / d))
+    rows = _sample(n, int(size))
+    counts = np.zeros(4)
+    for part in _chunks(rows, rows.size):
+        n_different = np.rint(d * cdist(X[part], X[rows], "hamming"))
+        counts += [np.count_nonzero(n_different == k) for k in range(4)]
+    pairs_per_counted = 0.5 * (n / rows.size) ** 2
+    two, three = counts[2] * pairs_per_counted, counts[3] * pairs_per_counted
+    unseen = pairs_per_counted if rows.size < n else 0.0
+    return bool(two + unseen > n_pairs or _ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0) > n_pairs)
+
+
+# Small differences
+
+
+def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers:
+    """Pairs (n_pairs, 2) of rows that differ from each other by far less than from all other rows."""
+    none = np.empty((0, 2), dtype=np.int64)
+    in_order = np.sort(np.where(missing, np.nan, X), axis=0)
+    n_known = (~missing).sum(axis=0)
+    is_continuous = (in_order[1:] > in_order[:-1]).sum(axis=0) >= np.maximum(_DISTINCT_SHARE * n_known, 5)
+    if levels is not None:
+        is_continuous &= levels == 0
+    if np.count_nonzero(is_continuous) < 2:
+        return none
+    Z = _scaled(X[:, is_continuous], missing[:, is_continuous], in_order[:, is_continuous])
+    n, d = Z.shape
+    sample = _sample(n, min(max(_MOST_COMPARED // (n * d), _LEAST_SAMPLE), _MOST_SAMPLE))
+    distances = _smallest_distances(Z, sample, _NEIGHBOURS[1] + 1)
+    fifth, tenth = distances[:, _NEIGHBOURS[0]], distances[:, _NEIGHBOURS[1]]
+    if not fifth.min() > 0.0:
+        return none
+    unit = float(np.median(fifth))
+    dimension = max(np.log(2.0) / max(float(np.log(tenth / fifth).mean()), 1e-3), 1.0)
+    exact = np.column_stack([X[:, ~is_continuous], missing[:, is_continuous]])
+    keys = row_keys(exact, np.arange(exact.shape[1]))
+    for t in _NEAR:
+        pairs = _pairs_within(Z, t * unit)
+        pairs = pairs[keys[pairs[:, 0]] == keys[pairs[:, 1]]]
+        if not len(pairs):
+            return none
+        n_close, pairs = _isolated(Z, pairs, t * unit, sample.size)
+        n_wider = n * float((distances[:, 1] <= _APART * t * unit).mean())
+        chance = n * _NEIGHBOURS[0] * t**dimension
+        if n_close >= max(_TIMES_CHANCE * chance, n_wider / 2.0, 2.0) and (
+            pdtrc(n_close // 2 - 1, chance / 2.0) < _LEVEL
+        ):
+            return pairs
+    return none
+
+
+def _scaled(X: Floats, missing: Bools, in_order: Floats) -> Floats:
+    """Columns in units of their quartiles, long tails shortened; a missing value is the median."""
+    n_known = (~missing).sum(axis=0)
+    low, middle, high = (
+        np.take_along_axis(in_order, (share * (n_known - 1)).astype(np.int64)[np.newaxis], axis=0)[0]
+        for share in (0.25, 0.5, 0.75)
+    )
+    spread = np.where(high > low, high - low, 1.0)
+    Z: Floats = np.arcsinh(np.where(missing, 0.0, (X - middle) / spread))
+    return Z
+
+
+def _chunks(rows: Integers, n: int) -> list[Integers]:
+    """Rows in parts whose distances to n rows take little memory."""
+    return np.array_split(rows, -(-rows.size * n // _CHUNK))
+
+
+def _smallest_distances(Z: Floats, rows: Integers, k: int) -> Floats:
+    """Distances (n_rows, k) of some rows to their nearest rows, in order; the first is the row itself."""
+    parts = []
+    for part in _chunks(rows, len(Z)):
+        distances = np.partition(cdist(Z[part], Z), k - 1, axis=1)[:, :k]
+        parts.append(np.sort(distances, axis=1))
+    return np.concatenate(parts)
+
+
+def _pairs_within(Z: Floats, radius: float) -> Integers:
+    """Pairs (n_pairs, 2) of rows within a radius, the first before the second.
+
+    Rows are no nearer to each other than their projections are, so that a tree of these finds all candidates.
+    """
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1], min(_N_AXES, Z.shape[1]))))[0]
+    candidates: Integers = KDTree(Z @ axes).query_pairs(radius, output_type="ndarray").astype(np.int64)
+    close: Bools = np.linalg.norm(Z[candidates[:, 0]] - Z[candidates[:, 1]], axis=1) <= radius
+    return candidates[close]
+
+
+def _isolated(Z: Floats, pairs: Integers, radius: float, n_checked: int) -> tuple[float, Integers]:
+    """Count rows of pairs whose next row is ten times as far away; drop pairs of other rows.
+
+    Of more than `n_checked` rows a subsample is checked.
+    """
+    rows = np.unique(pairs)
+    checked = rows[_sample(rows.size, n_checked)]
+    distances = _smallest_distances(Z, checked, _MOST_TWINS + 2)
+    last = (distances <= radius).sum(axis=1) - 1  # the farthest duplicate
+    following = np.minimum(last + 1, _MOST_TWINS + 1)[:, np.newaxis]
+    apart = np.take_along_axis(distances, following, 1) >= _APART * np.take_along_axis(
+        distances, last[:, np.newaxis], 1
+    )
+    isolated = (last <= _MOST_TWINS) & apart[:, 0]
+    crowded = np.isin(pairs, checked[~isolated]).any(axis=1)
+    return float(isolated.mean() * rows.size), pairs[~crowded]

@@ -1,0 +1,314 @@
+"""Units: how raw columns become comparable before any bandwidth is chosen.
+
+A scale is learnt once on the pooled training rows, so that all classes are measured alike. Bandwidths
+and class densities are in its units. A missing value stays missing, and says nothing of its column; numbers
+of levels stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from corral.array_types import Bools, Floats, Integers
+
+ScaleKind = Literal["range", "standard", "rank", "score"] | None
+
+
+# Averages of so many values are nobody's.
+_FEW = 5
+
+# Squared distances of such numbers over the smallest bandwidth are still finite.
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows.
+
+    Attributes
+    ----------
+    center, half_width : (n_features,) halves, because the width of a column can overflow.
+    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes,
+        or None for a column that stays as it is; None otherwise.
+    """
+
+    center: Floats
+    half_width: Floats
+    knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
+
+    def transform(self, X: Floats) -> Floats:
+        """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
+        if self.knots is not None:
+            columns = [
+                x if knots is None else _interpolate(x, *knots)
+                for x, knots in zip(X.T, self.knots, strict=True)
+            ]
+            return np.stack(columns, axis=1)
+        scaled = 0.5 * X
+        scaled -= 0.5 * self.center
+        with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
+            scaled /= self.half_width
+        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+
+    def restore(self, scaled: Floats) -> Floats:
+        """Bring rows back into raw units; ranks do not determine them."""
+        with np.errstate(over="ignore"):
+            halves = scaled * self.half_width + 0.5 * self.center
+        largest = np.finfo(np.float64).max
+        return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
+
+    def with_fewer_knots(self, max_knots: int) -> Scale:
+        """Interpolate ranks and scores between about so many values of each column that has more.
+
+        These are chosen evenly by rank and by normal score, and lie halfway between values of rows: what is
+        known of a column then is how its rows are distributed, and of no row what it is.
+        """
+        if self.knots is None:
+            return self
+        return replace(self, knots=tuple(_fewer(knots, max_knots) for knots in self.knots))
+
+    @property
+    def log_widths(self) -> Floats:
+        """(n_features,) logarithms of the raw widths of scaled units."""
+        log_widths: Floats = np.log(self.half_width) + np.log(2.0)
+        return log_widths
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the raw volume of a scaled unit cube."""
+        return float(self.log_widths.sum())
+
+
+def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
+    """Learn a scale from pooled rows, each counting as often as its weight says.
+
+    A column without spread, or with less than the smallest normal double, keeps its own units, and so does
+    one of levels.
+    """
+    if (levels is not None and levels.any()) or np.isnan(X).any():
+        return _learn_general(X, weights, kind, np.zeros(X.shape[1]) if levels is None else levels)
+    return _learn_measured(X, weights, kind)
+
+
+def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind) -> Scale:
+    d = X.shape[1]
+    if kind == "rank":
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
+    if kind == "score":
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_normal_scores(x, weights) for x in X.T))
+    if kind is None:
+        return Scale(np.zeros(d), np.full(d, 0.5))
+    low, high = X.min(axis=0), X.max(axis=0)
+    if kind == "range":
+        return range_units(low, high)
+    largest = largest_values(low, high)
+    mean = np.average(X / largest, axis=0, weights=weights)
+    variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
+    return standard_units(low, high, mean, variance)
+
+
+def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | Floats) -> Scale:
+    """Learn the scale of each column from the rows that have a value; of levels and empty ones, none."""
+    has_unit = (np.asarray(levels) == 0) & ~np.isnan(X).all(axis=0)
+    X = np.where(has_unit, X, np.nan)
+    d = X.shape[1]
+    if kind in ("rank", "score"):
+        learn = _midranks if kind == "rank" else _normal_scores
+        knots: list[tuple[Floats, Floats] | None] = [None] * d
+        for j in np.flatnonzero(has_unit).tolist():
+            known = ~np.isnan(X[:, j])
+            knots[j] = learn(X[known, j], None if weights is None else weights[known])
+        return Scale(np.zeros(d), np.full(d, 0.5), tuple(knots))
+    if kind is None:
+        return Scale(np.zeros(d), np.full(d, 0.5))
+    units = standard_of_values(X, weights) if kind == "standard" else range_units(*_finite_ranges(X))
+    return Scale(np.where(has_unit, units.center, 0.0), np.where(has_unit, units.half_width, 0.5))
+
+
+def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
+    """Standard units of columns, from the values that are there."""
+    low, high = _finite_ranges(X)
+    m = np.where(np.isnan(X), 0.0, 1.0 if weights is None else weights[:, np.newaxis])
+    total = np.maximum(m.sum(axis=0), np.finfo(np.float64).tiny)
+    shares = np.nan_to_num(X / largest_values(low, high))
+    mean = (m * shares).sum(axis=0) / total
+    variance = (m * (shares - mean) ** 2).sum(axis=0) / total
+    return standard_units(low, high, mean, variance)
+
+
+def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
+    """Smallest and largest values of columns; infinite where there is none."""
+    missing = np.isnan(X)
+    return (
+        np.where(missing, np.inf, X).min(axis=0, initial=np.inf),
+        np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf),
+    )
+
+
+def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:
+    """The same, but 0 where there is no value."""
+    low, high = ranges_of_values(X)
+    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+def range_units(low: Floats, high: Floats) -> Scale:
+    """Units of columns with these smallest and largest values."""
+    return _centred(low, low, 0.5 * high - 0.5 * low)
+
+
+def blurred_range(X: Floats) -> Scale:
+    """Units of columns by the means of a few of their smallest and largest values."""
+    few = min(_FEW, len(X))
+    ordered = np.partition(X, [few - 1, len(X) - few], axis=0)
+    return range_units(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
+
+
+def largest_values(low: Floats, high: Floats) -> Floats:
+    """What to divide columns by before they are squared: squares overflow long before they do."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    return np.where(largest == 0.0, 1.0, largest)
+
+
+def standard_units(low: Floats, high: Floats, mean: Floats, variance: Floats) -> Scale:
+    """Units of columns whose values over `largest_values` have this mean and variance."""
+    largest = largest_values(low, high)
+    half_width = np.minimum(0.5 * np.sqrt(variance) * largest, 0.5 * high - 0.5 * low)
+    return _centred(low, mean * largest, half_width)
+
+
+def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
+    """A scale in which a column without spread keeps its own units."""
+    constant = half_width < np.finfo(np.float64).tiny
+    return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
+
+
+def spreads(x: Floats) -> Floats:
+    """Ranges of columns (n_features,), of the values that are there."""
+    low, high = ranges_of_values(x)
+    spread: Floats = np.where(high > low, high - low, 0.0)
+    return spread
+
+
+class SortedColumns:
+    """Columns in order, from which ranks and scores among some of the rows are read in a few passes.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) raw rows.
+    weights : (n_rows,) or None.
+    """
+
+    def __init__(self, X: Floats, weights: Floats | None) -> None:
+        n, d = X.shape
+        self._order = np.argsort(X, axis=0, kind="stable")  # missing values last
+        self._x = np.take_along_axis(X, self._order, axis=0)
+        self._weights = (np.ones(n) if weights is None else weights)[self._order]
+        self._missing = np.isnan(self._x)
+        positions = np.broadcast_to(np.arange(n)[:, np.newaxis], (n, d))
+        is_new = np.ones((n, d), dtype=bool)
+        is_new[1:] = self._x[1:] != self._x[:-1]
+        is_last = np.ones((n, d), dtype=bool)
+        is_last[:-1] = is_new[1:]
+        self._first = np.maximum.accumulate(np.where(is_new, positions, 0), axis=0)
+        self._last = np.minimum.accumulate(np.where(is_last, positions, n)[::-1], axis=0)[::-1]
+
+    def among(self, chosen: Bools) -> tuple[Floats, Floats]:
+        """Ranks and normal scores of all rows (n_rows, n_features), as learnt from chosen rows (n_rows,).
+
+        Equal to `learn_scale` of these rows and `Scale.transform` of all of them.
+        """
+        n, d = self._x.shape
+        is_knot = chosen[self._order] & ~self._missing
+        weights = np.where(is_knot, self._weights, 0.0)
+        below = np.zeros((n + 1, d))
+        np.cumsum(weights, axis=0, out=below[1:])
+        total = np.where(below[-1] > 0.0, below[-1], 1.0)
+        before = np.take_along_axis(below, self._first, axis=0)
+        up_to = np.take_along_axis(below, self._last + 1, axis=0)
+        ranks = (before + 0.5 * (up_to - before)) / total
+        scores = normal_quantiles(ranks)
+        scores -= (weights * scores).sum(axis=0) / total
+        return self._interpolated(ranks, is_knot), self._interpolated(scores, is_knot)
+
+    def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
+        """Values of all rows in their own order, interpolated between those of knots in sorted order."""
+        n, d = values.shape
+        positions = np.arange(n)[:, np.newaxis]
+        # A row that equals a knot lies between this knot and itself.
+        left = np.maximum.accumulate(np.where(is_knot, positions, -1), axis=0)
+        left = np.take_along_axis(left, self._last, axis=0)
+        right = np.minimum.accumulate(np.where(is_knot, positions, n)[::-1], axis=0)[::-1]
+        right = np.take_along_axis(right, self._first, axis=0)
+        left, right = np.where(left < 0, np.minimum(right, n - 1), left), np.where(right >= n, left, right)
+        right = np.maximum(right, 0)
+        below, above = np.take_along_axis(self._x, left, axis=0), np.take_along_axis(self._x, right, axis=0)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
+            factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
+            width = factor * above - factor * below
+            share = np.where(width > 0.0, (factor * self._x - factor * below) / width, 0.0)
+        share = np.clip(share, 0.0, 1.0)
+        low, high = np.take_along_axis(values, left, axis=0), np.take_along_axis(values, right, axis=0)
+        between = np.where(self._missing, np.nan, low + share * (high - low))
+        found = np.empty((n, d))
+        np.put_along_axis(found, self._order, between, axis=0)
+        return found
+
+
+def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Distinct values, and the share of rows below each of them, counting ties half."""
+    values, counts = _count(x, weights)
+    below = np.cumsum(counts)
+    return values, (below - 0.5 * counts) / below[-1]
+
+
+def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Distinct values, and normal quantiles of their mid-ranks, of mean 0.
+
+    Ties lower their variance. They are not standardised: that would put rare values far away.
+    """
+    values, counts = _count(x, weights)
+    below = np.cumsum(counts)
+    scores = normal_quantiles((below - 0.5 * counts) / below[-1])
+    return values, scores - counts / below[-1] @ scores
+
+
+def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats, Floats] | None:
+    """About so many of the knots of a column, halfway to the next one; all of few."""
+    if knots is None or knots[0].size <= max_knots:
+        return knots
+    values, ranks = knots
+    by_score = ndtr(np.linspace(ndtri(0.5 / values.size), ndtri(1.0 - 0.5 / values.size), max_knots // 2))
+    shares = np.concatenate([np.linspace(0.0, 1.0, max_knots - max_knots // 2), by_score])
+    at = np.unique((shares * (values.size - 2)).round().astype(np.int64))
+    halfway = 0.5 * values[at] + 0.5 * values[at + 1]
+    between = (values[at] < halfway) & (halfway < values[at + 1])  # or no number lies between them
+    return halfway[between], 0.5 * (ranks[at] + ranks[at + 1])[between]
+
+
+def normal_quantiles(ranks: Floats) -> Floats:
+    """Normal quantiles of ranks, which may be 0 or 1."""
+    scores: Floats = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))
+    return scores
+
+
+def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    values, which = np.unique(x, return_inverse=True)
+    return values, np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
+
+
+def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
+    """Linear interpolation that survives gaps of any size, where np.interp gives NaN."""
+    if values.size == 1:
+        return np.where(np.isnan(x), np.nan, ranks[0])
+    x = np.clip(x, values[0], values[-1])
+    left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
+    below, above = values[left], values[left + 1]
+    # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
+    factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
+    share = (factor * x - factor * below) / (factor * above - factor * below)
+    return ranks[left] + share * (ranks[left + 1] - ranks[left])

@@ -1,0 +1,236 @@
+"""BandwidthDisplay: box plots of bandwidths, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corral.array_types import Bools, Floats
+from corral.display.drawing import (
+    BLUE,
+    RELEVANT,
+    SMALL,
+    STARTED,
+    UNITS,
+    check_axes,
+    count,
+    name_room,
+    name_variables,
+    pyplot,
+    require,
+    short_name,
+)
+from corral.estimators.pipelines import rows_of_last_step
+from corral.estimators.validation import feature_names
+
+
+class BandwidthDisplay:
+    """Box plots of bandwidths: one panel for each class, one box for each variable.
+
+    A low box marks a variable in which the class's density varies, one near the initial bandwidth a
+    variable in which it is flat. Make it with `from_estimator`; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    bandwidths : sequence of ndarrays of shape (n_rows, n_features)
+        For each panel the bandwidths at some rows, which may be none.
+    titles : sequence of str
+        What the panels show.
+    feature_names : sequence of str
+        Names of the variables.
+    initial_bandwidths : sequence of float, default=None
+        For each panel what the bandwidths started from, drawn as a line.
+    relevant : ndarray of shape (n_panels, n_features), bool, default=None
+        Variables whose boxes are filled.
+    units : str, default="scaled units"
+        Units of the bandwidths.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of shape (n_panels,)
+        The panels.
+
+    See Also
+    --------
+    RodeoClassifier.local_bandwidths : Computes what is drawn here.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from corral import BandwidthDisplay, RodeoClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
+    >>> X_test, _ = make_shifted_groups(50, groups=(4, 5), random_state=1)
+    >>> display = BandwidthDisplay.from_estimator(RodeoClassifier().fit(X, y), X_test)
+    >>> [axes.get_title() for axes in display.axes_]
+    ['4 (50 rows)', '5 (50 rows)']
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidths: Sequence[Floats],
+        titles: Sequence[str],
+        feature_names: Sequence[str],
+        initial_bandwidths: Sequence[float] | None = None,
+        relevant: Bools | None = None,
+        units: str = "scaled units",
+    ) -> None:
+        self.bandwidths = bandwidths
+        self.titles = titles
+        self.feature_names = feature_names
+        self.initial_bandwidths = initial_bandwidths
+        self.relevant = relevant
+        self.units = units
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, axes: Any = None
+    ) -> Self:
+        """Draw the bandwidths at the rows of a table, each in the panel of its class.
+
+        Parameters
+        ----------
+        estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
+            A fitted estimator. That of a density has one panel. Where bandwidths do not depend on the
+            row (``bandwidth="class"``), boxes are lines.
+        X : array-like of shape (n_samples, n_features)
+            Rows that were not used in `fit`: a row that was sees itself, and bandwidths at it are smaller.
+        y : array-like of shape (n_samples,), default=None
+            Their classes; by default those that they are assigned to, as in the paper. Ignored for a density.
+        axes : matplotlib Axes, default=None
+            Where to draw, one for each panel; by default a new figure.
+
+        Returns
+        -------
+        display : BandwidthDisplay
+        """
+        X = rows_of_last_step(estimator, X)
+        estimator = require(cls, estimator, "local_bandwidths")
+        h = estimator.local_bandwidths(X)
+        if h.ndim == 2:  # of a density
+            parts, titles = [h], [count(h)]
+            relevant = None
+        else:
+            labels = estimator.predict(X) if y is None else np.asarray(y)
+            if labels.shape != (len(h),):
+                raise ValueError(
+                    f"y must hold a label for each of the {len(h)} rows, got shape {labels.shape}."
+                )
+            unknown = np.setdiff1d(labels, estimator.classes_)
+            if unknown.size:
+                raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes_.")
+            parts = [h[labels == label, a] for a, label in enumerate(estimator.classes_)]
+            titles = [
+                f"{short_name(label)} ({count(part)})"
+                for label, part in zip(estimator.classes_, parts, strict=True)
+            ]
+            relevant = estimator.relevant_
+        display = cls(
+            bandwidths=parts,
+            titles=titles,
+            feature_names=feature_names(estimator),
+            initial_bandwidths=np.atleast_1d(estimator.initial_bandwidth_).tolist(),
+            relevant=relevant,
+            units=UNITS[estimator.scale],
+        )
+        return display.plot(axes)
+
+    def plot(self, axes: Any = None) -> Self:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, default=None
+            Where to draw, one for each panel; by default a new figure.
+
+        Returns
+        -------
+        display : BandwidthDisplay
+        """
+        n, d = len(self.bandwidths), len(self.feature_names)
+        y_label = f"bandwidth ({self.units})"
+        if axes is None:
+            columns = 2 if n > 1 and d <= 40 else 1
+            lines = -(-n // columns)
+            named = 1 + (lines * columns > n)  # lines below which variables are named
+            figure, grid = pyplot().subplots(
+                lines,
+                columns,
+                figsize=(
+                    min(max(6.0, 1.5 + 0.19 * d * columns), 16.0),
+                    0.8 + 1.6 * lines + named * name_room(self.feature_names),
+                ),
+                sharex=True,
+                sharey=True,
+                squeeze=False,
+                layout="constrained",
+            )
+            figure.supxlabel("variable", fontsize="medium")
+            figure.supylabel(y_label, fontsize="medium")
+            self._add_legend(figure)
+            axes = grid.ravel()[:n]
+            if n < grid.size:
+                grid[-1, -1].set_axis_off()
+                grid[-2, -1].tick_params(labelbottom=True)  # nothing is below it
+        else:
+            for axis in check_axes(axes, n):
+                axis.set(xlabel="variable", ylabel=y_label)
+        self.axes_ = check_axes(axes, n)
+        self.figure_ = self.axes_[0].figure
+        for k, axis in enumerate(self.axes_):
+            self._plot_panel(axis, k)
+        started = [] if self.initial_bandwidths is None else [np.array(self.initial_bandwidths)]
+        top = max(float(h.max(initial=0.0)) for h in [*self.bandwidths, *started])
+        for axis in self.axes_:  # not before all are drawn: panels compare
+            axis.set_ylim(0.0, 1.08 * top)
+        return self
+
+    def _plot_panel(self, axes: Any, k: int) -> None:
+        h, d = self.bandwidths[k], len(self.feature_names)
+        if self.initial_bandwidths is not None:
+            axes.axhline(self.initial_bandwidths[k], **STARTED)
+        if len(h):
+            boxes = axes.boxplot(
+                h,
+                positions=np.arange(d),
+                widths=0.7,
+                manage_ticks=False,  # or every box sets all ticks anew
+                patch_artist=True,
+                boxprops={"facecolor": "white", "edgecolor": "0.3", "linewidth": 0.8},
+                whiskerprops={"color": "0.3", "linewidth": 0.8},
+                showcaps=False,
+                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "0.3"},
+                medianprops={"color": "black", "linewidth": 1.5},
+            )
+            for j in [] if self.relevant is None else np.flatnonzero(self.relevant[k]):
+                boxes["boxes"][j].set_facecolor(RELEVANT)
+                boxes["medians"][j].set_color(BLUE)  # all that is seen of a box without height
+            for artist in chain.from_iterable(boxes.values()):
+                artist.set_in_layout(False)  # they are inside the panel, and measuring them all takes time
+        else:
+            axes.text(0.5, 0.5, "no rows", ha="center", va="center", transform=axes.transAxes)
+        axes.set_title(self.titles[k], fontsize="medium", parse_math=False)
+        axes.tick_params(labelsize=SMALL)
+        axes.set_xlim(-1, d)
+        name_variables(axes, self.feature_names)
+
+    def _add_legend(self, figure: Any) -> None:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        handles: list[Any] = []
+        if self.relevant is not None:
+            handles.append(Patch(facecolor=RELEVANT, edgecolor="0.3", label="relevant variable"))
+        if self.initial_bandwidths is not None:
+            handles.append(Line2D([], [], **STARTED))
+        if handles:
+            figure.legend(
+                handles=handles, loc="outside upper right", ncols=2, fontsize="small", frameon=False
+            )

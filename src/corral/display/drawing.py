@@ -1,0 +1,98 @@
+"""What all drawings share: colours, axes and names on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Floats
+from corral.estimators.pipelines import last_step
+from corral.estimators.validation import check_position
+
+# Colours of Okabe and Ito, which readers with any kind of colour vision tell apart.
+BLUE, VERMILION = "#0072B2", "#D55E00"
+COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+RELEVANT = "#56B4E9"
+GREY = "0.6"
+STARTED: dict[str, Any] = {
+    "color": "black",
+    "linestyle": ":",
+    "linewidth": 1.0,
+    "label": "initial bandwidth",
+}
+
+# Where a bandwidth stops: by its test, or because it is as small as it may be.
+MARKERS = ("o", "v")
+
+# What a scaled unit is.
+UNITS = {
+    "range": "ranges",
+    "standard": "standard deviations",
+    "rank": "ranks, 0 to 1",
+    None: "units of the data",
+}
+
+# Size of names on an axis in points, and how much of one is shown.
+SMALL = 7
+LONGEST_NAME = 20
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or a hint how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('drawing needs matplotlib: pip install "corral[plot]"') from error
+    return plt
+
+
+def check_axes(axes: Any, n: int) -> NDArray[Any]:
+    """Refuse what is not so many axes; return them as a flat array."""
+    given = np.ravel(np.asarray(axes, dtype=object))
+    if given.size != n:
+        raise ValueError(f"axes must be {n}, got {given.size}.")
+    return given
+
+
+def require(display: type, estimator: Any, name: str) -> Any:
+    """Return an estimator, or the last step of a pipeline; refuse one that lacks what a display draws."""
+    last = last_step(estimator)
+    if not hasattr(last, name):
+        raise TypeError(f"{display.__name__} cannot draw a {type(last).__name__}: it has no {name}.")
+    return last
+
+
+def one_row(X: Any, sample: Any) -> Any:
+    """One row of a table, as a table, so that an estimator can check its columns."""
+    i = check_position("sample", sample, len(X))
+    return (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
+
+
+def count(rows: Floats) -> str:
+    """How many rows there are, in words."""
+    return f"{len(rows)} row{'s' * (len(rows) != 1)}"
+
+
+def short_name(name: Any) -> str:
+    """A name as an axis shows it."""
+    text = str(name)
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def name_room(names: Sequence[str]) -> float:
+    """Inches below an axis that upright names take."""
+    return SMALL / 120.0 * max(len(short_name(name)) for name in names)
+
+
+def name_variables(axes: Any, names: Sequence[str]) -> None:
+    """Names below the x axis, as many as have room; upright where they would run into each other."""
+    inches = axes.figure.get_size_inches()[0] * axes.get_position().width
+    points = 72.0 * inches / len(names)
+    every = max(1, int(np.ceil(1.2 * SMALL / points)))
+    shown = range(0, len(names), every)
+    labels = [short_name(names[j]) for j in shown]
+    upright = 0.7 * SMALL * max(len(label) for label in labels) > points * every
+    axes.set_xticks(shown, labels, rotation=90 if upright else 0, parse_math=False)

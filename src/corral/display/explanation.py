@@ -1,0 +1,251 @@
+"""ExplanationDisplay: why a sample got its label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corral.array_types import Floats, Integers
+from corral.display.drawing import (
+    BLUE,
+    GREY,
+    SMALL,
+    VERMILION,
+    check_axes,
+    one_row,
+    pyplot,
+    require,
+    short_name,
+)
+from corral.estimators.explanation import Explanation, value_text
+from corral.estimators.pipelines import explain
+from corral.estimators.validation import check_integer, check_position
+
+# Evidence that would be written as 0.00 gets no bar of its own.
+_LEAST = 0.005
+
+
+class ExplanationDisplay:
+    """Why a sample got its label: from the priors to the log odds by its variables, and the rows behind it.
+
+    Each bar begins where the one above it ends: the evidence adds up.
+
+    Make it with `from_explanation` or `from_estimator`; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    label, rival : label
+        The predicted class, and the one it is compared with.
+    probability : ndarray of shape (2,)
+        Of the two.
+    feature_names : sequence of str
+        Names of the variables.
+    values : ndarray of shape (n_features,)
+        The sample: numbers, or objects where variables have levels.
+    evidence : ndarray of shape (n_features,)
+        For the label over the rival, in natural logarithms; see `Explanation`.
+    rows : ndarray of shape (n_listed,)
+        Positions of the training rows with the largest shares.
+    shares : ndarray of shape (n_listed,)
+        Their shares of the label's density.
+    base : float, default=0.0
+        Log odds by the priors alone; drawn as 0 if it is infinite.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of shape (2,)
+        The axes of the evidence and of the rows.
+
+    See Also
+    --------
+    RodeoClassifier.explain : Computes what is drawn here.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from corral import ExplanationDisplay, RodeoClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
+    >>> display = ExplanationDisplay.from_estimator(RodeoClassifier().fit(X, y), X, sample=3)
+    >>> display.axes_[0].get_title()
+    '4 (0.76) rather than 5 (0.24)'
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        label: Any,
+        rival: Any,
+        probability: Floats,
+        feature_names: Sequence[str],
+        values: NDArray[Any],
+        evidence: Floats,
+        rows: Integers,
+        shares: Floats,
+        base: float = 0.0,
+    ) -> None:
+        self.label = label
+        self.rival = rival
+        self.probability = probability
+        self.feature_names = feature_names
+        self.values = values
+        self.evidence = evidence
+        self.rows = rows
+        self.shares = shares
+        self.base = base
+
+    @classmethod
+    def from_explanation(
+        cls, explanation: Explanation, *, sample: int = 0, max_variables: int = 12, axes: Any = None
+    ) -> Self:
+        """Draw one of the samples that have been explained.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            From `RodeoClassifier.explain`.
+        sample : int, default=0
+            Position of the sample in it.
+        max_variables : int, default=12
+            How many variables are shown, those with the strongest evidence; the others are one bar.
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        i = check_position("sample", sample, len(explanation))
+        listed = explanation.rows[i] >= 0
+        display = cls(
+            label=explanation.label[i],
+            rival=explanation.rival[i],
+            probability=explanation.probability[i],
+            feature_names=explanation.feature_names,
+            values=explanation.values[i],
+            evidence=explanation.evidence[i],
+            rows=explanation.rows[i][listed],
+            shares=explanation.shares[i][listed],
+            base=float(explanation.base[i]),
+        )
+        return display.plot(axes, max_variables=max_variables)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        *,
+        sample: int = 0,
+        against: Any = None,
+        n_rows: int = 5,
+        max_variables: int = 12,
+        axes: Any = None,
+    ) -> Self:
+        """Explain one sample and draw it.
+
+        Parameters
+        ----------
+        estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
+            A fitted classifier.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        sample : int, default=0
+            Position of the one to explain; the others are not looked at.
+        against : label, default=None
+            The class to compare with the predicted one; by default, and if it is the predicted one, the
+            second most probable.
+        n_rows : int, default=5
+            How many of the training rows that support the label are listed.
+        max_variables : int, default=12
+            How many variables are shown, those with the strongest evidence.
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        require(cls, estimator, "explain")
+        explanation = explain(estimator, one_row(X, sample), against=against, n_rows=n_rows)
+        return cls.from_explanation(explanation, max_variables=max_variables, axes=axes)
+
+    def plot(self, axes: Any = None, *, max_variables: int = 12) -> Self:
+        """Draw the evidence and the rows.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        max_variables : int, default=12
+            How many variables are shown, those with the strongest evidence.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        shown, names = self._lines(check_integer("max_variables", max_variables))
+        if axes is None:
+            height = 1.4 + 0.22 * max(len(names), self.rows.size)
+            _, axes = pyplot().subplots(
+                1, 2, figsize=(9.0, height), width_ratios=(2, 1), layout="constrained"
+            )
+        of_evidence, of_rows = self.axes_ = check_axes(axes, 2)
+        self.figure_ = of_evidence.figure
+        self._draw_waterfall(of_evidence, shown, names)
+
+        of_rows.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
+        of_rows.set_yticks(np.arange(self.rows.size), [f"row {row}" for row in self.rows])
+        of_rows.set_xlabel("share of the density (%)")
+        of_rows.set_title("closest training rows", fontsize="medium")
+        for axis in self.axes_:
+            axis.set_ylim(max(len(names), self.rows.size, 1) - 0.5, -0.5)  # the strongest on top
+            axis.tick_params(labelsize=SMALL + 1)
+            axis.spines[["top", "right"]].set_visible(False)
+        return self
+
+    def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
+        """What each line adds to the log odds, all but the last, and the names of all lines."""
+        order = np.argsort(-np.abs(self.evidence), kind="stable")
+        order = order[np.abs(self.evidence[order]) >= _LEAST]
+        named = order[:max_variables]
+        left = np.delete(self.evidence, named)
+        added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
+        names = [
+            "priors",
+            *(
+                f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}"
+                for j in named
+            ),
+        ]
+        if left.size:
+            added.append(float(left.sum()))
+            names.append(f"{left.size} other variable{'s' if left.size > 1 else ''}")
+        return np.array(added), [*names, "log odds"]
+
+    def _draw_waterfall(self, axis: Any, added: Floats, names: list[str]) -> None:
+        """Draw bars that begin where the one above ends, and their sum."""
+        ends = np.cumsum(added)
+        starts = ends - added
+        lines = np.arange(added.size)
+        axis.barh(lines, added, left=starts, color=np.where(added >= 0.0, BLUE, VERMILION), height=0.7)
+        axis.barh(added.size, ends[-1], color=GREY, height=0.7)
+        for line, end in zip(lines, ends, strict=True):
+            axis.plot([end, end], [line - 0.35, line + 1.35], color=GREY, linewidth=0.6)
+        axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.use_sticky_edges = False  # so that no bar ends at the frame
+        axis.margins(x=0.04)
+        axis.set_yticks(np.arange(len(names)), names, parse_math=False)
+        pair = f"{short_name(self.label)} over {short_name(self.rival)}"
+        axis.set_xlabel(f"evidence for {pair}, natural logarithms", parse_math=False)
+        axis.set_title(
+            f"{short_name(self.label)} ({self.probability[0]:.2f}) rather than "
+            f"{short_name(self.rival)} ({self.probability[1]:.2f})",
+            fontsize="medium",
+            parse_math=False,
+        )

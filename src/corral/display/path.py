@@ -1,0 +1,238 @@
+"""RodeoPathDisplay: how the Rodeo came to the bandwidths of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corral.array_types import Integers
+from corral.display.drawing import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    UNITS,
+    check_axes,
+    one_row,
+    pyplot,
+    require,
+    short_name,
+)
+from corral.estimators.pipelines import rows_of_last_step
+from corral.estimators.rodeo_density import RodeoDensity
+from corral.estimators.validation import check_integer, feature_names
+from corral.rodeo.path import RodeoPath
+
+
+class RodeoPathDisplay:
+    r"""How the Rodeo chose the bandwidths of one sample, sweep by sweep.
+
+    Above, the bandwidth of each variable after each sweep; below, :math:`|Z_j| / \lambda_j`, which must
+    exceed 1 for it to shrink further. A marker shows where a variable stops: a circle where the test said
+    so, a triangle where the bandwidth could become no smaller. Make it with `from_estimator`; all
+    parameters are stored as attributes.
+
+    Parameters
+    ----------
+    path : RodeoPath
+        Bandwidths and ratios.
+    feature_names : sequence of str
+        Names of the variables.
+    title : str, default=""
+        What is drawn.
+    units : str, default="scaled units"
+        Units of the bandwidths.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of shape (2,)
+        The axes of the bandwidths and of the ratios.
+
+    See Also
+    --------
+    RodeoClassifier.bandwidth_path : Computes what is drawn here.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from corral import RodeoClassifier, RodeoPathDisplay
+    >>> from corral.datasets import make_ten_groups
+    >>> X, y = make_ten_groups(100, random_state=0)
+    >>> X_test, _ = make_ten_groups(1, random_state=1)
+    >>> display = RodeoPathDisplay.from_estimator(RodeoClassifier().fit(X, y), X_test, label=1)
+    >>> display.path.n_tests[:10]  # the first six variables describe class 1
+    array([28, 25, 15, 10, 15, 10,  3,  5,  4,  6])
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        path: RodeoPath,
+        feature_names: Sequence[str],
+        title: str = "",
+        units: str = "scaled units",
+    ) -> None:
+        self.path = path
+        self.feature_names = feature_names
+        self.title = title
+        self.units = units
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        *,
+        sample: int = 0,
+        label: Any = None,
+        max_variables: int = 6,
+        axes: Any = None,
+    ) -> Self:
+        """Follow the Rodeo at one sample and draw it.
+
+        Parameters
+        ----------
+        estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
+            A fitted estimator.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        sample : int, default=0
+            Position of the one to follow; the others are not looked at.
+        label : label, default=None
+            The class whose density is estimated; by default the predicted one. Not for `RodeoDensity`.
+        max_variables : int, default=6
+            How many variables are told apart by colour, those that shrink most; the others are grey.
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : RodeoPathDisplay
+        """
+        x = rows_of_last_step(estimator, one_row(X, sample))
+        estimator = require(cls, estimator, "bandwidth_path")
+        if isinstance(estimator, RodeoDensity):
+            if label is not None:
+                raise ValueError(f"label must be None for a RodeoDensity, got {label!r}.")
+            path, title = estimator.bandwidth_path(x), f"sample {sample}"
+        else:
+            label = estimator.predict(x)[0] if label is None else label
+            path, title = estimator.bandwidth_path(x, label), f"sample {sample} in class {short_name(label)}"
+        display = cls(
+            path=path,
+            feature_names=feature_names(estimator),
+            title=title,
+            units=UNITS[estimator.scale],
+        )
+        return display.plot(axes, max_variables=max_variables)
+
+    def plot(self, axes: Any = None, *, max_variables: int = 6) -> Self:
+        """Draw bandwidths and ratios.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        max_variables : int, default=6
+            How many variables are told apart by colour, those that shrink most; the others are grey.
+
+        Returns
+        -------
+        display : RodeoPathDisplay
+        """
+        named = self._strongest()[: check_integer("max_variables", max_variables)]
+        if axes is None:
+            _, axes = pyplot().subplots(2, 1, figsize=(7.0, 5.5), sharex=True, layout="constrained")
+        of_h, of_ratios = self.axes_ = check_axes(axes, 2)
+        self.figure_ = of_h.figure
+        others = np.setdiff1d(np.arange(len(self.feature_names)), named)
+        for j in others.tolist():
+            self._plot_variable(j, GREY, linewidth=0.7)
+        for i, j in enumerate(named):
+            self._plot_variable(j, COLOURS[i % len(COLOURS)], linewidth=1.8)
+        of_ratios.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
+        self._set_scales()
+        of_h.set_title(self.title, fontsize="medium", parse_math=False)
+        of_h.set_ylabel(f"bandwidth ({self.units})")
+        of_ratios.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
+        of_ratios.set_xlabel("sweep")
+        for axis in self.axes_:
+            axis.spines[["top", "right"]].set_visible(False)
+        self._add_legends(named, others.size)
+        return self
+
+    def _set_scales(self) -> None:
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+        of_h, of_ratios = self.axes_
+        of_h.set_yscale("log")
+        of_h.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+        of_h.yaxis.set_major_formatter("{x:g}")
+        of_h.yaxis.set_minor_formatter(NullFormatter())
+        finite = self.path.ratios[np.isfinite(self.path.ratios)]
+        # Where rows coincide a ratio may be as large as it likes; beyond 1000 nothing is to be seen.
+        top = min(max(1.5, 1.1 * float(finite.max(initial=0.0))), 1000.0)
+        near, far = (0, 0.5, 1, 1.2, 1.5, 2, 3), (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+        ticks = np.array(near if top < 4.0 else far)
+        # Linear below the threshold, logarithmic above.
+        of_ratios.set_yscale("symlog", linthresh=1.0, linscale=0.3)
+        of_ratios.set_ylim(0.0, top)
+        of_ratios.set_yticks(ticks[ticks <= top])
+        of_ratios.yaxis.set_major_formatter("{x:g}")
+        for axis in self.axes_:
+            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+    def _strongest(self) -> Integers:
+        """Variables that shrink, smallest bandwidth first; those that only the floor stopped come last."""
+        h = self.path.bandwidths[-1]
+        order = np.lexsort((h, self.path.at_floor))
+        return order[self.path.n_tests[order] > 1]
+
+    def _plot_variable(self, j: int, color: str, linewidth: float) -> None:
+        """A line as far as the variable is tested, a marker where it stops, and dots from there on."""
+        of_h, of_ratios = self.axes_
+        h, ratios = self.path.bandwidths[:, j], self.path.ratios[:, j]
+        n_sweeps, stop = len(ratios), int(self.path.n_tests[j])
+        marker = MARKERS[bool(self.path.at_floor[j])]
+        drawing = {
+            "color": color,
+            "marker": marker,
+            "markersize": 2.0 + 2.0 * linewidth,
+            "linewidth": linewidth,
+            "zorder": 2.0 + linewidth,
+        }
+        of_h.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
+        of_h.plot([stop, n_sweeps], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
+        if stop:
+            of_ratios.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
+
+    def _add_legends(self, named: Integers, n_others: int) -> None:
+        """Names beside the bandwidths, what lines and markers mean beside the ratios."""
+        from matplotlib.lines import Line2D
+
+        of_h, of_ratios = self.axes_
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small", "frameon": False}
+        names = [f"{short_name(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
+        handles = [
+            Line2D([], [], color=COLOURS[i % len(COLOURS)], marker=MARKERS[bool(self.path.at_floor[j])])
+            for i, j in enumerate(named)
+        ]
+        if n_others:
+            names.append(f"{n_others} {'more' if names else 'in all'}")
+            handles.append(Line2D([], [], color=GREY))
+        legend = of_h.legend(handles, ["-"] * len(names), title="variable: bandwidth", **outside)
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_parse_math(False)
+            text.set_text(name)  # as it is: matplotlib would drop a label that starts with "_"
+        meanings: dict[str, dict[str, Any]] = {
+            "stopped by the test": {"color": "black", "marker": MARKERS[0], "linestyle": "none"},
+            "stopped by the floor": {"color": "black", "marker": MARKERS[1], "linestyle": "none"},
+            "threshold": {"color": "black", "linestyle": ":"},
+        }
+        of_ratios.legend(
+            handles=[Line2D([], [], label=name, **style) for name, style in meanings.items()], **outside
+        )

@@ -1,0 +1,231 @@
+"""RelevanceDisplay: the map of what marks each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from corral.array_types import Bools, Floats
+from corral.display.drawing import SMALL, name_room, name_variables, pyplot, require, short_name
+from corral.estimators.validation import check_choice, feature_names
+
+# Colours where they do not tell how a class differs. Red stands for small bandwidths, which mark a variable.
+_COLOURS = {"effect": "RdBu_r", "zscore": "RdBu"}
+_NUMBERS = {"effect": "effect", "zscore": "z-score of bandwidth"}
+
+# How a class differs in a variable: the colours of each kind, as in the report, and the marker that says so
+# if the variable is relevant.
+_BAR = [(-1.0, -0.4), (1.0, -0.4), (1.0, 0.4), (-1.0, 0.4), (-1.0, -0.4)]
+_MARKERS: dict[str, Any] = {"high or low": "o", "narrow or wide": _BAR, "otherwise": "D"}
+_COLOURS_OF_KINDS = {"high or low": "RdBu_r", "narrow or wide": "PRGn_r", "otherwise": "BrBG_r"}
+_ENDS = {
+    "high or low": ("-1: low", "1: high"),
+    "narrow or wide": ("-1: narrow", "1: wide"),
+    "otherwise": ("-1: less often", "1: more often"),
+}
+_KINDS = {
+    "high": "high or low",
+    "low": "high or low",
+    "narrow": "narrow or wide",
+    "wide": "narrow or wide",
+    "": "high or low",  # nothing is known, and the effect is 0
+}
+
+
+class RelevanceDisplay:
+    """A map of classes by variables: how each class differs from its background, what marks it pointed out.
+
+    Red cells have values above those of the background, blue ones below; in purple ones they lie further
+    apart, in green ones closer together; in brown ones a value is more frequent, or they differ otherwise,
+    and in teal ones a level is less frequent. A marker stands where the variable describes the class: a dot
+    for high and low, a bar for narrow and wide, a diamond for other differences. Make it with
+    `from_estimator`; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_classes, n_features)
+        Effects, or z-scores of mean bandwidths.
+    relevant : ndarray of shape (n_classes, n_features), bool
+        Which variables describe each class.
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    feature_names : sequence of str
+        Names of the variables.
+    direction : ndarray of shape (n_classes, n_features), str, default=None
+        How the class differs, as in `Description`; by default all markers are dots, and cells red or blue.
+    quantity : {"effect", "zscore"}, default="effect"
+        What `values` are.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    ax_ : matplotlib Axes
+    im_ : matplotlib AxesImage
+        The map.
+
+    See Also
+    --------
+    RodeoClassifier.describe : Computes what is drawn here.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from corral import MarkerSelector, RelevanceDisplay
+    >>> from corral.datasets import make_ten_groups
+    >>> X, y = make_ten_groups(100, random_state=0)
+    >>> display = RelevanceDisplay.from_estimator(MarkerSelector().fit(X, y))
+    >>> display.relevant[0].nonzero()[0]
+    array([0, 1, 2, 3, 4, 5])
+    >>> str(display.direction[0, 0])
+    'narrow'
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        values: Floats,
+        relevant: Bools,
+        classes: NDArray[Any],
+        feature_names: Sequence[str],
+        direction: NDArray[Any] | None = None,
+        quantity: Literal["effect", "zscore"] = "effect",
+    ) -> None:
+        self.values = values
+        self.relevant = relevant
+        self.classes = classes
+        self.feature_names = feature_names
+        self.direction = direction
+        self.quantity = quantity
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, quantity: Literal["effect", "zscore"] = "effect", ax: Any = None
+    ) -> Self:
+        """Draw what marks the classes of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : classifier or selector, or Pipeline that ends in one
+            A fitted estimator.
+        quantity : {"effect", "zscore"}, default="effect"
+            What colours stand for: the effects of `describe`, or the paper's z-scores of mean bandwidths,
+            `zscores_`, which RodeoClassifier and RodeoSelector have.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+        """
+        check_choice("quantity", quantity, tuple(_COLOURS))
+        check_is_fitted(estimator)
+        estimator = require(cls, estimator, "zscores_" if quantity == "zscore" else "describe")
+        shared = {"classes": estimator.classes_, "feature_names": feature_names(estimator)}
+        if quantity == "zscore":
+            display = cls(
+                values=estimator.zscores_, relevant=estimator.relevant_, quantity=quantity, **shared
+            )
+        else:
+            found = estimator.describe()
+            display = cls(values=found.effect, relevant=found.markers, direction=found.direction, **shared)
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+        """
+        n_classes, d = self.values.shape
+        if ax is None:
+            width = min(max(4.5, 2.5 + 0.16 * d), 16.0)
+            height = min(max(2.2, 1.1 + 0.22 * n_classes), 12.0) + name_room(self.feature_names)
+            _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        # Effects have ends, so that maps of different tables compare.
+        limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
+        self.im_ = ax.imshow(
+            self.values,
+            cmap=_COLOURS[self.quantity],
+            vmin=-limit,
+            vmax=limit,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        scales = {} if self.direction is None else self._colour(ax)
+        self._mark(ax)
+        name_variables(ax, self.feature_names)  # before the bars take some of the room that is counted on
+        if self.direction is None:
+            bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
+            bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
+            bar.ax.tick_params(labelsize=SMALL)
+        for i, (kind, image) in enumerate(scales.items(), start=1):  # one above the other
+            height = 1.0 / len(scales)
+            place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
+            bar = self.figure_.colorbar(image, cax=place)
+            bar.set_ticks([-1.0, 0.0, 1.0], labels=[_ENDS[kind][0], "effect 0", _ENDS[kind][1]])
+            place.tick_params(labelsize=SMALL)
+        ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
+        ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
+        ax.tick_params(labelsize=SMALL)
+        return self
+
+    def _colour(self, ax: Any) -> dict[str, Any]:
+        """Draw cells of other kinds over the map, in their colours; return an image of each kind."""
+        assert self.direction is not None
+        kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction.ravel()])
+        options = {"vmin": -1.0, "vmax": 1.0, "aspect": "auto", "interpolation": "nearest"}
+        scales = {}
+        for kind, colours in _COLOURS_OF_KINDS.items():
+            cells = np.ma.masked_where((kinds != kind).reshape(self.values.shape), self.values)
+            if cells.count():
+                first = colours == _COLOURS["effect"]
+                scales[kind] = self.im_ if first else ax.imshow(cells, cmap=colours, **options)
+        return scales
+
+    def _mark(self, ax: Any) -> None:
+        """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""
+        rows, columns = np.nonzero(self.relevant)
+        if not rows.size:
+            return
+        kinds = np.full(rows.size, "relevant")
+        markers: dict[str, Any] = {"relevant": "o"}
+        if self.direction is not None:
+            markers = _MARKERS
+            kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction[rows, columns]])
+        for kind, marker in markers.items():
+            chosen = kinds == kind
+            if chosen.any():
+                ax.plot(
+                    columns[chosen],
+                    rows[chosen],
+                    linestyle="none",
+                    marker=marker,
+                    markersize=7 if marker is _BAR else 4,
+                    markerfacecolor="white",
+                    markeredgecolor="black",
+                    markeredgewidth=0.8,
+                    label=kind,
+                )
+        ax.legend(
+            title="describes the class:" if self.direction is not None else None,
+            alignment="left",
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=len(markers),
+            fontsize=SMALL,
+            title_fontsize=SMALL,
+            frameon=False,
+            borderpad=0.0,
+        )

@@ -1,0 +1,160 @@
+"""SampleSizeDisplay: how many rows classes need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.display.drawing import check_axes, pyplot
+from corral.planning import Extrapolation, LearningCurve, SampleSizes
+from corral.planning.curve import TIMES
+
+# Points of a curve that is drawn.
+_N_POINTS = 40
+
+
+class SampleSizeDisplay:
+    """What `estimate_sample_sizes` found.
+
+    Of a bound, step by step: epsilon, rows of each class and accuracy against N. Of a learning curve: what
+    was measured, and what is expected up to four times the rows, with 90 % intervals: accuracy, log loss and
+    the recall of each class. Make it with `from_result`.
+
+    Parameters
+    ----------
+    result : SampleSizes or LearningCurve
+        What is drawn; stored as an attribute.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of shape (3,)
+        The axes of epsilon, rows and accuracy; or of accuracy, log loss and recall.
+
+    See Also
+    --------
+    estimate_sample_sizes : Computes what is drawn here.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from corral import SampleSizeDisplay, estimate_sample_sizes
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
+    >>> result = estimate_sample_sizes(
+    ...     X, y, tolerance=0.5, initial_size=20, test_size=20, step=20, random_state=0
+    ... )
+    >>> display = SampleSizeDisplay.from_result(result)
+    >>> [axes.get_ylabel() for axes in display.axes_]
+    ['epsilon', 'rows', 'accuracy']
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(self, result: SampleSizes | LearningCurve) -> None:
+        self.result = result
+
+    @classmethod
+    def from_result(cls, result: SampleSizes | LearningCurve, *, axes: Sequence[Any] | None = None) -> Self:
+        """Draw a result of `estimate_sample_sizes`.
+
+        Parameters
+        ----------
+        result : SampleSizes or LearningCurve
+        axes : three matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : SampleSizeDisplay
+        """
+        return cls(result).plot(axes)
+
+    def plot(self, axes: Sequence[Any] | None = None) -> Self:
+        """Draw the three curves.
+
+        Parameters
+        ----------
+        axes : three matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : SampleSizeDisplay
+        """
+        if axes is None:
+            _, axes = pyplot().subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+        self.axes_ = check_axes(axes, 3)
+        self.figure_ = self.axes_[0].figure
+        if isinstance(self.result, LearningCurve):
+            _plot_curve(self.axes_, self.result)
+        else:
+            _plot_bound(self.axes_, self.result)
+        return self
+
+
+def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
+    """Draw epsilon, rows of each class and accuracy against N."""
+    of_epsilon, of_sizes, of_accuracy = axes
+    sizes = np.array([step.sizes for step in result.steps])
+    totals = sizes.sum(axis=1)
+    of_epsilon.plot(totals, [step.epsilon for step in result.steps], marker=".", label="epsilon")
+    of_epsilon.axhline(result.tolerance, color="black", linestyle=":", label="tolerance")
+    guess = result.extrapolation
+    if guess is not None and np.isfinite(guess.total):
+        _plot_extrapolation(of_epsilon, totals[-1], result, guess)
+    of_epsilon.legend()
+    for label, n in zip(result.classes, sizes.T, strict=True):
+        of_sizes.plot(totals, n, marker=".", label=str(label))
+    of_sizes.legend(title="class")
+    of_accuracy.plot(totals, [step.accuracy for step in result.steps], marker=".")
+    for each, name in zip(axes, ("epsilon", "rows", "accuracy"), strict=True):
+        each.set(xlabel="N, rows of all classes", ylabel=name)
+
+
+def _plot_extrapolation(axes: Any, total: int, result: SampleSizes, guess: Extrapolation) -> None:
+    """Draw a dashed line to where the tolerance might be reached, and a bar over the interval of N."""
+    axes.plot(
+        [total, guess.total],
+        [result.epsilon, result.tolerance],
+        linestyle="--",
+        color="gray",
+        label="extrapolation",
+    )
+    end = guess.high if np.isfinite(guess.high) else guess.total
+    axes.plot([guess.low, end], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
+    axes.set_xscale("log")
+
+
+def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
+    """Draw accuracy, log loss and recall against rows, measured and expected."""
+    of_accuracy, of_log_loss, of_recall = axes
+    measured = curve.measured
+    _plot_expected(of_accuracy, curve.accuracy, measured.accuracies, curve, "all classes")
+    _plot_expected(of_log_loss, curve.log_loss, measured.mean_log_losses, curve, "all classes")
+    for label, size, recalls in zip(curve.classes.tolist(), curve.sizes, measured.recalls.T, strict=True):
+        if size > 0:
+            _plot_expected(of_recall, partial(curve.recall, label), recalls, curve, str(label))
+    of_recall.legend(title="class")
+    for each, name in zip(axes, ("accuracy", "log loss", "recall"), strict=True):
+        each.set(xlabel="rows of all classes", ylabel=name, xscale="log")
+        if curve.goal is not None and name != "log loss":
+            each.axhline(curve.goal, color="black", linestyle=":")
+
+
+def _plot_expected(
+    axes: Any,
+    expected: Callable[[float], Any],
+    measured: NDArray[Any],
+    curve: LearningCurve,
+    label: str,
+) -> None:
+    """Draw dots where something was measured, and a line with a band where it is expected."""
+    grid = np.geomspace(curve.n_rows, max(TIMES) * curve.n_rows, _N_POINTS)
+    value, low, high = np.array([expected(float(n)) for n in grid]).T
+    [line] = axes.plot(curve.measured.rows, measured, marker="o", linestyle="", label=label)
+    axes.plot(grid, value, color=line.get_color())
+    axes.fill_between(grid, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

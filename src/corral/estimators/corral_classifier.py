@@ -1,0 +1,272 @@
+"""CorralClassifier: a pool of class densities, chosen and calibrated by leave-one-out."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from corral.array_types import Bools
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.estimators.base import DensityClassifier
+from corral.estimators.reference import InReference
+from corral.estimators.validation import (
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_priors,
+    feature_names,
+    is_empirical,
+    take_names_from,
+)
+from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates
+from corral.markers.contrast import MIN_EFFECT
+from corral.pool.compression import is_large, learn_large_pool
+from corral.pool.model import PoolModel
+from corral.pool.search import learn_pool
+
+# A class with more rows is thinned, by default.
+MAX_ROWS = 3000
+
+
+class PoolMember(DensityClassifier):
+    """One member of a pool, as a classifier that stands on its own.
+
+    It predicts and explains as every classifier here does, at the temperature at which it is calibrated.
+    `CorralClassifier` makes it; it cannot be fitted by itself.
+
+    Parameters
+    ----------
+    name : str
+        What kind of densities it has, and in which units.
+    n_jobs : int, default=None
+        Number of threads.
+    verbose : int, default=0
+        If positive, show a progress bar.
+    """
+
+    model_: PoolModel
+
+    def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
+        self.name = name
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
+
+
+class CorralClassifier(InReference, DensityClassifier):
+    r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
+
+    No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log
+    densities,
+
+    .. math::
+
+        P(y \mid x) = (1 - \varepsilon)
+            \frac{\pi_y \prod_m \hat p_m(x \mid y)^{w_m}}
+                 {\sum_{y'} \pi_{y'} \prod_m \hat p_m(x \mid y')^{w_m}}
+            + \varepsilon \pi_y, \qquad \varepsilon = \frac 1 {n + 2}.
+
+    The members :math:`\hat p_m` are kernel densities, in different units and with different kernels. Some
+    blur the rows of a class along its own covariance, along that of all classes or along its variances, with
+    a bandwidth between that of a kernel and that of a normal density. Others have one bandwidth for each
+    variable, shared by the classes and fitted to the log loss. One has the same bandwidth for all. The
+    weights :math:`w_m > 0` minimise the leave-one-out log loss, with a prior towards equal shares of members
+    that are calibrated each on its own, so that probabilities are calibrated. :math:`\varepsilon`, Laplace's
+    rule of succession for an error that n rows have not shown, keeps a few rows from making the model
+    certain.
+
+    Parameters
+    ----------
+    priors : {"empirical", "uniform"} or array-like of shape (n_classes,), default="empirical"
+        Class probabilities :math:`\pi_y`: the shares of training rows, all alike, or given ones in the order
+        of `classes_`. Classes weigh accordingly in the search.
+    min_effect : float, default=0.15
+        Least difference, in units of Cliff's delta, that makes a variable describe a class.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements: those of frames that are text, categories or
+        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
+        count as measurements.
+    max_rows : int or None, default=3000
+        A class with more rows is represented by so many weighted averages of all rows or, in tables with
+        gaps, levels or groups, by so many that are drawn, so that neither predictions nor model files grow
+        with the rows; None keeps all.
+    n_jobs : int, default=None
+        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        If positive, show a progress bar on the standard error stream.
+    random_state : int, RandomState or None, default=None
+        Divides the rows into folds and, of many rows, chooses those that the search reads. Up to 400 rows are
+        divided several times, and what is chosen is best in all divisions together, so that probabilities
+        change little with the seed; the order of rows and columns and the names of classes change nothing.
+
+    Attributes
+    ----------
+    members_ : list of classifiers
+        The members that are kept, each a classifier of its own, the heaviest first.
+    member_weights_ : ndarray of shape (n_members,)
+        Their weights :math:`w_m`.
+    cv_accuracy_ : float
+        Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
+        other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
+        ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
+        fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
+        more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
+    cv_log_loss_ : float
+        Log loss, likewise.
+    cv_balanced_accuracy_ : float
+        Mean of `cv_recall_` over the classes; a rare class that is never found lowers it as much as any.
+    cv_recall_ : ndarray of shape (n_classes,)
+        Share of the rows of each class that get its label, likewise; NaN for a class without rows.
+    member_scores_ : dict of arrays
+        One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
+        which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
+        and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
+    markers_ : ndarray of shape (n_classes, n_features), bool
+        Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+    model_ : PoolModel
+        All that `fit` has learnt.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    class_count_ : ndarray of shape (n_classes,)
+        Number of training rows of each class, weights counted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probability of each class before a sample is seen.
+    n_copies_ : int
+        Number of training rows that are copies of others; see `RodeoClassifier`.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
+    MarkerSelector : The variables that mark each class, without a classifier.
+    write_report : A page with what it has learnt.
+    save_model : A file to load it from.
+
+    Notes
+    -----
+    Everything that is fitted to labels is fitted anew for each fold of the rows that it is judged by, and
+    every row is predicted without itself and its copies. Above 20,000 rows the search uses a random choice of
+    them, in proportion to the classes. Of a class with more than 2000 / n_classes rows it leaves out only so
+    many, drawn at random. The members are fitted to all rows. A member has at most 0.4 times as many
+    measurements as there are rows, but no fewer than 30 and no more than 200: of wider tables those in which
+    the classes differ most are chosen first, within each fold.
+
+    If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
+    100,000 of them, and bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r)
+    with r relevant variables. All rows then go into `max_rows` cells for each class, which have kernels at
+    the means of their rows. Kernels are wider by the spread of rows within cells, so that means and
+    covariances are those of all rows. Rows that the search has left out are in no cell: weights, typicality
+    and sets of labels are calibrated by them. Rows with gaps or levels have no averages, and rows of groups
+    must be left out together: there the search reads `max_rows` rows of each class, drawn at random, which
+    then have the kernels. Means, covariances and frequencies of levels are those of the 100,000 rows.
+
+    No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
+    `RodeoClassifier` for that.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+    .. [2] M. West. Approximating posterior distributions by mixtures. Journal of the Royal Statistical
+       Society B 55 (1993), on kernels that are pulled towards a mean.
+    .. [3] C. Genest, J. V. Zidek. Combining probability distributions: a critique and an annotated
+       bibliography. Statistical Science 1 (1986), on logarithmic pools.
+
+    Examples
+    --------
+    >>> from corral import CorralClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(1, 2, 3), random_state=0)
+    >>> X_test, y_test = make_shifted_groups(100, groups=(1, 2, 3), random_state=1)
+    >>> classifier = CorralClassifier(random_state=0).fit(X, y)
+    >>> classifier.score(X_test, y_test) > 0.75
+    True
+    >>> print(classifier.describe())
+    1: x0 narrow (-0.05652 to 0.0634; others -0.2506 to 0.1591), x1 low (-0.01653; others 0.1698)
+    2: x0 high (0.1591; others -0.137); labels also rest on x1 (0.2027)
+    3: x0 low (-0.2506; others 0.07095)
+    """
+
+    model_: PoolModel
+
+    def __init__(
+        self,
+        *,
+        priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
+        min_effect: float = MIN_EFFECT,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        max_rows: int | None = MAX_ROWS,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.priors = priors
+        self.min_effect = min_effect
+        self.max_rows = max_rows
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def check_parameters(self) -> float:
+        """Refuse a bad parameter but for the priors before any work; return the least effect."""
+        check_n_jobs(self.n_jobs)
+        if self.max_rows is not None:
+            check_integer("max_rows", self.max_rows)
+        return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
+
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        min_effect = self.check_parameters()
+        prior = check_priors(self.priors, data.counts)
+        random = check_random_state(self.random_state)
+        empirical = is_empirical(self.priors)
+        asked = (random, self._computation())
+        if self.max_rows is not None and is_large(data, self.max_rows):
+            model = learn_large_pool(
+                training, data, prior, min_effect, self.max_rows, *asked, empirical=empirical
+            )
+        else:
+            model = learn_pool(training, data, prior, min_effect, *asked, empirical=empirical)
+        self.set_pool(model)
+        warn_of_copies(data.n_copies, len(training.X))
+        warn_of_near_duplicates(training, feature_names(self))
+        return self
+
+    def set_pool(self, model: PoolModel) -> None:
+        """Take a pool over, and name what it has learnt."""
+        pool = model.pool
+        self.model_ = model
+        self.member_weights_ = pool.weights
+        self.members_ = [self._member(model, m) for m in range(len(pool.members))]
+        self.cv_accuracy_, self.cv_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
+        self.cv_balanced_accuracy_, self.cv_recall_ = pool.scores.balanced_accuracy, pool.scores.recall
+        self.member_scores_ = pool.table
+
+    def _member(self, model: PoolModel, m: int) -> PoolMember:
+        member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
+        member.model_ = model.alone(m)
+        take_names_from(self, member)
+        return member
+
+    def shares(self) -> dict[str, float]:
+        """Share of each member in the pool, by its name, the heaviest first."""
+        listed = zip(
+            self.member_scores_["member"].tolist(), self.member_scores_["share"].tolist(), strict=True
+        )
+        return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
+
+    @property
+    def markers_(self) -> Bools:
+        """Which variables mark each class, whatever predicts best."""
+        return self.model_.contrast.markers

@@ -1,0 +1,156 @@
+"""Decisions: labels of least expected cost, or none."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corral.array_types import Bools, Floats
+from corral.estimators.collections import by_rows
+
+
+def is_torn(proba: Floats) -> Bools:
+    """Whether rows are torn between two: the second class is at least half as likely as the first.
+
+    Of such labels a third at least is wrong, if probabilities (n_samples, n_classes) are right.
+    """
+    second, first = np.sort(proba, axis=1)[:, -2:].T
+    torn: Bools = second >= 0.5 * first
+    return torn
+
+
+class Decisions:
+    """Labels by costs, of classifiers that give probabilities."""
+
+    classes_: Any
+    predict_proba: Any
+
+    @by_rows(dtype=object)
+    def decide(
+        self, X: ArrayLike, costs: ArrayLike | Mapping[Any, Any], reject_cost: float | None = None
+    ) -> NDArray[Any]:
+        """Label of least expected cost for each row of `X`.
+
+        The expected cost of a label is the sum over the classes of their probabilities times the costs of
+        deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
+        in which classes are as frequent as `class_prior_` says. `CorralClassifier` calibrates. The
+        probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
+        uniform by default.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        costs : array-like of shape (n_classes, n_classes), DataFrame or dict
+            What it costs to decide for the class of a column where that of a row is true: in the order of
+            `classes_`, or with labels as the index and the columns of a frame, or as
+            ``{true: {decided: cost}}``, where right decisions that are not named cost nothing. Gains are
+            negative costs.
+        reject_cost : float, default=None
+            What it costs to decide for none. By default there is always a decision.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), object
+            None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
+
+        See Also
+        --------
+        corral.CorralClassifier.predict_set : Labels that are possible, without costs.
+
+        Examples
+        --------
+        >>> from corral import CorralClassifier
+        >>> from corral.datasets import make_shifted_groups
+        >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
+        >>> classifier = CorralClassifier(random_state=0).fit(X, y)
+        >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
+        >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
+        True
+        """
+        matrix = check_costs(costs, self.classes_)
+        if reject_cost is not None:
+            check_reject_cost("reject_cost", reject_cost)
+        return least_costly(self.predict_proba(X), matrix, self.classes_, reject_cost)
+
+
+def check_reject_cost(name: str, cost: float) -> None:
+    """Refuse what is no finite number."""
+    if not isinstance(cost, Real) or isinstance(cost, bool | np.bool_) or not math.isfinite(cost):
+        raise ValueError(f"{name} must be a finite number, got {cost!r}.")
+
+
+def least_costly(
+    proba: Floats, costs: Floats, classes: NDArray[Any], reject_cost: float | None
+) -> NDArray[Any]:
+    """Labels (n_samples,) of least expected cost, None where each costs more than to decide for none."""
+    expected = proba @ costs
+    labels: NDArray[Any] = classes.astype(object)[expected.argmin(axis=1)]
+    if reject_cost is not None:
+        labels[expected.min(axis=1) > reject_cost] = None
+    return labels
+
+
+def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
+    """Costs (n_classes, n_classes) by true and by decided class, in the order of the classes."""
+    labels = classes.tolist()
+    if isinstance(costs, Mapping):
+        _check_names("costs", list(costs), labels)
+        given: Any = [[_cost_in(costs, true, decided) for decided in labels] for true in labels]
+    elif hasattr(costs, "columns") and hasattr(costs, "loc"):
+        index, columns = list(costs.index), list(costs.columns)
+        _check_names("the index of costs", index, labels)
+        _check_names("the columns of costs", columns, labels)
+        places = [[names.index(label) for label in labels] for names in (index, columns)]
+        given = costs.to_numpy()[np.ix_(*places)]
+    else:
+        given = costs
+    try:
+        if np.iscomplexobj(given):
+            raise TypeError
+        matrix: Floats = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"costs must be numbers, got {_in_a_line(costs)}.") from None
+    n = len(labels)
+    if matrix.shape != (n, n):
+        raise ValueError(f"costs must have the shape ({n}, {n}), one for each class, got {matrix.shape}.")
+    if not np.isfinite(matrix).all():
+        a, b = np.argwhere(~np.isfinite(matrix))[0].tolist()
+        raise ValueError(
+            f"costs must be finite, but to decide for {labels[b]!r} where {labels[a]!r} is true costs "
+            f"{matrix[a, b]}."
+        )
+    return matrix
+
+
+def _in_a_line(value: Any) -> str:
+    """A value as Python shows it, shortened."""
+    return textwrap.shorten(repr(value), 80, placeholder=" ...")
+
+
+def _check_names(where: str, names: list[Any], labels: list[Any]) -> None:
+    """Refuse labels that are missing, unknown, or there twice."""
+    for name in names:
+        if name not in labels:
+            raise ValueError(f"{where} must name classes, but {name!r} is not one of {labels}.")
+    for label in labels:
+        n = names.count(label)
+        if n != 1:
+            raise ValueError(f"{where} must name each class once, but names {label!r} {n} times.")
+
+
+def _cost_in(costs: Mapping[Any, Any], true: Any, decided: Any) -> Any:
+    row = costs[true]
+    if not isinstance(row, Mapping):
+        raise ValueError(f"costs must be a dict of dicts, but that of {true!r} is {row!r}.")
+    unknown = [name for name in row if name not in costs]
+    if unknown:
+        raise ValueError(f"costs of {true!r} must name classes, but {unknown[0]!r} is not one of them.")
+    if decided not in row and decided != true:
+        raise ValueError(f"costs must say what it costs to decide for {decided!r} where {true!r} is true.")
+    return row.get(decided, 0.0)

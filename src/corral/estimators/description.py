@@ -1,0 +1,335 @@
+"""Description: what `describe` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Bools, Floats, Integers
+from corral.estimators.encoding import with_names_of_levels
+from corral.estimators.html import html_table
+from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
+from corral.markers.contrast import FEW_VALUES, Contrast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Evidence that changes odds by less than a twentieth.
+_NO_EVIDENCE = 0.05
+
+# Variables of a class that are named in a line.
+_SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Description:
+    """What marks each class, as returned by `describe`.
+
+    A class is compared, variable by variable, with its *background*: the rows of those other classes that
+    cannot be told from each other in the variable, if they are more than half of the classes, else all other
+    rows. Arrays have the shape (n_classes, n_features) unless another one is given.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels.
+    feature_names : list of str
+        Names of the variables.
+    markers : ndarray of bool
+        Which variables mark the class.
+    direction : ndarray of str
+        "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
+        apart; "shape" where they differ otherwise, as by two modes, or where medians or quartiles contradict
+        the other words; a value and "more often", as in ``"= 1 more often"``, where a variable has few values
+        and the middle ones are equal, or two values only; a level in quotes and "more often" or "less often";
+        "" where nothing is known.
+    effect : ndarray
+        From -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background); for
+        other directions its counterpart, negative for "narrow".
+    pvalue : ndarray
+        Probability of a difference like this by chance, times the number of variables. There is no adjustment
+        for the number of classes.
+    typical, background : ndarray
+        Medians in the class and in its background, or numbers of the most frequent levels; NaN for a class
+        without rows.
+    evidence : ndarray or None
+        Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
+        logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
+        the priors. None where there is no model that predicts.
+    order : ndarray of int
+        Numbers of the variables, markers first, then by the size of the effect.
+    typical_range, background_range : ndarray of shape (2, n_classes, n_features)
+        Lower and upper quartiles.
+    value : ndarray
+        The value whose share in the class exceeds that in the background by most.
+    shares : ndarray of shape (2, n_classes, n_features)
+        These two shares.
+    levels : sequence
+        For each variable its levels, or None for measurements.
+    often_missing : ndarray of bool
+        Whether the class lacks a value more or less often than its background, by the same test and at the
+        same level.
+    missing_shares : ndarray of shape (2, n_classes, n_features)
+        How often the class lacks one, and how often its background.
+
+    See Also
+    --------
+    corral.CorralClassifier.describe : Makes it.
+    corral.RelevanceDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from corral import MarkerSelector
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> description = MarkerSelector().fit(X, y).describe()
+    >>> description.to_frame().loc[0, ["variable", "direction"]].tolist()
+    ['petal length (cm)', 'low']
+    """
+
+    classes: NDArray[Any]
+    feature_names: list[str]
+    markers: Bools
+    direction: NDArray[np.object_]
+    effect: Floats
+    pvalue: Floats
+    typical: Floats
+    background: Floats
+    evidence: Floats | None
+    order: Integers
+    typical_range: Floats
+    background_range: Floats
+    value: Floats
+    shares: Floats
+    levels: Sequence[list[Any] | None]
+    often_missing: Bools
+    missing_shares: Floats
+
+    @classmethod
+    def of(
+        cls,
+        classes: NDArray[Any],
+        feature_names: list[str],
+        contrast: Contrast,
+        evidence: Floats | None,
+        levels: Sequence[list[Any] | None] | None = None,
+        missing: Contrast | None = None,
+    ) -> Description:
+        """Put together how classes differ, also in what is missing, and what their labels rest on."""
+        levels = [None] * len(feature_names) if levels is None else levels
+        markers = contrast.markers
+        missing_shares = np.zeros((2, *markers.shape)) if missing is None else missing.shares_of_ones()
+        return cls(
+            classes=classes,
+            feature_names=feature_names,
+            markers=markers,
+            direction=_directions(contrast, levels),
+            effect=contrast.effect,
+            pvalue=contrast.pvalue,
+            typical=contrast.typical,
+            background=contrast.background_typical,
+            evidence=evidence,
+            # Equal effects, as of variables that separate classes, are put in order by significance.
+            order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~markers), axis=1),
+            typical_range=contrast.quartiles,
+            background_range=contrast.background_quartiles,
+            value=contrast.value,
+            shares=np.stack([contrast.share, contrast.background_share]),
+            levels=levels,
+            often_missing=np.zeros_like(markers) if missing is None else missing.markers,
+            missing_shares=missing_shares,
+        )
+
+    def value_text(self, variable: int, value: float) -> str:
+        """Write a value of a variable: a number, or the name of a level.
+
+        Parameters
+        ----------
+        variable : int
+            Position of the variable in `feature_names`.
+        value : float
+            The value, or the number of a level.
+        """
+        levels = self.levels[variable]
+        if np.isnan(value):
+            return "missing"
+        if levels is None:
+            return number_text(value)
+        return str(levels[int(value)])
+
+    def _quoted(self, variable: int, value: float) -> str:
+        """Write a value within a sentence, where the name of a level has quotes."""
+        text = self.value_text(variable, value)
+        return text if self.levels[variable] is None or np.isnan(value) else f'"{text}"'
+
+    def _middles(self, a: int, j: int) -> list[str]:
+        """Write what is typical of a class and of its background, so that what differs looks different."""
+        middles = [float(self.typical[a, j]), float(self.background[a, j])]
+        if self.levels[j] is None and not np.isnan(middles).any():
+            return different_texts(middles)
+        return [self.value_text(j, middle) for middle in middles]
+
+    def phrase(self, label_number: int, variable: int) -> str:
+        """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
+
+        Of a level it says ``island = "Dream" more often (55%; others 34%)``.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        variable : int
+            Position of the variable in `feature_names`.
+        """
+        a, j = label_number, variable
+        direction = self.direction[a, j]
+        if not direction:  # too few values, or no difference
+            return f"{self.feature_names[j]} (direction unknown)"
+        middles = different_texts([self.typical[a, j], self.background[a, j]])
+        ranges = range_texts(self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist())
+        shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
+        if direction.endswith(" often"):
+            shown = shares
+        elif direction in ("high", "low") and middles[0] != middles[1]:
+            shown = middles
+        elif ranges[0] != ranges[1]:
+            shown = ranges
+        else:  # as where most values are zero
+            shown = [f"{exact_text(self.value[a, j])} in {shares[0]}", f"in {shares[1]}"]
+        return f"{self.feature_names[j]} {direction} ({shown[0]}; others {shown[1]})"
+
+    def also_rests_on(self, label_number: int) -> list[int]:
+        """List variables that do not mark a class by themselves, but that its labels rest on.
+
+        These are variables that tell the class from one of many others, or only together with others: not
+        markers, but with an evidence of at least 0.5, and of at least a quarter of the largest.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            At most three, strongest first.
+        """
+        if self.evidence is None:
+            return []
+        evidence = self.evidence[label_number]
+        enough = (evidence >= max(0.5, 0.25 * evidence.max())) & ~self.markers[label_number]
+        strongest = np.argsort(-evidence, kind="stable")
+        return [int(j) for j in strongest[enough[strongest]][:3]]
+
+    def adds_nothing(self) -> list[int]:
+        """List variables that describe no class and carry no evidence on average over the rows of any.
+
+        Their mean evidence is below 0.05 in each class. In single rows they may still count, since evidence
+        depends on the other values.
+
+        Returns
+        -------
+        variables : list of int
+            In the order of the columns; empty where there is no model that predicts.
+        """
+        if self.evidence is None:
+            return []
+        used = self.markers | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
+        return np.flatnonzero(~used.any(axis=0)).tolist()
+
+    def missing_phrases(self, label_number: int) -> list[str]:
+        """Say which variables a class lacks more or less often than its background.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        """
+        phrases = []
+        for j in np.flatnonzero(self.often_missing[label_number]).tolist():
+            own, others = self.missing_shares[:, label_number, j].tolist()
+            often = "more" if own > others else "less"
+            phrases.append(f"{self.feature_names[j]} missing {often} often ({own:.0%}; others {others:.0%})")
+        return phrases
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per class and variable, strongest first within a class (needs pandas).
+
+        Where values are missing, `missing` and `background_missing` are the shares of rows that lack one, and
+        `often_missing` tells whether they differ by more than chance and not negligibly.
+        """
+        import pandas as pd
+
+        d = len(self.feature_names)
+        columns = ("direction", "effect", "pvalue", "typical", "background", "evidence")
+        named: dict[str, Any] = {"marker": self.markers}
+        named |= {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
+        for name in ("typical", "background"):
+            named[name] = with_names_of_levels(named[name], self.levels)
+        if self.missing_shares.any():
+            named["missing"], named["background_missing"] = self.missing_shares
+            named["often_missing"] = self.often_missing
+        return pd.DataFrame(
+            {
+                "class": np.repeat(self.classes, d),
+                "variable": np.array(self.feature_names, dtype=object)[self.order].ravel(),
+                **{name: np.take_along_axis(of, self.order, axis=1).ravel() for name, of in named.items()},
+            }
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label}: {self._line(a)}" for a, label in enumerate(self.classes.tolist()))
+
+    def _line(self, a: int) -> str:
+        """Name the strongest variables of a class."""
+        markers = self.order[a, : self.markers[a].sum()].tolist()
+        line = ", ".join(self.phrase(a, j) for j in markers[:_SHOWN]) or "no variable found"
+        if len(markers) > _SHOWN:
+            line += f" and {len(markers) - _SHOWN} more"
+        line = "; ".join([line, *self.missing_phrases(a)])
+        others = ", ".join(
+            f"{self.feature_names[j]} ({self._quoted(j, self.typical[a, j])})" for j in self.also_rests_on(a)
+        )
+        return f"{line}; labels also rest on {others}" if others else line
+
+    def _repr_html_(self) -> str:
+        """Show a table of the markers in notebooks."""
+        heads = ("class", "variable", "direction", "typical", "others", "effect", "p-value")
+        lines = []
+        for a, label in enumerate(self.classes.tolist()):
+            markers = self.order[a, : self.markers[a].sum()].tolist()
+            if not markers:
+                lines.append([str(label), "no variable found", "", "", "", "", ""])
+            lines += [
+                [
+                    str(label) if not i else "",
+                    self.feature_names[j],
+                    self.direction[a, j],
+                    *self._middles(a, j),
+                    f"{self.effect[a, j]:+.2f}",
+                    f"{self.pvalue[a, j]:.1g}",
+                ]
+                for i, j in enumerate(markers)
+            ]
+        return html_table(heads, lines)
+
+
+def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:
+    """Directions in words, or which value is more frequent where there are few values."""
+    direction: NDArray[np.object_] = contrast.direction.astype(object)
+    same_middle = contrast.typical == contrast.background_typical
+    few = contrast.n_values <= FEW_VALUES
+    by_value = (contrast.n_values == 2) | (few & (same_middle | (contrast.direction == "shape")))
+    by_value |= np.array([of_column is not None for of_column in levels])
+    for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
+        of_column = levels[j]
+        if of_column is None:
+            direction[a, j] = f"= {exact_text(contrast.value[a, j])} more often"
+        else:
+            often = "more" if contrast.effect[a, j] > 0.0 else "less"
+            direction[a, j] = f'= "{of_column[int(contrast.value[a, j])]}" {often} often'
+    return direction

@@ -1,0 +1,452 @@
+"""Explanation: what `explain` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Bools, Floats, Integers
+from corral.estimators.encoding import is_gap
+from corral.estimators.html import html_lines, html_table
+from corral.estimators.number_text import different_texts, number_text
+from corral.estimators.typicality import LEVEL
+from corral.explain.evidence import explain_samples, odds_evidence, usual_coalitions
+from corral.explain.explainers import explainer_of
+from corral.explain.novelty import unlikeness
+from corral.model import LocalModel
+from corral.parallel import Computation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
+_MOST_UNLIKE = 3
+_LEAST_UNLIKE = 0.1
+
+# A row, or the rows of a group, with more than this share of a density carry it.
+_CARRIES = 0.5
+
+_MOST_IN_NOTEBOOKS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why samples got their labels, as returned by `RodeoClassifier.explain`.
+
+    The evidence of the variables adds up: with `base` it is the log odds of label and rival, in natural
+    logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds
+    when it becomes known, on average over the orders in which variables may (Shapley's values); those that
+    are not known yet are integrated out, and the bandwidths are those of the whole sample. The integral is
+    exact in each member of a pool; the pool multiplies the members' integrals, which is not the integral of
+    their product.
+    With up to ten variables the average is over all orders, else over random ones, the same for all samples,
+    and `evidence_error` says how far from the exact one it may be. A gap carries no evidence.
+
+    Attributes
+    ----------
+    label, rival : ndarray of shape (n_samples,)
+        Predicted class, and the one compared with it: the second most probable unless another was named.
+    probability : ndarray of shape (n_samples, 2)
+        Of label and rival.
+    feature_names : list of str
+        Names of the variables.
+    values : ndarray of shape (n_samples, n_features)
+        The samples, with the names of levels.
+    bandwidths : ndarray of shape (n_samples, 2, n_features) or None
+        In label and rival, scaled units; None where several models are pooled, each with its own.
+    base : ndarray of shape (n_samples,)
+        Log odds before anything is known of the sample, by the priors alone; infinite where a class has none,
+        or no rows: then the odds are, and no variable has a part in them.
+    evidence : ndarray of shape (n_samples, n_features)
+        For the label over the rival: an evidence of 1 multiplies the odds of label against rival by e, a
+        negative one speaks for the rival.
+    evidence_error : ndarray of shape (n_samples, n_features)
+        Standard error of the evidence, 0 where it is exact.
+    conditional : ndarray of shape (n_samples, n_features)
+        ``log p_a(x_j | others) - log p_b(x_j | others)`` for the label a and its rival b: how much the
+        variable speaks for the label when all others are known. It does not add up.
+    rows : ndarray of shape (n_samples, n_listed)
+        Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
+        not ``X.loc``); -1 where a class has fewer. In a thinned class each stands for the rows of its cell
+        (see `CorralClassifier`), which it is in the middle of.
+    shares : ndarray of shape (n_samples, n_listed)
+        Their shares of the label's density.
+    effective_rows : ndarray of shape (n_samples,)
+        How many rows of equal shares would carry the density.
+    group_share : ndarray of shape (n_samples,)
+        Largest share of the rows of one group (see `fit`) together; without groups that of one row.
+    row_names : ndarray of shape (n_samples, n_listed) or None
+        Names of `rows`, or None if the X given to fit had no index that names rows.
+    nearest : ndarray of shape (n_samples,)
+        The class whose rows each sample is most like, which may not be the label.
+    typicality : ndarray of shape (n_samples,)
+        Of this class; see `RodeoClassifier.typicality`.
+    novel : ndarray of shape (n_samples,)
+        Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+    unlikeness : ndarray of shape (n_samples, n_features)
+        How much each variable makes it unlike the nearest class, in units of the spread of log densities at
+        training rows, 0 for gaps. It is what the variable contributes to the log density of the class
+        (Shapley's values again; members of a pool have other shares here) less than it does at the median row
+        of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the value lies e standard
+        deviations from the nearest one of its column in the class; a value more than seven from the median of
+        its column has up to 64 more. Of a usual row it is about 0.
+    stands_for : ndarray of shape (n_samples, n_listed)
+        How many training rows each of `rows` stands for: 1 unless its class is thinned.
+    training_range : ndarray of shape (2, n_features)
+        Lowest and highest value of each column of numbers in the training rows; infinite for levels, and if
+        not all training rows are known.
+
+    See Also
+    --------
+    corral.CorralClassifier.explain : Makes it.
+    corral.ExplanationDisplay : Draws it.
+
+    References
+    ----------
+    .. [1] Shapley, L. S. A value for n-person games. Contributions to the Theory of Games 2 (1953).
+
+    Examples
+    --------
+    >>> from corral import CorralClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> explanation = CorralClassifier(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
+    >>> explanation.label, explanation.rival
+    (array([0]), array([1]))
+    >>> explanation.to_frame().shape[0]  # a line for each variable
+    4
+    """
+
+    label: NDArray[Any]
+    rival: NDArray[Any]
+    probability: Floats
+    feature_names: list[str]
+    values: NDArray[Any]
+    bandwidths: Floats | None
+    base: Floats
+    evidence: Floats
+    evidence_error: Floats
+    conditional: Floats
+    rows: Integers
+    shares: Floats
+    effective_rows: Floats
+    group_share: Floats
+    row_names: NDArray[Any] | None
+    nearest: NDArray[Any]
+    typicality: Floats
+    novel: Bools
+    unlikeness: Floats
+    stands_for: Integers
+    training_range: Floats
+
+    @classmethod
+    def of(
+        cls,
+        model: LocalModel,
+        X: Floats,
+        rivals: Callable[[Floats, Integers], Integers],
+        *,
+        values: NDArray[Any],
+        feature_names: list[str],
+        row_names: NDArray[Any] | None,
+        is_level: Bools,
+        n_listed: int,
+        computation: Computation,
+    ) -> Explanation:
+        """Explain samples; `rivals` numbers the classes to compare with, given log scores and labels.
+
+        `values` are the samples as they were given, of which some columns hold levels; `row_names` are those
+        of all training rows, if they have names.
+        """
+        explainer = explainer_of(model, X, computation)
+        log_proba = model.posterior(explainer.log_density)
+        # Rivals by scores: far from others, their probabilities are little but the share given to the priors.
+        label = log_proba.argmax(axis=1)
+        rival = rivals(model.joint(explainer.log_density), label)
+        training_rows = [model.data.numbers[at] for at in model.data.members()]
+        n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
+        coalitions = usual_coalitions(model, explainer, X.shape[1])
+        odds = odds_evidence(model, explainer, X, label, rival, coalitions, computation)
+        yardstick = model.yardstick
+        looking = explainer if yardstick is model else explainer_of(yardstick, X, computation)
+        judged = model.trust.judge(X, looking.log_density, computation)
+        unlike = unlikeness(yardstick, looking, X, judged, coalitions, computation)
+        data = model.data
+        groups = [data.units[at] for at in data.members()] if data.grouped else training_rows
+        conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
+        rows = support.rows
+        stands_for = np.where(rows >= 0, 1, 0)
+        for a, numbers in enumerate(training_rows):
+            at = (label == a)[:, np.newaxis] & (rows >= 0)
+            stands_for[at] = model.rows_behind(a)[rows[at]]
+            rows[at] = numbers[rows[at]]
+        pair, h = np.stack([label, rival], axis=1), explainer.bandwidths
+        return cls(
+            label=model.labels[label],
+            rival=model.labels[rival],
+            probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
+            feature_names=feature_names,
+            values=values,
+            bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
+            base=odds.base,
+            evidence=odds.evidence,
+            evidence_error=odds.error,
+            conditional=conditional,
+            rows=rows,
+            shares=support.shares,
+            effective_rows=support.effective,
+            group_share=support.largest_group,
+            row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
+            nearest=model.labels[judged.nearest],
+            typicality=judged.typicality[np.arange(len(X)), judged.nearest],
+            novel=judged.is_novel(LEVEL),
+            unlikeness=unlike,
+            stands_for=stands_for,
+            training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def log_odds(self) -> Floats:
+        """Logarithms (n_samples,) of the odds of label and rival: base and evidence together."""
+        log_odds: Floats = self.base + self.evidence.sum(axis=1)
+        return log_odds
+
+    def renumbered(self, positions: Integers) -> Explanation:
+        """Return the explanation with other positions of training rows, as in a larger table.
+
+        Parameters
+        ----------
+        positions : array of int
+            Where each row of the X given to fit is now.
+
+        Returns
+        -------
+        explanation : Explanation
+        """
+        return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
+
+    def caution(self, sample: int) -> str:
+        """Say if more than half of the label's density rests on one training row, or on those of one group.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty if there is no reason for caution.
+        """
+        carrier, share = self.carrier(sample)
+        if carrier == "row":
+            name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
+            return f"the label rests on one training row: {name} has {share:.0%} of its density"
+        if carrier == "group":
+            return f"the label rests on one group: its rows have {share:.0%} of its density"
+        return ""
+
+    def carrier(self, sample: int) -> tuple[str, float]:
+        """Tell what more than half of the label's density rests on, and the share of the density that it has.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        carrier : str
+            "row" for one training row, "group" for the rows of one group, "" for neither.
+        share : float
+            Its share; 0 for neither.
+        """
+        largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
+        if self.stands_for[sample, 0] > 1:  # an average of rows
+            return "", 0.0
+        if largest > _CARRIES:
+            return "row", largest
+        return ("group", of_group) if of_group > _CARRIES else ("", 0.0)
+
+    def unlike(self, sample: int) -> list[int]:
+        """Which variables make a sample unlike the nearest class, the strongest first, at most three.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        variables : list of int
+            Those with at least a tenth of what all variables that make it unlike add up to.
+        """
+        found = np.maximum(self.unlikeness[sample], 0.0)
+        order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
+        return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
+
+    def value_in_words(self, sample: int, variable: int, typical: tuple[str, Any] | None = None) -> str:
+        """Name a value of a sample, and say from where to where the training rows go in the variable.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+        variable : int
+            Position of the variable.
+        typical : tuple of str and value, default=None
+            A class, and the number or level that is typical of it, to be named as well.
+
+        Returns
+        -------
+        words : str
+            As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that
+            numbers that differ look different. There is no range of levels.
+        """
+        ends = self.training_range[:, variable].tolist()
+        ends = ends if np.isfinite(ends).all() else []
+        value = self.values[sample, variable]
+        compared = [value, *([] if typical is None else [typical[1]]), *ends]
+        are_numbers = all(isinstance(each, float) and not is_gap(each) for each in compared)
+        texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
+        beside = [] if typical is None else [f"{typical[0]} typically {texts[1]}"]
+        beside += [f"training rows {texts[-2]} to {texts[-1]}"] if ends else []
+        said = f"{self.feature_names[variable]} = {_quoted(value, texts[0])}"
+        return f"{said} ({'; '.join(beside)})" if beside else said
+
+    def novelty(self, sample: int) -> str:
+        """Say if a sample is unlike all training rows, and in which variables.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty if it is not novel.
+        """
+        if not self.novel[sample]:
+            return ""
+        named = [self.value_in_words(sample, j) for j in self.unlike(sample)]
+        if not named:
+            return (
+                f"unlike all training rows, and nearest to those of {self.nearest[sample]}, from which it "
+                "differs by all variables a little"
+            )
+        return (
+            f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most "
+            f"by {', '.join(named)}"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per sample and variable (needs pandas)."""
+        import pandas as pd
+
+        n, d = self.values.shape
+        columns = {
+            "sample": np.repeat(np.arange(n), d),
+            "label": np.repeat(self.label, d),
+            "rival": np.repeat(self.rival, d),
+            "variable": self.feature_names * n,
+            "value": self.values.ravel(),
+        }
+        if self.bandwidths is not None:
+            columns["bandwidth"] = self.bandwidths[:, 0].ravel()
+            columns["bandwidth_rival"] = self.bandwidths[:, 1].ravel()
+        columns["evidence"] = self.evidence.ravel()
+        columns["evidence_error"] = self.evidence_error.ravel()
+        columns["conditional"] = self.conditional.ravel()
+        columns["unlikeness"] = self.unlikeness.ravel()
+        return pd.DataFrame(columns)
+
+    def support_to_frame(self) -> pd.DataFrame:
+        """One line per sample and supporting training row (needs pandas)."""
+        import pandas as pd
+
+        listed = self.rows >= 0
+        sample = np.broadcast_to(np.arange(len(self))[:, np.newaxis], listed.shape)
+        names = {} if self.row_names is None else {"name": self.row_names[listed]}
+        return pd.DataFrame(
+            {
+                "sample": sample[listed],
+                "training_row": self.rows[listed],
+                **names,
+                "share": self.shares[listed],
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = min(len(self), 5)
+        return "\n".join([*(self._describe(i) for i in range(shown)), *self._more(shown)])
+
+    def _repr_html_(self) -> str:
+        """Show a table of the first samples in notebooks."""
+        shown = min(len(self), _MOST_IN_NOTEBOOKS)
+        heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
+        pairs = [
+            [f"{name} ({p:.2f})" for name, p in zip((self.label[i], self.rival[i]), of_sample, strict=True)]
+            for i, of_sample in enumerate(self.probability[:shown])
+        ]
+        lines = [
+            [str(i), *pairs[i], self._strongest(i), self._closest(i), self.caution(i)] for i in range(shown)
+        ]
+        return html_table(heads, lines) + html_lines(self._more(shown))
+
+    def _more(self, shown: int) -> list[str]:
+        """Say how many samples are not shown."""
+        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+
+    def _strongest(self, i: int) -> str:
+        strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
+        return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
+
+    def _closest(self, i: int) -> str:
+        names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
+        return ", ".join(
+            f"{name} ({share:.0%})"
+            for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
+            if row >= 0
+        )
+
+    def _describe(self, i: int) -> str:
+        notes = {"novel": self.novelty(i), "caution": self.caution(i)}
+        return (
+            f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
+            f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
+            f"  evidence: {self._strongest(i)}\n"
+            f"  closest:  {self._closest(i)}"
+            + "".join(f"\n  {name + ':':9} {sentence}" for name, sentence in notes.items() if sentence)
+        )
+
+
+def value_text(value: Any) -> str:
+    """Write a value of a sample: a number, the name of a level, or "missing"."""
+    if is_gap(value):
+        return "missing"
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def named_value(name: str, value: Any) -> str:
+    """Write a variable and its value within a sentence, where the name of a level has quotes."""
+    return f"{name} = {_quoted(value, value_text(value))}"
+
+
+def _quoted(value: Any, text: str) -> str:
+    """Put the text of a value in quotes if it is the name of a level."""
+    return f'"{text}"' if isinstance(value, str) else text
+
+
+def _ranges(X: Floats) -> Floats:
+    """Lowest and highest values (2, n_features); infinite where none is known."""
+    lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
+    highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
+    return np.stack([lowest, highest])

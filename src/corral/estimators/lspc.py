@@ -1,0 +1,442 @@
+"""LSPClassifier: class probabilities by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import pairwise_distances_chunked
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.scaling import learn_scale
+from corral.estimators.reference import InReference
+from corral.estimators.tables import read_numbers
+from corral.estimators.validation import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    check_numbers,
+    check_two_classes,
+    unchanged_by_errors,
+)
+from corral.kernels import product_by_rows
+from corral.parallel import on_threads
+from corral.rodeo.relevance import some_rows
+
+# The reference implementation's widths and regularisers.
+_SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
+_ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
+# Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
+_ROUNDING = 1e-10
+
+
+class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
+    r"""Least-squares probabilistic classifier, with which the paper compares.
+
+    The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the
+    comparisons of [2]_:
+
+    .. math::
+
+        q_y(x) = \sum_{j=1}^{b_y} \alpha^y_j K(x, c^y_j), \qquad
+        K(x, c) = \exp\Big(-\frac{\|x - c\|^2}{2 \sigma^2 d}\Big),
+
+    and fitted to :math:`P(y \mid x)` by least squares over all :math:`n` training rows with the penalty
+    :math:`\lambda \|\alpha^y\|^2`. The coefficients have a closed form,
+
+    .. math::
+
+        \alpha^y = (\hat H_y + \lambda I)^{-1} \hat h_y, \qquad
+        \hat H_y = \frac 1 n \sum_{i=1}^n \phi_y(x_i) \phi_y(x_i)^\top, \qquad
+        \hat h_y = \frac 1 n \sum_{i : y_i = y} \phi_y(x_i),
+
+    where :math:`\phi_y(x)` holds the values :math:`K(x, c^y_j)`. Negative outputs are set to zero and the
+    others divided by their sum: :math:`P(y \mid x) = \max(q_y(x), 0) / \sum_{y'} \max(q_{y'}(x), 0)`.
+    The width :math:`\sigma` and the regulariser :math:`\lambda` are chosen by cross-validation.
+
+    Parameters
+    ----------
+    sigmas : array-like, default=(0.1, 0.2, 0.5, 2/3, 1.0, 1.5, 2.0, 5.0, 10.0)
+        Widths :math:`\sigma` to choose from, in units of :math:`\sqrt d` scaled units, where :math:`d` is the
+        number of variables.
+    alphas : array-like, default=tuple(np.logspace(-2, 0, 9))
+        Regularisers :math:`\lambda` to choose from.
+    max_centers : int, default=500
+        How many rows of each class are centres at most; in larger classes they are drawn at random. All
+        rows take part in the least squares. Up to there time grows with the cube of the number of rows,
+        from there on in proportion to it.
+    cv : int, cross-validation splitter or iterable of splits, default=5
+        How width and regulariser are chosen, as in scikit-learn and always by the share of rows classified
+        right; a row held out is no centre. Not read if there is one width and one regulariser.
+    scale : {"range", "standard", "rank"} or None, default=None
+        Units of the distances, learnt on the training rows as in `RodeoClassifier`. None keeps those of the
+        columns and comes closest to the paper's figures; "standard" is what the reference
+        implementation does, and the choice for columns in different units.
+    n_jobs : int, default=None
+        Number of threads, which share out the widths; None means 1 unless in a `joblib.parallel_config`
+        context, -1 all cores. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Draws the centres in classes of more than `max_centers` rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    class_count_ : ndarray of shape (n_classes,)
+        Number of training rows of each class.
+    best_params_ : dict
+        The width and the regulariser chosen, ``"sigma"`` and ``"alpha"``.
+    best_index_ : int
+        Their position in `cv_results_`; like that, only set where there was something to choose.
+    best_score_ : float
+        Their mean score.
+    cv_results_ : dict of arrays
+        As in `sklearn.model_selection.GridSearchCV`: ``"params"``, ``"param_sigma"``,
+        ``"param_alpha"``, ``"mean_test_score"``, ``"std_test_score"``, ``"rank_test_score"`` and for
+        each split ``"split0_test_score"`` and so on.
+    centers_ : ndarray of shape (n_centers, n_features)
+        The centres, in scaled units.
+    dual_coef_ : ndarray of shape (n_centers, n_classes)
+        The coefficients :math:`\alpha`, zero at the centres of other classes.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoClassifier : Kernel densities with a bandwidth of its own for each variable.
+
+    Notes
+    -----
+    Where the outputs of all classes are negative or zero, the class with the largest output gets
+    probability 1: the limit of raising all outputs alike until one of them is positive. All outputs at a
+    sample share a factor that does not change the probabilities; it is taken from the nearest centre, so
+    that the answer is defined at any distance from the training rows.
+
+    In selection a row counts as right only if its class's output exceeds every other by more than
+    1e-10: at widths so narrow that no row reaches another, outputs are rounding errors. Of equal scores the
+    first one listed is chosen. The columns are scaled once, on all rows.
+
+    One eigendecomposition of :math:`\hat H_y` for each class, width and fold serves all regularisers.
+    Distances are computed once and kept during `fit`: an array of `n_samples` times the number of centres.
+
+    References
+    ----------
+    .. [1] M. Sugiyama. Superfast-trainable multi-class probabilistic classifier by least-squares posterior
+       fitting. IEICE Transactions on Information and Systems E93-D, 2690-2701, 2010.
+    .. [2] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
+    Examples
+    --------
+    >>> from corral import LSPClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(100, groups=(1, 4, 5), random_state=0)
+    >>> X_test, y_test = make_shifted_groups(100, groups=(1, 4, 5), random_state=1)
+    >>> classifier = LSPClassifier().fit(X, y)
+    >>> classifier.best_params_
+    {'sigma': 0.2, 'alpha': 0.01}
+    >>> classifier.score(X_test, y_test) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        sigmas: ArrayLike = _SIGMAS,
+        alphas: ArrayLike = _ALPHAS,
+        max_centers: int = 500,
+        cv: Any = 5,
+        scale: Literal["range", "standard", "rank"] | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.sigmas = sigmas
+        self.alphas = alphas
+        self.max_centers = max_centers
+        self.cv = cv
+        self.scale = scale
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose a width and a regulariser and solve for the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+
+        Returns
+        -------
+        self : LSPClassifier
+        """
+        with unchanged_by_errors(self):
+            return self._learn(X, y)
+
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> Self:
+        rows, labels = read_numbers(self, X, y, reset=True)
+        check_classification_targets(labels)
+        sigmas, alphas, max_centers = self.check_parameters()
+        classes, codes = np.unique(labels, return_inverse=True)
+        check_two_classes(classes)
+        scale = learn_scale(rows, None, self.scale)
+        random = check_random_state(self.random_state)
+        members = [np.flatnonzero(codes == a) for a in range(classes.size)]
+        chosen = [some_rows(m.size, max_centers, random) for m in members]
+        centers = [m[at] for m, at in zip(members, chosen, strict=True)]
+        problem = _LeastSquares.arrange(scale.transform(rows), codes, centers)
+
+        results, best = None, 0
+        # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
+        # each other where cores are busy, and change the last bits.
+        with threadpool_limits(1, user_api="blas"):
+            if sigmas.size * alphas.size > 1:
+                splits = _splits(self.cv, rows, labels)
+                tasks = [partial(problem.scores, sigma, alphas, splits) for sigma in sigmas]
+                of_sigmas = list(on_threads(tasks, self.n_jobs))
+                results = _tabulate(sigmas, alphas, np.concatenate(of_sigmas))
+                best = int(results["rank_test_score"].argmin())
+            sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
+            self.centers_, self.dual_coef_ = problem.solve(sigma, alpha)
+
+        self.best_params_ = {"sigma": sigma, "alpha": alpha}
+        for of_selection in ("cv_results_", "best_index_", "best_score_"):
+            self.__dict__.pop(of_selection, None)  # of an earlier fit
+        if results is not None:
+            self.cv_results_ = results
+            self.best_index_ = best
+            self.best_score_ = float(results["mean_test_score"][best])
+        self.classes_ = classes
+        self.class_count_ = np.bincount(codes).astype(np.float64)
+        self.scale_ = scale
+        return self
+
+    def check_parameters(self) -> tuple[Floats, Floats, int]:
+        """Refuse bad parameters; return widths, regularisers and the number of centres."""
+        check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_n_jobs(self.n_jobs)
+        return (
+            check_numbers("sigmas", self.sigmas, 1e-10, 1e10),
+            check_numbers("alphas", self.alphas, 1e-10, 1e10),
+            check_integer("max_centers", self.max_centers),
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples to classify.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        outputs = self._outputs(X)
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples to classify.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        outputs = self._outputs(X)
+        largest = outputs.max(axis=1, keepdims=True)
+        clipped = largest <= 0.0
+        # Over the largest output first: all of them may be so small that their sum has few digits.
+        proba = np.maximum(outputs, 0.0) / np.where(clipped, 1.0, largest)
+        only = np.arange(proba.shape[1]) == outputs.argmax(axis=1)[:, np.newaxis]
+        proba = np.where(clipped, only, proba)
+        normalised: Floats = proba / proba.sum(axis=1, keepdims=True)
+        return normalised
+
+    def _outputs(self, X: ArrayLike) -> Floats:
+        """Outputs of all classes, times a positive factor that the classes of a row share."""
+        check_is_fitted(self)
+        queries, _ = read_numbers(self, X, reset=False)
+        sigma = self.best_params_["sigma"]
+
+        def outputs(squares: Floats, _: int) -> Floats:
+            squares -= squares.min(axis=1, keepdims=True)
+            functions = _gaussian(squares, sigma, self.n_features_in_)
+            of_classes: Floats = product_by_rows(functions, self.dual_coef_)
+            return of_classes
+
+        scaled = self.scale_.transform(queries)
+        chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
+        return np.concatenate(list(chunks))
+
+
+class _Split(NamedTuple):
+    """Rows to train with, as a mask, and the positions of the rows held out."""
+
+    train: Bools
+    test: Integers
+
+
+def _splits(cv: Any, X: Floats, y: NDArray[Any]) -> list[_Split]:
+    """Split rows as scikit-learn would."""
+    splits = []
+    for number, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
+        mask = np.zeros(len(y), dtype=np.bool_)
+        mask[train] = True
+        if not (mask.any() and len(test)):
+            raise ValueError(f"cv must leave rows to train and to test, but its split {number} does not.")
+        splits.append(_Split(mask, test))
+    return splits
+
+
+def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
+    """Scores of shape (n_sigmas * n_alphas, n_splits) as `cv_results_`."""
+    mean = scores.mean(axis=1)
+    return {
+        "params": [{"sigma": float(sigma), "alpha": float(alpha)} for sigma in sigmas for alpha in alphas],
+        "param_sigma": np.repeat(sigmas, alphas.size),
+        "param_alpha": np.tile(alphas, sigmas.size),
+        **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=1),
+        # The same scores in another order of folds may have a mean that differs in its last bit.
+        "rank_test_score": rankdata(-mean.round(12), method="min").astype(np.int32),
+    }
+
+
+def _gaussian(squares: Floats, sigma: float, d: int) -> Floats:
+    return np.exp(squares * (-0.5 / (sigma**2 * d)))
+
+
+class _Basis(NamedTuple):
+    """The functions that a class is fitted with.
+
+    Attributes
+    ----------
+    centers : positions of the centres among the rows.
+    squares : (n_samples, n_centers) squared distances.
+    targets : (n_samples,) 1 for rows of the class, 0 for others.
+    """
+
+    centers: Integers
+    squares: Floats
+    targets: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _LeastSquares:
+    """The fit on arrays.
+
+    Attributes
+    ----------
+    rows : (n_samples, n_features) in scaled units.
+    codes : (n_samples,) number of each row's class.
+    bases : one for each class.
+    """
+
+    rows: Floats
+    codes: Integers
+    bases: Sequence[_Basis]
+
+    @classmethod
+    def arrange(cls, rows: Floats, codes: Integers, centers: Sequence[Integers]) -> Self:
+        """Compute distances to the centres of each class."""
+        bases = [
+            _Basis(c, cdist(rows, rows[c], "sqeuclidean"), (codes == a).astype(np.float64))
+            for a, c in enumerate(centers)
+        ]
+        return cls(rows, codes, bases)
+
+    def solve(self, sigma: float, alpha: float) -> tuple[Floats, Floats]:
+        """Return all centres, and the coefficients (n_centers, n_classes) of all classes."""
+        centers = np.concatenate([self.rows[basis.centers] for basis in self.bases])
+        dual_coef = np.zeros((len(centers), len(self.bases)))
+        first = 0
+        for a, basis in enumerate(self.bases):
+            psi = self._functions(basis, sigma)
+            H, h = psi.T @ psi / len(psi), psi.T @ basis.targets / len(psi)
+            last = first + basis.centers.size
+            dual_coef[first:last, a] = _Spectrum.of(H).solve(h, np.array([alpha]))[:, 0]
+            first = last
+        return centers, dual_coef
+
+    def scores(self, sigma: float, alphas: Floats, splits: Sequence[_Split]) -> Floats:
+        """Share of held-out rows classified right, (n_alphas, n_splits)."""
+        held_out = [self._held_out(basis, sigma, alphas, splits) for basis in self.bases]
+        right = []
+        for k, (_, test) in enumerate(splits):
+            outputs = np.stack([of_class[k] for of_class in held_out], axis=2)
+            right.append(np.mean(_margin(outputs, self.codes[test]) > _ROUNDING, axis=0))
+        return np.stack(right, axis=1)
+
+    def _held_out(
+        self, basis: _Basis, sigma: float, alphas: Floats, splits: Sequence[_Split]
+    ) -> list[Floats]:
+        """Per split the outputs at the rows held out, (n_test, n_alphas); rows held out are no centres."""
+        psi = self._functions(basis, sigma)
+        H_all = psi.T @ psi
+        found = []
+        for train, test in splits:
+            few = train.mean() < 0.5
+            part = psi[train if few else ~train]
+            # Mostly few rows are held out, so that it is cheaper to take them away.
+            H = part.T @ part if few else H_all - part.T @ part
+            h = psi.T @ (train * basis.targets)
+            used = train[basis.centers]
+            n = train.sum()
+            beta = _Spectrum.of(H[np.ix_(used, used)] / n).solve(h[used] / n, alphas)
+            found.append(psi[np.ix_(test, used)] @ beta)
+        return found
+
+    def _functions(self, basis: _Basis, sigma: float) -> Floats:
+        """Return the functions of a basis at all rows, (n_samples, n_centers)."""
+        return _gaussian(basis.squares, sigma, self.rows.shape[1])
+
+
+def _margin(outputs: Floats, codes: Integers) -> Floats:
+    """By how much the output of a row's own class exceeds all others, (n_samples, n_alphas)."""
+    own = codes[:, np.newaxis, np.newaxis]
+    margin: Floats = np.take_along_axis(outputs, own, axis=2)[..., 0]
+    margin -= np.where(np.arange(outputs.shape[2]) == own, -np.inf, outputs).max(axis=2)
+    return margin
+
+
+class _Spectrum(NamedTuple):
+    """H = V diag(s) V', from which (H + lambda I)^-1 = V diag(1 / (s + lambda)) V' for every lambda."""
+
+    s: Floats
+    V: Floats
+
+    @classmethod
+    def of(cls, H: Floats) -> Self:
+        """Decompose H, whose eigenvalues are negative by rounding only."""
+        s, V = np.linalg.eigh(H)
+        return cls(np.maximum(s, 0.0), V)
+
+    def solve(self, h: Floats, alphas: Floats) -> Floats:
+        """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas)."""
+        shifted = self.s[:, np.newaxis] + alphas
+        return self.V @ ((self.V.T @ h)[:, np.newaxis] / shifted)

@@ -1,0 +1,173 @@
+"""Pipelines of scikit-learn whose last step is one of our estimators: the only place that takes one apart.
+
+The last step sees what the steps before it return. Reports, displays and explanations are about that step,
+with the rows that it sees, and with the names of the columns of the table, as far as steps keep them.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from corral.estimators.description import Description
+from corral.estimators.explanation import Explanation
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, which then names its variables as the steps before it do.
+
+    Any other estimator is returned as it is.
+    """
+    last = _last_of(estimator)
+    if last is estimator or not isinstance(last, BaseEstimator):
+        return last
+    names = _names_at_the_end(estimator, last)
+    if names is None:
+        return last
+    named = copy(last)  # the step of the pipeline stays as it is
+    named.variable_names_ = names
+    return named
+
+
+def _last_of(estimator: Any) -> Any:
+    """Return the last step of a pipeline itself; any other estimator is its own."""
+    return _last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def rows_of_last_step(estimator: Any, X: Any) -> Any:
+    """Return rows as the last step of a pipeline sees them; those of any other estimator are the same."""
+    if not isinstance(estimator, Pipeline):
+        return X
+    before = steps_before(estimator)
+    return rows_of_last_step(estimator.steps[-1][1], X if before is None else before.transform(X))
+
+
+def steps_before(pipeline: Pipeline) -> Pipeline | None:
+    """All steps but the last as a pipeline, or None if there are none."""
+    return pipeline[:-1] if len(pipeline.steps) > 1 else None
+
+
+def steps_in_words(estimator: Any) -> list[str]:
+    """What the steps before the last one are, such as "StandardScaler"; an empty list without a pipeline."""
+    if not isinstance(estimator, Pipeline):
+        return []
+    kinds = [type(step).__name__ for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+    return kinds + steps_in_words(estimator.steps[-1][1])
+
+
+def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
+    """Names of the columns that the last step sees, or None if steps do not tell."""
+    try:
+        given = getattr(last, "feature_names_in_", None)
+        names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
+        columns = getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+    except (AttributeError, ValueError):  # as of a FunctionTransformer, or a pipeline that is not fitted
+        return None
+    # A ColumnTransformer puts the name of a transformer before that of the column.
+    known = set(columns)
+    short = [name.partition("__")[2] if name.partition("__")[2] in known else name for name in names]
+    return short if len(set(short)) == len(short) else names
+
+
+def _names_out(pipeline: Any) -> Any:
+    """Names of the columns that the last step of a pipeline sees, as the steps before it tell."""
+    names = None
+    while isinstance(pipeline, Pipeline):
+        before, pipeline = steps_before(pipeline), pipeline.steps[-1][1]
+        if before is not None:
+            names = before.get_feature_names_out(names)
+    return [f"x{j}" for j in range(pipeline.n_features_in_)] if names is None else names
+
+
+def explain(
+    estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5
+) -> Explanation:
+    """Why each row of `X` gets its label and not another one, also where a pipeline gives it.
+
+    Parameters
+    ----------
+    estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
+        A fitted one.
+    X : array-like of shape (n_samples, n_features)
+        Samples to explain, as the pipeline takes them.
+    against : label or array-like of shape (n_samples,), default=None
+        The class to compare with the predicted one; by default, and for samples that are predicted to be
+        of this class, the second most probable.
+    n_rows : int, default=5
+        How many of the training rows that support the label are listed.
+
+    Returns
+    -------
+    explanation : Explanation
+        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
+        of `X`, as far as the steps keep them.
+
+    See Also
+    --------
+    describe : What marks each class.
+    RodeoClassifier.explain : The same of a classifier.
+
+    Examples
+    --------
+    >>> from corral import RodeoClassifier, explain
+    >>> from corral.datasets import make_shifted_groups
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
+    >>> pipeline = make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y)
+    >>> X_test, _ = make_shifted_groups(1, groups=(4, 5), random_state=1)
+    >>> print(explain(pipeline, X_test[:1]))
+    sample 0: 4 (...
+      evidence: x0 ...
+      closest:  row ...
+    """
+    last = _require(estimator, "explain")
+    explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
+    return explanation
+
+
+def describe(estimator: Any) -> Description:
+    """What marks each class, also where it is a pipeline that has learnt the classes.
+
+    Parameters
+    ----------
+    estimator : RodeoClassifier, CorralClassifier, MarkerSelector, or Pipeline that ends in one
+        A fitted one.
+
+    Returns
+    -------
+    description : Description
+        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
+        of the table, as far as the steps keep them.
+
+    See Also
+    --------
+    explain : Why samples get their labels.
+    RodeoClassifier.describe : The same of a classifier.
+
+    Examples
+    --------
+    >>> from corral import CorralClassifier, describe
+    >>> from corral.datasets import make_shifted_groups
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
+    >>> pipeline = make_pipeline(MinMaxScaler(), CorralClassifier(random_state=0)).fit(X, y)
+    >>> print(describe(pipeline))
+    4: x0 ...
+    5: x0 ...
+    """
+    description: Description = _require(estimator, "describe").describe()
+    return description
+
+
+def _require(estimator: Any, name: str) -> Any:
+    """Return the last step, which must have a method."""
+    last = last_step(estimator)
+    if not hasattr(last, name):
+        raise TypeError(f"{name} needs one of our classifiers, or a pipeline that ends in one, not {last!r}.")
+    return last

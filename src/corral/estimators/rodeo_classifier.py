@@ -1,0 +1,298 @@
+"""RodeoClassifier: algorithms 1 to 3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from corral.array_types import Bools
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.estimators.base import BandwidthsOfClasses, DensityClassifier
+from corral.estimators.reference import InReference
+from corral.estimators.validation import (
+    check_choice,
+    check_n_jobs,
+    check_number,
+    check_one_row,
+    check_priors,
+    check_rodeo,
+    feature_names,
+)
+from corral.estimators.warned import (
+    advice_on_units,
+    warn_of_copies,
+    warn_of_empty_selections,
+    warn_of_near_duplicates,
+)
+from corral.markers.contrast import MIN_EFFECT
+from corral.rodeo.model import FittedModel, learn_model
+from corral.rodeo.path import RodeoPath, density_path
+from corral.rodeo.settings import ModelSettings
+
+
+class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
+    r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
+
+    For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths
+    :math:`h^y_1, \dots, h^y_d` (algorithm 1 of [1]_; see `RodeoDensity`), and the class densities
+
+    .. math::
+
+        \hat p_y(x) = \frac 1 {n_y} \sum_{i=1}^{n_y} \prod_{j=1}^d \frac 1 {h^y_j}
+            \varphi\Big(\frac{x_j - x^y_{ij}}{h^y_j}\Big)
+
+    are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
+    3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
+    (algorithm 2); `cutpoint` says how much it must shrink.
+
+    The defaults are the paper's rule, in units and in an order of updates that it leaves open. Class
+    bandwidths and densities of selected variables go beyond it.
+
+    Parameters
+    ----------
+    bandwidth : {"local", "class"}, default="local"
+        "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
+        mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
+        kernel sum, much faster, and more accurate where most variables are noise for a class.
+    features : {"all", "selected"}, default="all"
+        "selected" estimates the density of each class over its relevant variables alone and takes the
+        others as uniform over their range in the training rows, so that classes with different
+        variables compare fairly. A class without relevant variables keeps them all.
+    update : {"simultaneous", "sequential"}, default="simultaneous"
+        Whether bandwidths change after each sweep over the variables, so that the order of columns
+        does not matter, or inside it, as algorithm 1 is printed.
+    scale : {"range", "standard", "rank"} or None, default="range"
+        Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
+        column's range, its standard deviation, its rank (the share of training rows below, counting
+        ties half), or its own units.
+    beta : float, default=0.9
+        Factor by which a bandwidth shrinks, between 0 and 1.
+    c0 : float, default=1.0
+        Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
+    cutpoint : float, default=-1.0
+        Largest z-score of a relevant variable: its mean bandwidth, standardised over the variables of the
+        class. With two variables the scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
+    min_effect : float, default=0.15
+        Least effect of a marker, in units of Cliff's delta; read by `describe`. Conventionally, less than
+        0.147 is negligible; 0.15 is a shift of about a quarter of a standard deviation.
+    priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
+        Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
+        (theorem 1), or given ones in the order of `classes_`.
+    min_bandwidth : "auto" or float, default="auto"
+        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
+        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
+        floor the loop would not end. "auto" is :math:`h_0 / n_y`: the theory requires
+        :math:`n_y h \to \infty`, and below that a window holds less than about one row of a variable
+        spread over its range. Bandwidths of continuous variables stop well above it.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements: those of frames that are text, categories or
+        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
+        count as measurements.
+    n_jobs : int, default=None
+        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        If positive, show a progress bar on the standard error stream.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows over which bandwidths are averaged in a class of more than 1000.
+
+    Attributes
+    ----------
+    model_ : FittedModel
+        All that `fit` has learnt, from which the attributes below are read.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    class_count_ : ndarray of shape (n_classes,)
+        Number of training rows of each class, weights counted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probability of each class before a sample is seen.
+    n_copies_ : int
+        Number of training rows that are copies of others; see Notes.
+    initial_bandwidth_ : ndarray of shape (n_classes,)
+        Bandwidth that every variable starts from.
+    bandwidths_ : ndarray of shape (n_classes, n_features)
+        Mean bandwidth at the class's own rows, each row leaving itself out.
+    zscores_ : ndarray of shape (n_classes, n_features)
+        Mean bandwidths standardised over the variables of a class.
+    relevant_ : ndarray of shape (n_classes, n_features), bool
+        Which variables describe each class; never one that is constant in all training rows. If there
+        are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
+        for by ``features="selected"``.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    CorralClassifier : Pools several class densities and calibrates them.
+    RodeoDensity : The density of one sample of rows.
+    RodeoSelector : The relevant variables as a step of a pipeline.
+
+    Notes
+    -----
+    In all that is learnt a row leaves itself out whole, with all its weight. Weights say how much rows
+    matter: a common factor of all of them changes nothing, since :math:`n_y` in bandwidths and thresholds is
+    Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
+    shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
+    are left out together, whatever their labels. Rows may also agree because all columns take few
+    values; these are separate observations. They are told apart by rows that nearly agree: where
+    :math:`N_j` pairs of rows differ in column j alone, and :math:`N_{jk}` in j and k alone, chance explains
+    about :math:`\sum_{j<k} N_j N_k / \sum_{j<k} N_{jk}` pairs of equal rows. If that is less than a fifth of
+    them, equal rows are copies. Rows that agree in a single column are copies unless values that stand in
+    one and in three rows say otherwise, or values stand in more than three rows on average. Equal rows of
+    different groups are copies only if the groups share most of their rows, see `fit`.
+
+    What relevance means depends on the units. In range or standard units a relevant variable is one in which
+    the class is *concentrated*, more than in its other variables; that may be so in every class alike, and
+    there is no control of errors: in pure noise, some variables are selected as well. In rank units a column
+    that is distributed in the class as in all classes together is uniform, so a relevant variable is one that
+    *differs from the background*. Both need bandwidths that shrink. In standard or raw units they may not
+    (the initial bandwidth is then of the size of the distances between rows), which leaves a plain kernel
+    density estimate and no relevant variables; `bandwidths_` beside `initial_bandwidth_` shows it.
+    `describe` does not look at bandwidths; it lists the variables that differ between classes, with error
+    control.
+
+    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
+    chunks and index.
+
+    References
+    ----------
+    .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
+    Examples
+    --------
+    >>> from corral import RodeoClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
+    >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
+    >>> classifier = RodeoClassifier().fit(X, y)
+    >>> classifier.score(X_test, y_test) > 0.98
+    True
+    >>> print(classifier.explain(X_test[:1]))
+    sample 0: 4 (0.84) rather than 5 (0.16)
+      evidence: x0 +1.73, x2 +0.10, x6 +0.08, x9 -0.08
+      closest:  row 41 (10%), row 157 (6%), row 172 (4%)
+
+    Meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["left", "right"], 200)
+    >>> X = rng.uniform(size=(400, 8))
+    >>> sharp = rng.uniform(size=400) < 0.9
+    >>> X[sharp, 0] = rng.normal(0.5, 0.02, sharp.sum())
+    >>> X[:, 1] = rng.normal(np.where(y == "left", 0.35, 0.65), 0.1)
+    >>> def relevant(**parameters):
+    ...     found = RodeoClassifier(**parameters).fit(X, y).relevant_
+    ...     return [np.flatnonzero(of_class).tolist() for of_class in found]
+    >>> relevant()  # in which variables is each class concentrated?
+    [[0, 1], [0, 1]]
+    >>> relevant(scale="rank")  # in which does it differ from the background?
+    [[1], [1]]
+
+    `describe` asks the latter in all units, and also says how:
+
+    >>> print(RodeoClassifier().fit(X, y).describe())
+    left: x1 low (0.3375; others 0.6473)
+    right: x1 high (0.6473; others 0.3375)
+    """
+
+    model_: FittedModel
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Literal["local", "class"] = "local",
+        features: Literal["all", "selected"] = "all",
+        update: Literal["simultaneous", "sequential"] = "simultaneous",
+        scale: Literal["range", "standard", "rank"] | None = "range",
+        beta: float = 0.9,
+        c0: float = 1.0,
+        cutpoint: float = -1.0,
+        min_effect: float = MIN_EFFECT,
+        priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
+        min_bandwidth: float | Literal["auto"] = "auto",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.features = features
+        self.update = update
+        self.scale = scale
+        self.beta = beta
+        self.c0 = c0
+        self.cutpoint = cutpoint
+        self.min_effect = min_effect
+        self.priors = priors
+        self.min_bandwidth = min_bandwidth
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def model_settings(self) -> ModelSettings:
+        """Check all parameters but the priors, and return those that a model depends on."""
+        check_choice("bandwidth", self.bandwidth, ("local", "class"))
+        check_choice("features", self.features, ("all", "selected"))
+        check_choice("scale", self.scale, ("range", "standard", "rank", None))
+        check_n_jobs(self.n_jobs)
+        return ModelSettings(
+            rodeo=check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth),
+            scale=self.scale,
+            bandwidth=self.bandwidth,
+            features=self.features,
+            cutpoint=check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True),
+            min_effect=check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True),
+        )
+
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        settings = self.model_settings()
+        prior = check_priors(self.priors, data.counts)
+        random = check_random_state(self.random_state)
+        self.model_ = learn_model(training, data, prior, settings, random, self._computation())
+        warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range", "rank")))
+        warn_of_copies(data.n_copies, len(training.X))
+        warn_of_near_duplicates(training, feature_names(self))
+        return self
+
+    def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
+
+        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With "class" the model does not
+        use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
+        a new one, even if it is one of the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample.
+        label : label
+            One of `classes_`.
+
+        Returns
+        -------
+        path : RodeoPath
+            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        """
+        x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
+        labels = self.classes_.tolist()
+        if np.ndim(label) or label not in labels:
+            raise ValueError(f"label must be one of classes_, got {label!r}.")
+        density = self.model_.densities[labels.index(label)]
+        return density_path(density, x, self.model_.settings.rodeo.update)
+
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the relevant variables of each class in some of the rows."""
+        model = self.model_
+        settings = replace(model.settings, features="all")
+        return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

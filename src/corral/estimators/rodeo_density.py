@@ -1,0 +1,291 @@
+"""RodeoDensity: algorithm 1 as a density estimator."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from corral.array_types import Floats
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import learn_scale
+from corral.data.tiles import GeneralRows
+from corral.estimators.encoding import Encoding
+from corral.estimators.reference import InReference
+from corral.estimators.tables import TableEstimator, read_table
+from corral.estimators.validation import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    check_one_row,
+    check_rodeo,
+    check_sample_weight,
+    unchanged_by_errors,
+)
+from corral.estimators.warned import warn_of_copies
+from corral.parallel import Computation
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.path import RodeoPath, density_path
+from corral.rodeo.relevance import leave_one_out_bandwidths
+
+
+class RodeoDensity(InReference, DensityMixin, TableEstimator):
+    r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
+
+    At a point :math:`x` the estimate is
+
+    .. math::
+
+        \hat p(x) = \frac 1 n \sum_{i=1}^n \prod_{j=1}^d \frac 1 {h_j(x)}
+            \varphi\Big(\frac{x_j - x_{ij}}{h_j(x)}\Big)
+
+    with the standard normal density :math:`\varphi`. The Rodeo [1]_ starts from one wide bandwidth
+    :math:`h_0 = c_0 / \log\log \max(n, 16)` and multiplies :math:`h_j` by `beta` for as long as the
+    derivative of the estimate with respect to :math:`h_j` stands out from its noise. A bandwidth that
+    shrinks marks a variable in which the density varies at :math:`x`; one that stays wide marks a
+    variable in which it is flat.
+
+    Parameters
+    ----------
+    update : {"simultaneous", "sequential"}, default="simultaneous"
+        Whether bandwidths change after each sweep over the variables, so that the order of columns
+        does not matter, or inside it, as algorithm 1 of [2]_ is printed.
+    scale : {"range", "standard"} or None, default="range"
+        Units in which bandwidths are chosen: each column's range, its standard deviation, or its own
+        units. (Ranks, which `RodeoClassifier` also knows, would make every column uniform here.)
+    beta : float, default=0.9
+        Factor by which a bandwidth shrinks, between 0 and 1.
+    c0 : float, default=1.0
+        Constant of the initial bandwidth.
+    min_bandwidth : "auto" or float, default="auto"
+        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
+        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
+        floor the loop would not end. "auto" is :math:`h_0 / n`: the theory requires
+        :math:`n h \to \infty`, and below that a window holds less than about one row of a variable
+        spread over its range. Bandwidths of continuous variables stop well above it.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements; see `RodeoClassifier`.
+    n_jobs : int, default=None
+        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        If positive, show a progress bar on the standard error stream.
+
+    Attributes
+    ----------
+    density_ : ClassDensity
+        The rows as `fit` has arranged them, and the bandwidths they may have.
+    scale_ : Scale
+        Units that `fit` has learnt.
+    settings_ : RodeoSettings
+        How `fit` was asked to find bandwidths, which parameters set later do not change.
+    initial_bandwidth_ : float
+        The bandwidth every variable starts from, in scaled units.
+    n_copies_ : int
+        Number of rows that are copies of others; see Notes of `RodeoClassifier`.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoClassifier : Compares such estimates, one per class.
+    sklearn.neighbors.KernelDensity : One bandwidth for all points and variables.
+
+    Notes
+    -----
+    Because the bandwidths depend on :math:`x`, the estimate integrates to about 1 only.
+
+    References
+    ----------
+    .. [1] H. Liu, J. Lafferty, L. Wasserman (2007). Sparse nonparametric density estimation in high
+       dimensions using the rodeo. AISTATS.
+    .. [2] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
+       non-parametric density estimation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corral import RodeoDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(500, 2))
+    >>> X[:450, 0] = rng.normal(0.5, 0.02, 450)
+    >>> density = RodeoDensity().fit(X)
+    >>> density.local_bandwidths([[0.5, 0.5]]).round(2)  # the density varies in the first variable
+    array([[0.01, 0.21]])
+    >>> density.score_samples([[0.5, 0.5], [0.6, 0.5]]).round(1)
+    array([2.7, 0.8])
+    """
+
+    encoding_: Encoding
+
+    def __init__(
+        self,
+        *,
+        update: Literal["simultaneous", "sequential"] = "simultaneous",
+        scale: Literal["range", "standard"] | None = "range",
+        beta: float = 0.9,
+        c0: float = 1.0,
+        min_bandwidth: float | Literal["auto"] = "auto",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.update = update
+        self.scale = scale
+        self.beta = beta
+        self.c0 = c0
+        self.min_bandwidth = min_bandwidth
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Store the rows in scaled units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows drawn from the density.
+        y : ignored
+            Present for compatibility.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor; weight 0 equals removal.
+
+        Returns
+        -------
+        self : RodeoDensity
+        """
+        check_choice("scale", self.scale, ("range", "standard", None))
+        check_n_jobs(self.n_jobs)
+        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
+        with unchanged_by_errors(self):
+            table = read_table(self, X, categorical=self.categorical_features, reset=True)
+            weights = check_sample_weight(sample_weight, len(table.X))
+        training = TrainingRows(table.X, np.zeros(len(table.X)), weights, self.encoding_.counts)
+        data = LabelledRows.sort(training)
+        self.n_copies_ = data.n_copies
+        warn_of_copies(self.n_copies_, self.n_copies_ + len(data.X))
+        self.scale_ = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
+        (arranged,) = data.arrange(self.scale_.transform(data.X))
+        plan = DensityPlan(np.arange(self.n_features_in_))
+        self.settings_ = settings
+        self.density_ = ClassDensity(arranged, settings.grid(arranged.measure.n), plan)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> Floats:
+        """Logarithm of the density at each row of `X`, in the units of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        samples = self._check_samples(X)
+        log_density, _ = self._estimate(samples)
+        known = ~np.isnan(samples)
+        if known.all():
+            return log_density[:, 0] - self.scale_.log_volume
+        return log_density[:, 0] - known @ self.scale_.log_widths
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Total log-likelihood of the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        log_likelihood : float
+        """
+        return float(self.score_samples(X).sum())
+
+    def local_bandwidths(self, X: ArrayLike) -> Floats:
+        """Bandwidths that the Rodeo chooses at each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_features)
+            In scaled units, so that variables compare.
+        """
+        _, h = self._estimate(self._check_samples(X), bandwidths=True)
+        return h[:, 0]
+
+    def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
+        """How the Rodeo chooses the bandwidths of one sample, sweep by sweep.
+
+        It ends at those of `local_bandwidths`.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The sample, which counts as a new one even if it is one of the rows given to `fit`.
+
+        Returns
+        -------
+        path : RodeoPath
+        """
+        samples = self._check_samples(X)
+        x = check_one_row(self.scale_.transform(samples))
+        return density_path(self.density_, x, self.settings_.update)
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
+        """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
+
+        The bandwidths at a training row are those of the other rows (leave-one-out). A value that the row
+        lacks comes from the density of the variable. Levels are drawn from their kernels, or by their
+        frequencies where the row lacks one, as positions among the levels in `encoding_`.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        n = check_integer("n_samples", n_samples)
+        random = check_random_state(random_state)
+        rows = self.density_.rows
+        weights = rows.weight(np.arange(rows.n_rows))
+        drawn, which = np.unique(
+            random.choice(rows.n_rows, n, p=weights / weights.sum()), return_inverse=True
+        )
+        random.shuffle(which)
+        (h,) = leave_one_out_bandwidths([rows], [drawn], self.settings_, self._computation())
+        noise = random.standard_normal((n, self.n_features_in_))
+        if isinstance(rows, GeneralRows):
+            return self.scale_.restore(draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random))
+        return self.scale_.restore(rows.take(drawn)[which] + noise * h[which])
+
+    @property
+    def initial_bandwidth_(self) -> float:
+        """The bandwidth every variable starts from, in scaled units."""
+        return float(self.density_.grid[0])
+
+    def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
+        """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
+        scaled = self.scale_.transform(samples)
+        return class_log_densities(
+            [self.density_], scaled, self.settings_.update, self._computation(), bandwidths=bandwidths
+        )
+
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)

@@ -1,0 +1,268 @@
+"""What an estimator accepts: parameters, rows, weights, groups and priors, each refused in one sentence.
+
+What is refused leaves the estimator as it was.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from corral.array_types import Floats, Integers
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.estimators.encoding import are_gaps
+from corral.rodeo.settings import RodeoSettings
+
+# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
+_LOOKED_PAST = ("corral", "joblib", "sklearn")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user, however deep in the package it is noticed."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def unchanged_by_errors(estimator: object) -> Iterator[None]:
+    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+
+
+def check_number(name: str, value: Any, low: float, high: float, *, inclusive: bool) -> float:
+    """Refuse a value that is not a number between two bounds; return it as a float."""
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    inside = number and (low <= value <= high if inclusive else low < value < high)
+    if not inside:
+        bounds = "inclusive" if inclusive else "exclusive"
+        raise ValueError(f"{name} must be a number between {low:g} and {high:g} ({bounds}), got {value!r}.")
+    return float(value)
+
+
+def check_integer(name: str, value: Any) -> int:
+    """Refuse a value that is not a positive integer."""
+    if not _is_integer(value) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
+
+
+def check_position(name: str, value: Any, n: int) -> int:
+    """Refuse a value that is not the position of one of n rows, counted from 0."""
+    if n == 0:
+        raise ValueError(f"{name} must be the position of a row, but there are no rows.")
+    if not _is_integer(value) or not 0 <= value < n:
+        raise ValueError(f"{name} must be an integer from 0 to {n - 1}, got {value!r}.")
+    return int(value)
+
+
+def check_one_row(X: Floats) -> Floats:
+    """Refuse a table of more than one row; return that row."""
+    if len(X) != 1:
+        raise ValueError(f"X must hold one row, got {len(X)}.")
+    row: Floats = X[0]
+    return row
+
+
+def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
+    """Refuse what is not a list of numbers between two bounds (inclusive); return them as an array."""
+    if np.ndim(values) != 1 or len(values) == 0:
+        raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return np.array([check_number(name, value, low, high, inclusive=True) for value in listed])
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what joblib does not take as a number of threads."""
+    if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
+
+    The last step of a pipeline has `variable_names_`, those of the steps before it.
+    """
+    for attribute in ("variable_names_", "feature_names_in_"):
+        if hasattr(estimator, attribute):
+            return [str(name) for name in getattr(estimator, attribute)]
+    return [f"x{j}" for j in range(estimator.n_features_in_)]
+
+
+def take_names_from(fitted: Any, estimator: Any) -> None:
+    """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
+    known = ("n_features_in_", "feature_names_in_", "encoding_", "row_names_in_", "row_names_column_")
+    for name in known:
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+
+
+def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSettings:
+    """Check the parameters of algorithm 1."""
+    check_choice("update", update, ("simultaneous", "sequential"))
+    return RodeoSettings(
+        update,
+        check_number("beta", beta, 0.0, 1.0, inclusive=False),
+        check_number("c0", c0, 1e-10, 1e10, inclusive=True),
+        None
+        if isinstance(min_bandwidth, str) and min_bandwidth == "auto"
+        else check_number("min_bandwidth (unless 'auto')", min_bandwidth, 1e-12, math.inf, inclusive=True),
+    )
+
+
+def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
+    """Sort training rows by class, see `LabelledRows.sort`; refuse fewer than two classes."""
+    data = LabelledRows.sort(training, expected)
+    check_two_classes(data.labels)
+    return data
+
+
+def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
+    """Names of the rows of a pandas frame, and what they are called, if its index is more than a count.
+
+    It is if it has a name or holds something other than whole numbers.
+    """
+    if not hasattr(X, "iloc"):
+        return None
+    if X.index.name is None and X.index.dtype.kind in "iu":
+        return None
+    called = None if X.index.name is None else str(X.index.name)
+    return np.array([str(name) for name in X.index], dtype=object), called
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
+    """Return one weight per row, or None where all rows count once."""
+    if sample_weight is None:
+        return None
+    weights = check_weights(sample_weight, n_samples)
+    if weights.max() == 0.0:
+        raise ValueError("sample_weight must not be zero for every row.")
+    return None if np.all(weights == 1.0) else weights
+
+
+def check_weights(sample_weight: ArrayLike, n_samples: int) -> Floats:
+    """Return one weight per row of a part of the rows, which may be empty."""
+    weights: Floats = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", ensure_min_samples=0
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have the shape ({n_samples},), got {weights.shape}.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(f"sample_weight must have a finite sum, got weights up to {weights.max():g}.")
+    if weights.min(initial=0.0) < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min():g}.")
+    return weights
+
+
+def check_two_classes(classes: NDArray[Any]) -> None:
+    """Refuse a single class."""
+    if classes.size < 2:
+        raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
+
+
+def check_priors(priors: Any, counts: Floats) -> Floats:
+    """Return the probability of each class, whose rows are counted."""
+    if isinstance(priors, str):
+        check_choice("priors", priors, ("uniform", "empirical"))
+        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
+    try:
+        given: Floats = np.asarray(priors, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
+    if given.shape != counts.shape:
+        raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
+    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
+        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
+    shares: Floats = given / given.sum()
+    return shares
+
+
+def is_empirical(priors: Any) -> bool:
+    """Whether priors are the shares of training rows."""
+    return isinstance(priors, str) and priors == "empirical"
+
+
+def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
+    """Number groups (n_rows,) of rows, which are left out together."""
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (n,):
+        raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
+    missing = are_gaps(given)
+    if missing.any():
+        raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
+    _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -> None:
+    """Refuse groups without which no class would have rows: certainty could not be calibrated.
+
+    Parameters
+    ----------
+    training : the rows as they were given.
+    data : the same, sorted, with units that groups share if they share most of their rows.
+    """
+    if training.groups is None or not data.is_alone.all():
+        return
+    counts = slice(None) if training.weights is None else training.weights > 0.0
+    n_units = np.unique(data.units).size
+    are_joined = n_units < np.unique(training.groups[counts]).size
+    why = " (groups count as one where one has more than half of its rows in common with another)"
+    if n_units < 2:
+        raise ValueError(
+            f"groups must name at least two groups, got one{why * are_joined}: nothing could be left out."
+        )
+    raise ValueError(
+        "groups must spread some class over at least two groups, but each class lies in a single one"
+        f"{why * are_joined}: without it, nothing would be known of the class."
+    )
+
+
+def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> None:
+    """Refuse labels of another kind than the classes: numpy turns numbers into text silently."""
+    kinds = _kind_of_labels(labels), _kind_of_labels(classes)
+    if labels.size and classes.size and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"y holds {kinds[0]} such as {labels.tolist()[0]!r}, and {name} {kinds[1]} such as "
+            f"{classes.tolist()[0]!r}: labels of all parts must be of one kind."
+        )
+
+
+def _kind_of_labels(labels: NDArray[Any]) -> str:
+    """What labels are: text, booleans, numbers, or what numpy calls their type."""
+    kinds = {"U": "text", "T": "text", "b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers"}
+    types = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
+    if labels.dtype.kind != "O":
+        return kinds.get(labels.dtype.kind, str(labels.dtype))
+    named = {types.get(type(label), type(label).__name__) for label in labels.tolist()}
+    return named.pop() if len(named) == 1 else "objects"

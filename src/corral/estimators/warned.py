@@ -1,0 +1,124 @@
+"""What users are warned of: duplicates of rows, classes that nothing describes, columns empty in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corral.array_types import Floats
+from corral.data.dataset import TrainingRows
+from corral.data.near_duplicates import NearDuplicates, near_duplicates
+from corral.estimators.validation import warn_user
+from corral.model import LocalModel
+from corral.rodeo.model import FittedModel
+
+
+class EmptySelectionWarning(UserWarning):
+    """No variable was found to describe a class.
+
+    See Also
+    --------
+    corral.MarkerSelector : Finds the variables that differ between classes.
+    corral.RodeoSelector : Finds those in which a class is concentrated.
+    """
+
+
+class CopiedRowsWarning(UserWarning):
+    """More than one training row in a hundred is a copy of another.
+
+    Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
+
+    See Also
+    --------
+    corral.CorralClassifier : Gives it in `fit`.
+    """
+
+
+class NearDuplicatesWarning(UserWarning):
+    """More than one training row in a hundred repeats another row, but not exactly.
+
+    Such rows differ from another one in one value alone, as in a counter, a date or a missing value, or by
+    far less than from all others, as where rows were rounded. Each is predicted by its twin, so that scores
+    and probabilities are too good even for noise. Keep one of them, or pass `groups` that hold them together.
+
+    See Also
+    --------
+    corral.CopiedRowsWarning : Exact copies, which are left out together and harm nothing.
+    """
+
+
+def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
+    """Warn of values in columns that had none in training."""
+    filled = [j for j in model.empty_columns.tolist() if not np.isnan(X[:, j]).all()]
+    if filled:
+        listed = ", ".join(repr(names[j]) for j in filled)
+        warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
+
+
+def warn_of_empty_selections(model: FittedModel, advice: str) -> None:
+    """Warn of classes without relevant variables where such were asked for."""
+    settings = model.settings
+    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
+    if without and settings.features == "selected":
+        warn_user(
+            f"no variable is relevant for the classes {without} in scale={settings.scale!r}{advice}.",
+            EmptySelectionWarning,
+        )
+
+
+def warn_of_undescribed(labels: list[Any]) -> None:
+    """Warn of classes that no single variable tells from the others."""
+    warn_user(
+        f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
+        "others in several variables together only.",
+        EmptySelectionWarning,
+    )
+
+
+def advice_on_units(model: FittedModel, units: Sequence[str]) -> str:
+    """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
+    others = " or ".join(repr(kind) for kind in units if kind != model.settings.scale)
+    return f"; where bandwidths hardly shrink, try scale={others}" if others else ""
+
+
+def warn_of_copies(n_copies: int, n_rows: int) -> None:
+    """Warn where copies are too many to be an accident."""
+    if are_many(n_copies, n_rows):
+        warn_user(copies_sentence(n_copies, n_rows), CopiedRowsWarning)
+
+
+def copies_sentence(n_copies: int, n_rows: int) -> str:
+    """Say how many rows are copies, and what follows."""
+    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
+    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+
+
+def are_many(n_repeated: int, n_rows: int) -> bool:
+    """Whether rows that repeat others are too many to be an accident."""
+    return n_repeated > 0.01 * n_rows
+
+
+def warn_of_near_duplicates(training: TrainingRows, names: Sequence[str]) -> None:
+    """Warn where near duplicates that no group holds together are too many to be an accident."""
+    X, groups = training.X, training.groups
+    if training.weights is not None:
+        counts = training.weights > 0.0
+        X, groups = X[counts], None if groups is None else groups[counts]
+    duplicates = near_duplicates(X, training.levels, groups)
+    if duplicates is not None and are_many(duplicates.n_rows, len(X)):
+        drop = "" if duplicates.column is None else "leave the column out, "
+        warn_user(
+            f"{near_duplicates_words(duplicates, len(X), names)}. A row is predicted by its duplicate, so do "
+            f"not believe scores and probabilities: {drop}keep one of them, or pass groups that hold them "
+            "together.",
+            NearDuplicatesWarning,
+        )
+
+
+def near_duplicates_words(duplicates: NearDuplicates, n_rows: int, names: Sequence[str]) -> str:
+    """Say how many rows are near duplicates, and what they differ in."""
+    column = duplicates.column
+    difference = duplicates.kind if column is None else f"column {names[column]!r}"
+    return f"{duplicates.n_rows} of {n_rows} rows equal another row but for {difference} (near duplicates)"

@@ -1,0 +1,4 @@
+"""How well classifiers predict rows that they have not seen.
+
+`splits` divides rows, `held_out` has predictions of rows that were held out, and `scores` measures them.
+"""

@@ -1,0 +1,300 @@
+"""What classifiers say of rows that they have not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.utils.validation import has_fit_parameter
+
+from corral.array_types import Bools, Floats, Integers
+from corral.estimators.tables import UnknownLevelsWarning, read_table
+from corral.evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
+from corral.evaluation.splits import Units, splitter
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPart:
+    """A classifier and rows of a table that it has not seen.
+
+    Attributes
+    ----------
+    estimator : the fitted classifier.
+    rows : positions in the table of the rows that it has not seen.
+    learnt_from : positions in the table of the rows that it was fitted to; None if these are of another one.
+    """
+
+    estimator: Any
+    rows: Integers
+    learnt_from: Integers | None = None
+
+
+OF_NEW_GROUPS = "of groups that took no part in fitting"
+EQUAL_TO_NONE = "equal to no training row"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What a classifier said of rows that it had not seen when it said it.
+
+    Two of them are equal if they say the same of the same number of rows, whoever says it.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    truth : ndarray of shape (n_rows,)
+        The right labels.
+    proba : ndarray of shape (n_rows, n_classes)
+        Probability of each class.
+    claim : str, default="that took no part in fitting"
+        What is known of the rows, as it follows their number in the report; "of groups that took no part in
+        fitting" also says that accuracies are those of new groups.
+    groups : ndarray of shape (n_rows,), default=None
+        What rows belong to, such as patients, if they do: its rows may be right or wrong together.
+    parts : sequence of HeldOutPart, default=()
+        Which rows of a table these are, one part after the other, and the classifiers that have not seen
+        them: a report shows these rows, explained by these classifiers. `of_folds` makes them.
+
+    See Also
+    --------
+    corral.write_report : Shows it.
+
+    Examples
+    --------
+    >>> from corral import HeldOut, CorralClassifier
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
+    >>> held_out = HeldOut.of_folds(CorralClassifier(random_state=0), X, y, cv=3, random_state=0)
+    >>> len(held_out.parts), sorted(held_out.positions.tolist()) == list(range(60))
+    (3, True)
+    """
+
+    classes: NDArray[Any]
+    truth: NDArray[Any]
+    proba: Floats
+    claim: str = "that took no part in fitting"
+    groups: NDArray[Any] | None = None
+    parts: Sequence[HeldOutPart] = ()
+
+    @classmethod
+    def of_folds(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        cv: int = 5,
+        groups: ArrayLike | None = None,
+        random_state: int = 0,
+    ) -> HeldOut:
+        """Predict each row of a table by a clone that was fitted without its fold.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Its clones are fitted.
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Rows. Copies of a row share a fold, and the first is predicted.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        cv : int, default=5
+            How many folds there are.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that share one share a fold.
+        random_state : int, default=0
+            Draws the folds.
+
+        Returns
+        -------
+        held_out : HeldOut
+        """
+        table = X if hasattr(X, "shape") else np.asarray(X)
+        labels = np.asarray(y)
+        units = Units.of(table, labels, None if groups is None else np.asarray(groups))
+        split = splitter(labels, units, test_size=0.5, cv=cv, seed=random_state)
+        return held_out_predictions({"": estimator}, table, labels, units, split, lambda title: None)[""]
+
+    @property
+    def positions(self) -> Integers | None:
+        """Positions (n_rows,) of the rows in a table, or None if it is not known which rows these are."""
+        return np.concatenate([part.rows for part in self.parts]) if self.parts else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HeldOut):
+            return NotImplemented
+        pairs = (
+            (self.classes, other.classes),
+            (self.truth, other.truth),
+            (self.proba, other.proba),
+            (self.groups, other.groups),
+        )
+        return self.claim == other.claim and all(np.array_equal(*pair) for pair in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays have none
+
+    @property
+    def n_groups(self) -> int | None:
+        """How many groups the rows belong to; None if rows have no groups."""
+        return None if self.groups is None else int(np.unique(self.groups).size)
+
+    @property
+    def groups_are_new(self) -> bool:
+        """Whether it is known that no row of these groups took part in fitting, as `claim` says."""
+        return self.claim == OF_NEW_GROUPS
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The most probable class of each row."""
+        labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
+        return labels
+
+    def most_frequent_share(self) -> float:
+        """Share of the rows that are of their most frequent class."""
+        return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
+
+    def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
+        """Share of some rows that get the right label, and its 95 % interval.
+
+        The interval is by Wilson, for rows drawn at random, or groups of rows if they have some; it is None
+        where all chosen rows are of one group.
+        """
+        hits = (self.labels == self.truth)[chosen]
+        if self.groups is None:
+            return float(hits.mean()), wilson_interval(hits)
+        return float(hits.mean()), grouped_interval(hits, self.groups[chosen])
+
+    def recalls(self) -> dict[Any, Recall]:
+        """How well each class is recognised, by label; classes without rows are left out."""
+        found, recalls = self.labels, {}
+        for label in np.unique(self.truth).tolist():
+            of_class = self.truth == label
+            labels = found[of_class]
+            hits = labels == label
+            others, counts = np.unique(labels[~hits], return_counts=True)
+            most = int(counts.argmax()) if counts.size else 0
+            recalls[label] = Recall(
+                int(hits.sum()),
+                labels.size,
+                self.share_right(of_class)[1],
+                others.tolist()[most] if counts.size else None,
+                int(counts[most]) if counts.size else 0,
+            )
+        return recalls
+
+    def scores(self) -> Scores:
+        """How good it was."""
+        found = self.labels
+        hits = found == self.truth
+        return Scores(
+            float(accuracy_score(self.truth, found)),
+            self.share_right(np.ones(hits.size, dtype=np.bool_))[1],
+            float(log_loss(self.truth, self.proba, labels=self.classes)),
+            calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
+            {
+                str(label): float(np.mean(found[self.truth == label] == label))
+                for label in np.unique(self.truth).tolist()
+            },
+        )
+
+
+def held_out_predictions(
+    classifiers: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    units: Units,
+    split: Any,
+    on_step: Callable[[str], None],
+) -> dict[str, HeldOut]:
+    """Fit clones to the training part of every split and predict its held-out rows, by classifier.
+
+    Copies are held out together, and the first is predicted. `on_step` is called with a title before each fit
+    begins.
+    """
+    _, first, unit = np.unique(units.copies, return_index=True, return_inverse=True)
+    groups = None if units.groups is None else units.groups[first]
+    proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
+    parts: dict[str, list[HeldOutPart]] = {name: [] for name in classifiers}
+    right: list[NDArray[Any]] = []
+    of_groups: list[Integers] = []
+    for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
+        train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
+        _check_classes_left(y, train, units)
+        right.append(y[test])
+        of_groups += [] if groups is None else [groups[held_out]]
+        for name, classifier in classifiers.items():
+            on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
+            fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
+            parts[name].append(HeldOutPart(fitted, test, train))
+            with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
+                warnings.simplefilter("ignore", UnknownLevelsWarning)
+                proba[name].append(fitted.predict_proba(take_rows(X, test)))
+    truth = np.concatenate(right)
+    claim = "that took no part in fitting" if groups is None else OF_NEW_GROUPS
+    held_out_groups = np.concatenate(of_groups) if of_groups else None
+    return {
+        name: HeldOut(np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name])
+        for name in classifiers
+    }
+
+
+def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
+    """Refuse to hold out all rows of a class, as large groups may ask for, or all groups but one of each."""
+    lost = np.setdiff1d(y, y[train]).tolist()
+    if lost:
+        raise ValueError(
+            f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
+            "of it, or leave it out."
+        )
+    if units.groups is not None:
+        counts = [np.unique(units.groups[train][y[train] == label]).size for label in np.unique(y)]
+        if max(counts) < 2:
+            raise ValueError(
+                "to hold out whole groups would leave one group of each class to fit, and two of some class "
+                "are needed: collect more groups."
+            )
+
+
+def fit_by_groups(
+    classifier: Any, X: Any, y: NDArray[Any], units: Units, rows: Integers | None = None
+) -> Any:
+    """Fit some rows, `rows` of all; a classifier that knows of groups leaves them out together."""
+    if units.groups is None or not has_fit_parameter(classifier, "groups"):
+        return classifier.fit(X, y)
+    return classifier.fit(X, y, groups=units.groups if rows is None else units.groups[rows])
+
+
+def unseen_predictions(
+    fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
+) -> HeldOut | None:
+    """Predictions of the rows that are equal to no training row, in every digit; None if none is.
+
+    None is known to be, either, where a classifier does not keep its training rows, or not all of them. Rows
+    that share one of the groups, if there are some, may be right or wrong together.
+    """
+    if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
+        return None
+    training = set(_contents(fitted.model_.training.X))
+    new = np.array([row not in training for row in _contents(read_table(fitted, X, reset=False).X)])
+    if not new.any():
+        return None
+    parts = [HeldOutPart(fitted, np.flatnonzero(new))]
+    of_new = None if groups is None else groups[new]
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), EQUAL_TO_NONE, of_new, parts)
+
+
+def _contents(X: Floats) -> list[bytes]:
+    """Rows as bytes, which are equal if all their values are; missing values are equal to each other."""
+    unique = np.where(np.isnan(X), np.nan, X) + 0.0  # there are several NaN, and -0.0
+    return [row.tobytes() for row in unique]
+
+
+def take_rows(X: Any, rows: Integers) -> Any:
+    """Rows of a frame or an array, by position."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

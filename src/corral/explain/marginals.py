@@ -1,0 +1,306 @@
+r"""Densities of sets of variables, all others integrated out, for classes of all kinds.
+
+The density of a class is a mean of kernels. Where these are products, integrating a variable out leaves its
+factors out. Where they are normal with one covariance for all rows, the exponent of the variables
+:math:`j_1, \dots, j_k` is :math:`\sum_k z_k^2 / 2`, where :math:`z_k` is the residual of :math:`j_k` given
+those before it, over its deviation: one more variable adds one more square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from corral import kernels
+from corral.array_types import Bools, Floats, Integers
+from corral.data.missing import patterns
+from corral.data.tiles import GeneralRows
+from corral.explain.shapley import Coalitions, Walk
+from corral.pool.densities import Mixture
+from corral.pool.general_densities import MixedMixture
+from corral.rodeo.general_descent import NO_UNIT, log_factors
+
+# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
+# the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
+# (n_samples, n_sets).
+SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
+
+
+def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
+    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
+    start = np.tile(-log_weights, (left_out.size, 1))
+    for q in np.flatnonzero(left_out != NO_UNIT).tolist():
+        start[q, units == left_out[q]] = kernels.EXCLUDED
+    return start
+
+
+def known_only(log_density: Floats, start: Floats) -> Floats:
+    """Log densities, -inf where no row is left."""
+    log_density[(start >= kernels.EXCLUDED).all(axis=1)] = -np.inf
+    return log_density
+
+
+def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) -> Floats:
+    """Log densities (n_samples, n_sets) of products; see `kernels.walk_products`."""
+    n, d = start.shape[1], T.shape[1]
+    out = np.empty((len(start), walk.depth.size))
+    if out.size:
+        kernels.walk_products(
+            walk.depth,
+            walk.variable,
+            start,
+            np.ascontiguousarray(T),
+            np.ascontiguousarray(unknown),
+            np.empty((d, n)),
+            np.empty(d),
+            np.empty(n),
+            np.empty((d + 1, n)),
+            np.empty(d + 1),
+            np.empty(d + 1, dtype=np.int64),
+            np.empty(d + 1, dtype=np.int64),
+            np.empty(d + 1),
+            out,
+        )
+    return known_only(walk.spread(out), start)
+
+
+def normal_terms(x: Floats, centres: Floats, precision: Floats) -> Floats:
+    """Exponents (n_samples, n_variables, n_rows) of normal kernels by variable, with their norms.
+
+    `centres` are (n_rows, n_variables), and `precision` inverse bandwidths (n_variables,) or by sample.
+    """
+    T = np.empty((*x.shape, len(centres)))
+    of_samples = np.ascontiguousarray(np.broadcast_to(precision, x.shape))
+    kernels.square_terms(np.ascontiguousarray(x), np.ascontiguousarray(centres.T), of_samples, T)
+    return T
+
+
+class NormalWalk(NamedTuple):
+    """Coordinates that the steps of a walk add, with normal kernels of one covariance.
+
+    Attributes
+    ----------
+    directions : (n_steps, n_variables)
+    log_norm : (n_steps,) what log densities have beside the exponents.
+    Z : (n_steps, n_rows) coordinates of the rows.
+    """
+
+    directions: Floats
+    log_norm: Floats
+    Z: Floats
+
+    @classmethod
+    def prepare(cls, walk: Walk, G: Floats, rows: Floats, unknown: Bools) -> NormalWalk:
+        """Find the coordinates of rows (n_rows, n_variables), where the covariance is G G^T."""
+        d, n_axes = G.shape
+        directions, log_norm = np.empty((walk.depth.size, d)), np.empty(walk.depth.size)
+        kernels.residual_directions(
+            np.ascontiguousarray(G),
+            walk.depth,
+            walk.variable,
+            unknown,
+            np.empty((d + 1, n_axes)),
+            np.empty((d + 1, d)),
+            np.empty(d + 1),
+            np.empty(d + 1, dtype=np.int64),
+            np.empty(d + 1),
+            directions,
+            log_norm,
+        )
+        return cls(directions, log_norm, kernels.product_by_rows(directions, rows.T))
+
+
+@dataclass(frozen=True, eq=False)
+class NormalKernels:
+    """Normal kernels of one covariance, perhaps times kernels of further variables.
+
+    Attributes
+    ----------
+    walk : over the variables.
+    G : (n_variables, n_axes) a root of the covariance, 0 for the further variables.
+    rows : (n_rows, n_variables) without gaps, 0 for the further variables.
+    term : (n_variables,) for these the number of their term, else -1.
+    """
+
+    walk: Walk
+    G: Floats
+    rows: Floats
+    term: Integers
+
+    @cached_property
+    def _complete(self) -> NormalWalk:
+        """For samples without gaps, which nearly all are."""
+        return self._without(np.empty(0, dtype=np.int64))
+
+    def _without(self, missing: Integers) -> NormalWalk:
+        """For samples that miss some of the variables."""
+        unknown = self.term >= 0
+        unknown[missing] = True
+        return NormalWalk.prepare(self.walk, self.G, self.rows, unknown)
+
+    def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
+        """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for gaps.
+
+        `T` (n_samples, n_terms, n_rows) are the terms of the further variables.
+        """
+        of_steps = np.empty((len(x), self.walk.depth.size))
+        for at, missing in patterns(np.isnan(x)):
+            prepared = self._without(missing) if missing.size else self._complete
+            of_steps[at] = self._visit(prepared, x[at], start[at], T[at])
+        return known_only(self.walk.spread(of_steps), start)
+
+    def _visit(self, prepared: NormalWalk, x: Floats, start: Floats, T: Floats) -> Floats:
+        """Log densities (n_samples, n_steps) of samples that miss the same variables."""
+        depth, variable = self.walk.depth, self.walk.variable
+        out, (n, d) = np.empty((len(x), depth.size)), self.rows.shape
+        z = kernels.product_by_rows(np.where(np.isnan(x), 0.0, x), prepared.directions.T)
+        if out.size:
+            kernels.walk_squares(
+                depth,
+                self.term[variable],
+                start,
+                np.ascontiguousarray(T),
+                z,
+                prepared.Z,
+                np.ascontiguousarray(np.isnan(x)[:, variable]),
+                np.empty(n),
+                np.empty((d + 1, n)),
+                np.empty(d + 1, dtype=np.int64),
+                np.empty(d + 1),
+                out,
+            )
+        return out + prepared.log_norm
+
+
+# ------------------------------------------------------------------------------ members of a pool
+
+
+def member_marginals(
+    mixture: Mixture | MixedMixture, weights: Floats, units: Integers, coalitions: Coalitions
+) -> SetDensity:
+    """Densities of sets of variables in a class of a member, whose rows have some weights and units."""
+    if isinstance(mixture, MixedMixture):
+        return _mixed_marginals(mixture, units, coalitions)
+    return _mixture_marginals(mixture, weights, units, coalitions)
+
+
+def _nothing_known(coalitions: Coalitions) -> SetDensity:
+    """A class of which nothing is known."""
+    return lambda x, *_: np.full((len(x), len(coalitions.members)), -np.inf)
+
+
+def _mixture_marginals(
+    mixture: Mixture, weights: Floats, units: Integers, coalitions: Coalitions
+) -> SetDensity:
+    used, n = mixture.variables, len(mixture.centres)
+    if not n:
+        return _nothing_known(coalitions)
+    diagonal = np.diag(mixture.factor)
+    origin = mixture.centres.mean(axis=0)
+    centres = mixture.centres - origin
+    single = mixture.pull == 0.0  # a class of one row has a kernel that can be left out
+    log_weights = np.zeros(1) if single else np.log(weights)
+    units = np.full(1, NO_UNIT) if single else units
+    is_diagonal = not np.any(mixture.factor - np.diag(diagonal))
+    if is_diagonal and single:
+        return partial(_single_centre, coalitions, used, origin, diagonal)
+    walk = coalitions.walk(used)
+    normal = None
+    if not is_diagonal:
+        G: Floats = np.linalg.inv(mixture.factor).T.astype(np.float64)
+        normal = NormalKernels(walk, G, centres, np.full(used.size, -1))
+
+    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
+        known = x[:, used] - origin
+        start = beginnings(log_weights, units, left_out)
+        if normal is not None:
+            return normal.log_densities(known, start, np.empty((len(x), 0, n)))
+        T = normal_terms(known, centres, diagonal)
+        return product_log_densities(walk, start, T, np.isnan(known))
+
+    return log_density
+
+
+def _single_centre(
+    coalitions: Coalitions, used: Integers, centre: Floats, factor: Floats, x: Floats, *_: object
+) -> Floats:
+    """A normal density of independent variables, which no row is left out of."""
+    by_variable = np.zeros(x.shape)
+    by_variable[:, used] = np.log(factor) - kernels.LOG_ROOT - 0.5 * ((x[:, used] - centre) * factor) ** 2
+    return coalitions.sums(np.where(np.isnan(x), 0.0, by_variable))
+
+
+def _mixed_marginals(mixture: MixedMixture, units: Integers, coalitions: Coalitions) -> SetDensity:
+    frame, used, kept = mixture.frame, mixture.used, mixture.kernel_rows()
+    units = units if kept.by_row else np.full(1, NO_UNIT)
+    if not len(kept.rows):
+        return _nothing_known(coalitions)
+    n_used = frame.variables.size
+    walk = coalitions.walk(used)
+    normal = None
+    if frame.factor.ndim == 2:
+        G, rows = np.zeros((used.size, n_used)), np.zeros((len(kept.rows), used.size))
+        G[:n_used] = mixture.bandwidth * np.linalg.inv(frame.factor).T
+        rows[:, :n_used] = mixture.pull * frame.completed(kept.rows)
+        term = np.where(np.arange(used.size) < n_used, -1, np.arange(used.size) - n_used)
+        normal = NormalKernels(walk, G, rows, term)
+
+    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
+        start = beginnings(np.log(kept.weights), units, left_out)
+        T = frame.level_terms(kept.rows, x, mixture.bandwidth, log_shares)
+        if normal is not None:
+            known = np.hstack([x[:, frame.variables] - frame.mean, x[:, frame.levels.columns]])
+            return normal.log_densities(known, start, T)
+        measured = frame.measured_terms(kept.rows, x, mixture.bandwidth, mixture.pull)
+        return product_log_densities(walk, start, np.concatenate([measured, T], axis=1), np.isnan(x[:, used]))
+
+    return log_density
+
+
+# ------------------------------------------------------------------- densities chosen by the Rodeo
+
+
+@dataclass(frozen=True, eq=False)
+class KernelClass:
+    """A class whose kernels have bandwidths of their own at each sample.
+
+    Attributes
+    ----------
+    rows : (n_rows, n_used) scaled rows, on the variables used.
+    log_weights : (n_rows,)
+    general : the same where values are missing or levels or rows are left out together, else None.
+    used : (n_used,) the variables.
+    log_widths : (n_features,) of all variables: those that are not used are uniform.
+    """
+
+    rows: Floats
+    log_weights: Floats
+    general: GeneralRows | None
+    used: Integers
+    log_widths: Floats
+
+    def marginals(self, x: Floats, h: Floats, coalitions: Coalitions, left_out: Integers) -> Floats:
+        """Log densities (n_samples, n_sets) of scaled samples, with bandwidths (n_samples, n_features).
+
+        `left_out` are rows whose units are left out, or -1.
+        """
+        if not len(self.rows):
+            return _nothing_known(coalitions)(x, left_out, None)
+        units = np.arange(len(self.rows)) if self.general is None else self.general.units
+        out = np.where(left_out >= 0, units[np.maximum(left_out, 0)], NO_UNIT)
+        start = beginnings(self.log_weights, units, out)
+        unused = np.where(np.isnan(x), 0.0, -self.log_widths)
+        unused[:, self.used] = 0.0
+        T, unknown = self._terms(x[:, self.used], h[:, self.used], left_out), np.isnan(x[:, self.used])
+        log_density = product_log_densities(coalitions.walk(self.used), start, T, unknown)
+        return log_density + coalitions.sums(unused)
+
+    def _terms(self, x: Floats, h: Floats, left_out: Integers) -> Floats:
+        if self.general is None:
+            return normal_terms(x, self.rows, 1.0 / h)
+        T: Floats = -log_factors(self.general, x, h, left_out)
+        return T

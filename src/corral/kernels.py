@@ -1,0 +1,1525 @@
+"""Compiled loops, and nothing else: no checks, no randomness, no policy.
+
+They are one file, in sections, because numba compiles a kernel anew when the file of the kernel has changed,
+and does not look at those of the functions that it calls.
+
+Layout. A class is an array ``X`` (n_tiles, n_features, tile) in scaled units: rows are cut into tiles,
+and within a tile each variable is contiguous. Rows beyond the last are padding: copies of a real row,
+with the exponent ``EXCLUDED`` and hence no weight, so that no loop has a scalar tail.
+
+Numerics. The weight of row i is exp(-g_i) with g_i = sum_j (d_ij^2 - d_rj^2) / (2 h_j^2), where d_ij is
+the distance to the query in variable j and r is the row nearest to the query. Being relative to a row,
+g stays accurate however far away the query is; d_ij^2 - d_rj^2 is taken as the product
+(x_rj - x_ij)(2 x_j - x_rj - x_ij), which does not cancel. The test |Z_j| > lambda_j does not change
+under a common factor of the weights, so only the density needs the exponent of row r, once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from corral.compiling import compiled
+
+LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
+TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
+SMALL_TILE = 64  # likewise, so that all of their variables do
+EXCLUDED = 1e300  # exponent of a row without weight
+LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
+_BATCH = 4  # queries that share one reading of a class too large for the cache
+_LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
+_SHARING = 8  # rows of a product that share one reading of the other matrix
+
+# Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
+_FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+
+# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C. What
+# kernels call is inlined: else it would be there once for each of them, optimised in its place, and which
+# one they all call, and so how sums are rounded, would depend on what the process has compiled or read.
+_OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True, "forceinline": True}
+
+# Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
+# this limit (an error of 1e-11) they are summed anew instead of subtracted from a larger sum.
+_ROUNDING_LIMIT = 1e-11 * 2.0**54
+
+# While the sum of the weights is in this range they need no shift of the exponents.
+_LOW, _HIGH = 1e-30, 1e30
+
+# Interpolation at Chebyshev points of |r| <= log(2)/2: (exp(r) - 1 - r)/r^2 for the exact exponential
+# (relative error 2e-17 before rounding) and exp(r) for the rough one (1.02e-7).
+_P0, _P1, _P2 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
+_P3, _P4, _P5 = 8.333333333330062e-3, 1.3888888917213717e-3, 1.9841269863053618e-4
+_P6, _P7 = 2.4801521295954376e-5, 2.7557268459997064e-6
+_P8, _P9 = 2.7620088445409746e-7, 2.510038549551032e-8
+_R0, _R1, _R2 = 1.0000000754548972, 1.00000001077157, 0.49998869378303396
+_R3, _R4, _R5 = 0.16666505260408124, 0.04191750724961526, 8.369148490856347e-3
+ROUGH_ERROR = 1.1e-7
+_LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # k * high is exact
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, left in the lowest bits
+_STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of range; exp_rough needs x <= 600
+
+
+# --------------------------------------------------------------------------------------- exponentials
+
+
+@intrinsic
+def _bits(typing_context: Any, x: Any) -> Any:
+    """The bits of a double as an integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _double(typing_context: Any, x: Any) -> Any:
+    """The double that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+# The exponentials are compiled without "reassoc", which would cancel _ROUND, and must not be inlined by
+# numba (LLVM may), since numba would compile them with the flags of their callers.
+
+
+@compiled(**_OUTER, fastmath={"contract"})
+def _exp(x):
+    x = x if x > -_STRONGEST else -_STRONGEST
+    x = x if x < _STRONGEST else _STRONGEST
+    z = x * _LOG2E + _ROUND
+    k = z - _ROUND
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    p = (_P0 + _P1 * r) + (_P2 + _P3 * r) * r2
+    p += ((_P4 + _P5 * r) + (_P6 + _P7 * r) * r2 + (_P8 + _P9 * r) * r4) * r4
+    return _double(_bits(p * r2 + r + 1.0) + (_bits(z) << 52))
+
+
+@compiled(**_OUTER, fastmath={"contract"})
+def _exp_rough(x):
+    x = x if x > -_STRONGEST else -_STRONGEST
+    z = x * _LOG2E + _ROUND
+    r = x - (z - _ROUND) * _LN2
+    p = (_R0 + _R1 * r) + ((_R2 + _R3 * r) + (_R4 + _R5 * r) * (r * r)) * (r * r)
+    return _double(_bits(p) + (_bits(z) << 52))
+
+
+# ------------------------------------------------------------------------------------------ the Rodeo
+
+
+class Work(NamedTuple):
+    """Work space for one call, O(n) beyond the class; axis b is the query within a batch."""
+
+    D: Any  # (b, n_tiles, tile) per row: squared distances over the active variables, less row r's
+    G: Any  # (b, n_tiles, tile) per row: exponent from the frozen variables, less row r's
+    a: Any  # (tile,) weights
+    part: Any  # (1, 1, tile) sums over some variables
+    u: Any  # (b, n_features) x_r, the row nearest to the query
+    v: Any  # (b, n_features) 2 x - x_r
+    s1: Any  # (b, n_features) sum of Z_ji over rows, in the order of the active variables
+    s2: Any  # (b, n_features) sum of Z_ji^2
+    order: Any  # (b, n_features) the active variables, then those that have just stopped
+    count: Any  # (b, 2) how many variables are active, and how many have just stopped
+    spread: Any  # (b,) largest squared distance
+    shift: Any  # (b,) what is added to -g to keep the sum of the weights in range
+    nearest: Any  # (b, 2) row r: squared distance over active variables, exponent from frozen ones
+    density: Any  # (b,) sum of the weights
+
+
+def workspace(X: Any) -> Work:
+    """Allocate the work space for a class."""
+    n_tiles, d, tile = X.shape
+    n_batch = _BATCH if X.size > _LARGE else 1
+    return Work(
+        D=np.empty((n_batch, n_tiles, tile)),
+        G=np.empty((n_batch, n_tiles, tile)),
+        a=np.empty(tile),
+        part=np.empty((1, 1, tile)),
+        u=np.empty((n_batch, d)),
+        v=np.empty((n_batch, d)),
+        s1=np.empty((n_batch, d)),
+        s2=np.empty((n_batch, d)),
+        order=np.empty((n_batch, d), np.int64),
+        count=np.empty((n_batch, 2), np.int64),
+        spread=np.empty(n_batch),
+        shift=np.empty(n_batch),
+        nearest=np.empty((n_batch, 2)),
+        density=np.empty(n_batch),
+    )
+
+
+# The loops below index whole arrays: a view per variable would cost as much as the sum over it.
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
+    """out_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
+    for i in range(out.shape[2]):
+        out[out_b, out_t, i] = 0.0
+    for s in range(begin, end):
+        j = order[b, s]
+        uj, vj = u[b, j], v[b, j]
+        for i in range(out.shape[2]):
+            out[out_b, out_t, i] += (uj - X[t, j, i]) * (vj - X[t, j, i])
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _moments(X, root, t, j, xj, c, a):
+    """Sums of Z_ji and of Z_ji^2 over tile t, up to the factor that Z_j and lambda_j share."""
+    z1 = 0.0
+    z2 = 0.0
+    h2 = 1.0 / c  # d^2 - h^2 rather than d^2 / h^2 - 1: one multiplication less per row
+    if root is None:
+        for i in range(a.shape[0]):
+            difference = X[t, j, i] - xj
+            z = a[i] * (difference * difference - h2)
+            z1 += z
+            z2 += z * z
+    else:
+        for i in range(a.shape[0]):
+            difference = X[t, j, i] - xj
+            z = a[i] * (difference * difference - h2)
+            z1 += root[t, i] * z
+            z2 += z * z
+    return z1, z2
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _sum_weights(root, t, a):
+    """Turn exp(-g) into weights, the square root of the row's own weight times it; return the density."""
+    density = 0.0
+    if root is None:
+        for i in range(a.shape[0]):
+            density += a[i]
+    else:
+        for i in range(a.shape[0]):
+            a[i] *= root[t, i]
+            density += a[i] * root[t, i]
+    return density
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
+    """Sums over all rows for order[begin:end], with exact weights, shifted so that they are in range."""
+    density = 0.0
+    for attempt in range(2):
+        if attempt == 1:  # let the strongest row have weight 1
+            shift[b] = EXCLUDED
+            for t in range(X.shape[0]):
+                for i in range(a.shape[0]):
+                    shift[b] = min(shift[b], G[b, t, i] + D[b, t, i] * 0.5 * c)
+        for s in range(begin, end):
+            s1[b, s] = 0.0
+            s2[b, s] = 0.0
+        density = 0.0
+        for t in range(X.shape[0]):
+            for i in range(a.shape[0]):
+                a[i] = _exp(shift[b] - (G[b, t, i] + D[b, t, i] * 0.5 * c))
+            density += _sum_weights(root, t, a)
+            for s in range(begin, end):
+                z1, z2 = _moments(X, root, t, order[b, s], x[q, order[b, s]], c, a)
+                s1[b, s] += z1
+                s2[b, s] += z2
+        if _LOW < density < _HIGH:
+            break
+    return density
+
+
+@compiled(**_INNER)
+def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
+    """Turn squared distances in D into those relative to the nearest row, leaving row `own` out."""
+    n_tiles, d, tile = X.shape
+    nearest_t, nearest_i = 0, 0
+    least, most = np.inf, 0.0
+    for t in range(n_tiles):
+        for i in range(tile):
+            row = t * tile + i
+            if row < n_rows and row != own:
+                G[b, t, i] = 0.0
+                most = max(most, D[b, t, i])
+                if D[b, t, i] < least:
+                    nearest_t, nearest_i, least = t, i, D[b, t, i]
+            else:
+                G[b, t, i] = EXCLUDED
+    for t in range(n_tiles):
+        for i in range(tile):
+            D[b, t, i] -= least
+    for j in range(d):
+        u[b, j] = X[nearest_t, j, nearest_i]
+        v[b, j] = 2.0 * x[q, j] - u[b, j]
+    count[b, 0], count[b, 1] = d, 0
+    spread[b], shift[b] = most, 0.0
+    nearest[b, 0], nearest[b, 1] = least, 0.0
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
+    """Algorithm 1 with all active bandwidths shrinking together, for many queries and one class.
+
+    In sweep k every active variable has the bandwidth h[k], so the exponent of row i is
+    G_i + D_i / (2 h[k]^2), with D_i over the active variables and G_i over the frozen ones: a sweep
+    costs one exponential per row and one pass per active variable.
+
+    Parameters
+    ----------
+    X : (n_tiles, n_features, tile) the class.
+    n_rows : rows that are not padding; at least one of them is not `own`.
+    root : (n_tiles, tile) square roots of the rows' own weights, or None if all are 1.
+    x : (n_queries, n_features) queries.
+    own : (n_queries,) a row to leave out, or -1.
+    total : (n_queries,) sum of the weights of the rows not left out.
+    critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
+    h : (n_steps + 1,) the bandwidths h0 beta^k, down to the floor.
+    work : workspace(X).
+    steps : (n_queries, n_features) written: each bandwidth's index in h.
+    log_sum : (n_queries,) written: log of sum_i w_i exp(-sum_j d_ij^2 / (2 h_j^2)).
+    """
+    n_tiles, d, tile = X.shape
+    D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, density = work
+    n_batch = count.shape[0]
+    zero = np.int64(0)  # numba would compile the callees once more for a literal 0
+    for first in range(0, x.shape[0], n_batch):
+        size = min(n_batch, x.shape[0] - first)
+        for b in range(size):
+            for j in range(d):
+                order[b, j] = j
+                u[b, j] = x[first + b, j]
+                v[b, j] = x[first + b, j]
+                s1[b, j] = 0.0
+                s2[b, j] = 0.0
+            density[b] = 0.0
+        for t in range(n_tiles):
+            for b in range(size):
+                _sum_products(X, t, b, order, zero, d, u, v, D, b, t)
+        for b in range(size):
+            _start(X, n_rows, x, first + b, own[first + b], b, D, G, u, v, count, spread, shift, nearest)
+        going = size
+        k = 0
+        c_before = 0.0
+        while going > 0:
+            c = 1.0 / (h[k] * h[k])
+            for t in range(n_tiles):
+                for b in range(size):
+                    q = first + b
+                    n_active, n_stopped = count[b, 0], count[b, 1]
+                    if n_active == 0:
+                        continue
+                    # Move variables that stopped in the last sweep from D to G. Summing the active ones
+                    # anew is exact, and cheaper where fewer of them go on than stop.
+                    exact = spread[b] * c > _ROUNDING_LIMIT
+                    newly_exact = exact and not spread[b] * c_before > _ROUNDING_LIMIT
+                    if n_stopped > 0 or newly_exact:
+                        begin, end, keep, add = n_active, n_active + n_stopped, 1.0, -1.0
+                        if exact or n_stopped >= n_active:
+                            begin, end, keep, add = zero, n_active, 0.0, 1.0
+                        _sum_products(X, t, b, order, begin, end, u, v, part, zero, zero)
+                        for i in range(tile):
+                            left = keep * D[b, t, i] + add * part[0, 0, i]
+                            G[b, t, i] += (D[b, t, i] - left) * 0.5 * c_before
+                            D[b, t, i] = left
+
+                    # Relative to row r, no row weighs more than the inverse of row r's own kernel.
+                    if shift[b] + nearest[b, 1] + nearest[b, 0] * 0.5 * c > _STRONGEST:
+                        continue
+                    half = tile // 2  # two rows at a time share the loading of constants
+                    for i in range(half):
+                        a[i] = _exp_rough(shift[b] - (G[b, t, i] + D[b, t, i] * 0.5 * c))
+                        a[i + half] = _exp_rough(shift[b] - (G[b, t, i + half] + D[b, t, i + half] * 0.5 * c))
+                    density[b] += _sum_weights(root, t, a)
+                    for s in range(n_active):
+                        z1, z2 = _moments(X, root, t, order[b, s], x[q, order[b, s]], c, a)
+                        s1[b, s] += z1
+                        s2[b, s] += z2
+
+            for b in range(size):
+                q = first + b
+                n_active = count[b, 0]
+                if n_active == 0:
+                    continue
+                if not _LOW < density[b] < _HIGH:
+                    _gather_all(X, root, b, x, q, order, zero, n_active, c, shift, D, G, a, s1, s2)
+                # Rough weights move sum Z_ji by at most error * sqrt(n sum Z_ji^2), by Cauchy-Schwarz,
+                # and the root of sum Z_ji^2 by a factor 1 +- error: where that could turn the test,
+                # exact weights decide.
+                doubt = 1.01 * ROUGH_ERROR * (math.sqrt(total[q]) + math.sqrt(critical[q]))
+                surely = (math.sqrt(critical[q]) + doubt) ** 2
+                hardly = (math.sqrt(critical[q]) - doubt) ** 2
+                kept = 0
+                nearest[b, 0] = 0.0
+                for s in range(n_active):
+                    j = order[b, s]
+                    square = s1[b, s] * s1[b, s]
+                    shrinks = square > surely * s2[b, s]
+                    if not shrinks and square > hardly * s2[b, s]:
+                        _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
+                        shrinks = s1[b, s] * s1[b, s] > critical[q] * s2[b, s]
+                    s1[b, s] = 0.0
+                    s2[b, s] = 0.0
+                    difference = x[q, j] - u[b, j]
+                    if shrinks and k + 1 < h.shape[0]:
+                        nearest[b, 0] += difference * difference
+                        order[b, s] = order[b, kept]
+                        order[b, kept] = j
+                        kept += 1
+                    else:
+                        nearest[b, 1] += difference * difference * 0.5 * c
+                        steps[q, j] = k
+                count[b, 0], count[b, 1] = kept, n_active - kept
+                density[b] = 0.0
+                if kept == 0:
+                    going -= 1
+                    last = _gather_all(X, root, b, x, q, order, zero, zero, c, shift, D, G, a, s1, s2)
+                    log_sum[q] = math.log(last) - shift[b] - nearest[b, 1]
+            c_before = c
+            k += 1
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
+    """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
+    n_tiles, d, tile = X.shape
+    D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, _ = work
+    b = zero = np.int64(0)
+    for q in range(x.shape[0]):
+        for j in range(d):
+            order[b, j] = j
+            u[b, j] = x[q, j]
+            v[b, j] = x[q, j]
+            steps[q, j] = 0
+        for t in range(n_tiles):
+            _sum_products(X, t, b, order, zero, d, u, v, D, b, t)
+        _start(X, n_rows, x, q, own[q], b, D, G, u, v, count, spread, shift, nearest)
+        for t in range(n_tiles):  # bandwidths differ from now on, so all exponents are in G
+            _sum_products(X, t, b, order, zero, d, u, v, part, zero, zero)
+            for i in range(tile):
+                G[b, t, i] += part[0, 0, i] * 0.5 / (h[0] * h[0])
+                D[b, t, i] = 0.0
+        n_active = d
+        while n_active > 0:
+            kept = 0
+            for s in range(n_active):
+                j = order[b, s]
+                k = steps[q, j]
+                c = 1.0 / (h[k] * h[k])
+                _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
+                if k + 1 < h.shape[0] and s1[b, s] * s1[b, s] > critical[q] * s2[b, s]:
+                    steps[q, j] = k + 1
+                    more = 0.5 / (h[k + 1] * h[k + 1]) - 0.5 * c
+                    for t in range(n_tiles):
+                        _sum_products(X, t, b, order, s, s + 1, u, v, part, zero, zero)
+                        for i in range(tile):
+                            G[b, t, i] += part[0, 0, i] * more
+                    order[b, kept] = j
+                    kept += 1
+            n_active = kept
+        last = _gather_all(X, root, b, x, q, order, zero, zero, 1.0, shift, D, G, a, s1, s2)
+        exponent = shift[b]
+        for j in range(d):
+            z = (x[q, j] - u[b, j]) / h[steps[q, j]]
+            exponent += 0.5 * z * z
+        log_sum[q] = math.log(last) - exponent
+
+
+# ------------------------------------------------------------------------------------------- products
+
+
+def product_by_rows(A: Any, B: Any) -> Any:
+    """The matrix product A B in which a row of A has the same bits whatever other rows there are.
+
+    BLAS chooses its loops, and with them how sums are rounded, by the number of rows; how many rows are
+    computed at once depends on the number of threads.
+    """
+    out = np.empty((A.shape[0], B.shape[1]))
+    _multiply_rows(np.ascontiguousarray(A), np.ascontiguousarray(B), out)
+    return out
+
+
+@compiled(**_OUTER, fastmath={"contract"})
+def _multiply_rows(A, B, out):
+    """Write the product to `out`; no "reassoc", so that every row is summed in the order written here."""
+    for first in range(0, A.shape[0], _SHARING):
+        last = min(first + _SHARING, A.shape[0])
+        for i in range(first, last):
+            for k in range(B.shape[1]):
+                out[i, k] = 0.0
+        for j in range(0, A.shape[1] - 3, 4):  # four terms share the reading and writing of the sums
+            for i in range(first, last):
+                a0, a1, a2, a3 = A[i, j], A[i, j + 1], A[i, j + 2], A[i, j + 3]
+                for k in range(B.shape[1]):
+                    out[i, k] += a0 * B[j, k] + a1 * B[j + 1, k] + a2 * B[j + 2, k] + a3 * B[j + 3, k]
+        for j in range(A.shape[1] - A.shape[1] % 4, A.shape[1]):
+            for i in range(first, last):
+                for k in range(B.shape[1]):
+                    out[i, k] += A[i, j] * B[j, k]
+
+
+# --------------------------------------------------------------------- sums over the tiles of a class
+
+
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
+def _least(a, k):
+    """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
+    least = a[k, 0]
+    for i in range(a.shape[1]):
+        least = a[k, i] if a[k, i] < least else least
+    return least
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
+    """Kernel sums for many queries and one class, with m given vectors of bandwidths.
+
+    Tiles are outermost, so that a tile serves all queries while it is in the cache; squared distances
+    are computed once for all vectors.
+
+    Parameters
+    ----------
+    X, n_rows, root, x, own : as above.
+    half_c : (m, n_features) 1 / (2 h_j^2), or 0 for a variable that takes no part.
+    squares, a, least : (2, tile), (m, tile) and (m, n_queries) work space.
+    log_sum : (m, n_queries) written as above; about -EXCLUDED where no row is left.
+    """
+    n_tiles, d, tile = X.shape
+    m = half_c.shape[0]
+    for k in range(m):
+        for q in range(x.shape[0]):
+            least[k, q] = EXCLUDED
+            log_sum[k, q] = 0.0  # the sum itself, times exp(least), until the end
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for k in range(m):
+                for i in range(tile):
+                    a[k, i] = 0.0
+            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
+                for i in range(tile):
+                    one = X[t, j, i] - x[q, j]
+                    two = X[t, j + 1, i] - x[q, j + 1]
+                    squares[0, i] = one * one
+                    squares[1, i] = two * two
+                for k in range(m):
+                    for i in range(tile):
+                        a[k, i] += squares[0, i] * half_c[k, j] + squares[1, i] * half_c[k, j + 1]
+            if d % 2 == 1:
+                for k in range(m):
+                    for i in range(tile):
+                        one = X[t, d - 1, i] - x[q, d - 1]
+                        a[k, i] += one * one * half_c[k, d - 1]
+            for k in range(m):
+                for i in range(min(tile, max(0, n_rows - t * tile)), tile):
+                    a[k, i] = EXCLUDED
+                if own[q] // tile == t and own[q] >= 0:
+                    a[k, own[q] % tile] = EXCLUDED
+                low = _least(a, k)
+                if low < least[k, q]:
+                    log_sum[k, q] *= _exp(low - least[k, q])
+                    least[k, q] = low
+                for i in range(tile):
+                    a[k, i] = _exp(least[k, q] - a[k, i])
+                if root is None:
+                    for i in range(tile):
+                        log_sum[k, q] += a[k, i]
+                else:
+                    for i in range(tile):
+                        log_sum[k, q] += a[k, i] * root[t, i] * root[t, i]
+    for k in range(m):
+        for q in range(x.shape[0]):
+            log_sum[k, q] = math.log(log_sum[k, q]) - least[k, q]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def unit_sums(X, half_c, mass, x, a, least, log_sum):
+    """Kernel sums for many queries and one class, with the bandwidth 1 in all variables.
+
+    Squared distances come from products, of which four queries at a time share the reading of two variables.
+    What they lose is small against the squared length of queries and rows, and so against the exponent of
+    any row. Tiles are best so small that all variables of one stay in the first cache.
+
+    Parameters
+    ----------
+    X, x : as above.
+    half_c : (n_tiles, tile) half the squared lengths of the rows.
+    mass : (n_tiles, tile) weights, 0 behind the last row.
+    a, least : (4, tile) and (n_queries,) work space.
+    log_sum : (n_queries,) written as above.
+    """
+    n_tiles, d, tile = X.shape
+    n = x.shape[0]
+    for q in range(n):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
+    for t in range(n_tiles):
+        for q0 in range(0, n, 4):
+            q1, q2, q3 = min(q0 + 1, n - 1), min(q0 + 2, n - 1), min(q0 + 3, n - 1)
+            for i in range(tile):
+                half = half_c[t, i]
+                a[0, i] = half
+                a[1, i] = half
+                a[2, i] = half
+                a[3, i] = half
+            for j in range(0, d - 1, 2):
+                x00, x01 = x[q0, j], x[q0, j + 1]
+                x10, x11 = x[q1, j], x[q1, j + 1]
+                x20, x21 = x[q2, j], x[q2, j + 1]
+                x30, x31 = x[q3, j], x[q3, j + 1]
+                for i in range(tile):
+                    u, v = X[t, j, i], X[t, j + 1, i]
+                    a[0, i] -= u * x00 + v * x01
+                    a[1, i] -= u * x10 + v * x11
+                    a[2, i] -= u * x20 + v * x21
+                    a[3, i] -= u * x30 + v * x31
+            if d % 2 == 1:
+                x00, x10, x20, x30 = x[q0, d - 1], x[q1, d - 1], x[q2, d - 1], x[q3, d - 1]
+                for i in range(tile):
+                    u = X[t, d - 1, i]
+                    a[0, i] -= u * x00
+                    a[1, i] -= u * x10
+                    a[2, i] -= u * x20
+                    a[3, i] -= u * x30
+            for k in range(min(4, n - q0)):
+                q, low = q0 + k, _least(a, k)
+                if low < least[q]:
+                    log_sum[q] *= _exp(low - least[q])
+                    least[q] = low
+                nearest, total = least[q], 0.0
+                for i in range(tile):
+                    total += _exp(nearest - a[k, i]) * mass[t, i]
+                log_sum[q] += total
+    for q in range(n):
+        half = 0.0
+        for j in range(d):
+            half += 0.5 * x[q, j] * x[q, j]
+        log_sum[q] = math.log(log_sum[q]) - least[q] - half
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def nearest_rows(X, n_rows, x, a, least, row):
+    """The row nearest to each query, the first of several.
+
+    Parameters
+    ----------
+    X, n_rows, x : as above.
+    a : (tile,) work space.
+    least, row : (n_queries,) written: its squared distance and its number.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        row[q] = 0
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[i] = 0.0
+            for j in range(d):
+                for i in range(tile):
+                    a[i] += (X[t, j, i] - x[q, j]) * (X[t, j, i] - x[q, j])
+            for i in range(min(tile, max(0, n_rows - t * tile))):
+                if a[i] < least[q]:
+                    least[q] = a[i]
+                    row[q] = t * tile + i
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def sweep_sums(X, n_rows, root, x, u, half_c, asked, a, least, density, s1, s2):
+    """Sums of Z_ji and Z_ji^2 over rows, at given bandwidths, for many queries.
+
+    Nothing is kept from one sweep to the next, so exponents are summed anew. Tiles are outermost, as above.
+
+    Parameters
+    ----------
+    X, n_rows, root, x : as above.
+    u : (n_queries, n_features) the row r that exponents are relative to.
+    half_c : (n_queries, n_features) 1 / (2 h_j^2).
+    asked : (n_queries, n_features) the variables j whose sums are wanted.
+    a : (1, tile) work space.
+    least : (n_queries,) written: the smallest exponent.
+    density : (n_queries,) written: sum of the weights exp(least - g_i).
+    s1, s2 : (n_queries, n_features) written: sums of Z_ji and of Z_ji^2 with these weights.
+    """
+    n_tiles, d, tile = X.shape
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        density[q] = 0.0
+        for j in range(d):
+            s1[q, j] = 0.0
+            s2[q, j] = 0.0
+    for t in range(n_tiles):
+        for q in range(x.shape[0]):
+            for i in range(tile):
+                a[0, i] = 0.0
+            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
+                u0, v0, c0 = u[q, j], 2.0 * x[q, j] - u[q, j], half_c[q, j]
+                u1, v1, c1 = u[q, j + 1], 2.0 * x[q, j + 1] - u[q, j + 1], half_c[q, j + 1]
+                for i in range(tile):
+                    one = (u0 - X[t, j, i]) * (v0 - X[t, j, i])
+                    two = (u1 - X[t, j + 1, i]) * (v1 - X[t, j + 1, i])
+                    a[0, i] += one * c0 + two * c1
+            if d % 2 == 1:
+                u0, v0, c0 = u[q, d - 1], 2.0 * x[q, d - 1] - u[q, d - 1], half_c[q, d - 1]
+                for i in range(tile):
+                    a[0, i] += (u0 - X[t, d - 1, i]) * (v0 - X[t, d - 1, i]) * c0
+            for i in range(min(tile, max(0, n_rows - t * tile)), tile):
+                a[0, i] = EXCLUDED
+            low = _least(a, 0)
+            if low < least[q]:
+                factor = _exp(low - least[q])
+                density[q] *= factor
+                for j in range(d):
+                    s1[q, j] *= factor
+                    s2[q, j] *= factor * factor
+                least[q] = low
+            for i in range(tile):
+                a[0, i] = _exp(least[q] - a[0, i])
+            density[q] += _sum_weights(root, t, a[0])
+            for j in range(d):
+                if asked[q, j]:
+                    z1, z2 = _moments(X, root, t, j, x[q, j], 2.0 * half_c[q, j], a[0])
+                    s1[q, j] += z1
+                    s2[q, j] += z2
+
+
+# ---------------------------------------------------------------------------------- members of a pool
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pull, precision, a, log_mean):
+    """Means of kernels for many queries and one class, from products of coordinates, for several bandwidths.
+
+    With the coordinates x_q of a query and c_i of a row, both relative to the mean of the class, the centre
+    of row i is pull c_i, and its exponent precision (x_q^2 / 2 - pull x_q c_i + pull^2 c_i^2 / 2).
+
+    Parameters
+    ----------
+    product : (n_queries, n_rows) products x_q c_i.
+    half_x, half_c : (n_queries,) and (n_rows,) halves of squared lengths.
+    weights : (n_rows,)
+    unit_of_x, unit_of_c : (n_queries,) and (n_rows,) numbers; rows that share the query's are left out.
+    pull, precision : (m,)
+    a : (1, n_rows) work space.
+    log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
+    """
+    n = product.shape[1]
+    for q in range(product.shape[0]):
+        left = 0.0
+        for i in range(n):
+            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
+        for k in range(pull.shape[0]):
+            square = pull[k] * pull[k]
+            for i in range(n):
+                g = square * half_c[i] - pull[k] * product[q, i]
+                a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            if left == 0.0:
+                log_mean[k, q] = -np.inf
+                continue
+            low = _least(a, 0)
+            total = 0.0
+            for i in range(n):
+                total += weights[i] * _exp(precision[k] * (low - a[0, i]))
+            log_mean[k, q] = math.log(total / left) - precision[k] * (half_x[q] + low)
+
+
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
+def _least_of(a):
+    """The smallest of some finite numbers, EXCLUDED if there are none."""
+    least = EXCLUDED
+    for i in range(a.shape[0]):
+        least = a[i] if a[i] < least else least
+    return least
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, starts, total, log_mean):
+    """Turn products of coordinates into the weights of rows in the kernel means of their classes.
+
+    Parameters
+    ----------
+    product : (n_queries, n_rows) as above, with rows sorted by class; overwritten by weights that
+        sum to `total`.
+    half_x, half_c, weights, unit_of_x, unit_of_c : as above.
+    starts : (n_classes + 1,) where the rows of each class begin.
+    total, log_mean : (n_queries, n_classes) written: that sum, 0 where no row is left, and the logarithm of
+        the weighted mean of the kernels.
+    """
+    for q in range(product.shape[0]):
+        for i in range(product.shape[1]):
+            g = half_x[q] + half_c[i] - product[q, i]
+            product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+        for y in range(starts.shape[0] - 1):
+            # Views, because an index that might be negative keeps loops from being vectorised.
+            a = product[q, starts[y] : starts[y + 1]]
+            w = weights[starts[y] : starts[y + 1]]
+            unit = unit_of_c[starts[y] : starts[y + 1]]
+            low = _least_of(a)
+            left = 0.0
+            for i in range(a.shape[0]):
+                left += w[i] if unit[i] != unit_of_x[q] else 0.0
+            if left == 0.0:
+                total[q, y] = 0.0
+                log_mean[q, y] = -np.inf
+                a[:] = 0.0
+                continue
+            sum_of_weights = 0.0
+            for i in range(a.shape[0]):
+                a[i] = w[i] * _exp(low - a[i])
+                sum_of_weights += a[i]
+            total[q, y] = sum_of_weights
+            log_mean[q, y] = math.log(sum_of_weights / left) - low
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def scale_weights(shares, starts, factor, of_row):
+    """Multiply weights (n_queries, n_rows) by a factor (n_queries, n_classes), and sum them over queries."""
+    for i in range(of_row.shape[0]):
+        of_row[i] = 0.0
+    for q in range(shares.shape[0]):
+        for y in range(starts.shape[0] - 1):
+            a = shares[q, starts[y] : starts[y + 1]]
+            sums = of_row[starts[y] : starts[y + 1]]
+            for i in range(a.shape[0]):
+                a[i] *= factor[q, y]
+                sums[i] += a[i]
+
+
+@compiled(**_OUTER)
+def loss_by_log_power(log_density, codes, weights, log_prior, log_power, work, derivatives):
+    """Mean log loss of log densities that are multiplied by exp(log_power), and its two derivatives.
+
+    Parameters
+    ----------
+    log_density : (n_points, n_classes), finite.
+    codes : (n_points,) right classes.
+    weights : (n_points,); points of weight 0 do not count.
+    log_prior : (n_classes,)
+    log_power : number.
+    work : (n_classes,) work space.
+    derivatives : (2,) written: the derivative of the loss, and a positive curvature.
+    """
+    power = math.exp(log_power)
+    loss = 0.0
+    excess = 0.0
+    variance = 0.0
+    for q in range(log_density.shape[0]):
+        if weights[q] == 0.0:
+            continue
+        highest = -np.inf
+        for y in range(work.shape[0]):
+            work[y] = log_prior[y] + power * log_density[q, y]
+            highest = work[y] if work[y] > highest else highest
+        right = work[codes[q]] - highest
+        total = 0.0
+        mean = 0.0
+        for y in range(work.shape[0]):
+            work[y] = math.exp(work[y] - highest)
+            total += work[y]
+            mean += work[y] * log_density[q, y]
+        mean /= total
+        square = 0.0
+        for y in range(work.shape[0]):
+            difference = log_density[q, y] - mean
+            square += work[y] * difference * difference
+        loss -= weights[q] * (right - math.log(total))
+        excess += weights[q] * (mean - log_density[q, codes[q]])
+        variance += weights[q] * square / total
+    derivatives[0] = power * excess
+    derivatives[1] = power * power * variance + max(power * excess, 0.0)
+    return loss
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nearest, ratio):
+    """Kernel sums with all variables over those without each of them, for many samples and one class.
+
+    The exponent of centre i is e_i = |z - c_i|^2 / 2; without variable j it is less by
+    half_inverse_j (pull_zj - pull_cij)^2. Both are taken relative to the nearest centre r, as products.
+
+    Parameters
+    ----------
+    z : (n_samples, n_axes) coordinates of the samples.
+    c : (n_axes, n_centres) of the centres.
+    log_w : (n_centres,) logarithms of their weights.
+    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_centres).
+    half_inverse : (n_variables,)
+    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r.
+    a : (2, n_centres) work space.
+    nearest : (n_samples,) written: r.
+    ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
+    """
+    n_axes, n = c.shape
+    first, second = np.int64(0), np.int64(1)  # numba would compile the callee once more for literals
+    for s in range(z.shape[0]):
+        for i in range(n):
+            a[0, i] = 0.0
+        for k in range(n_axes):
+            for i in range(n):
+                a[0, i] += (z[s, k] - c[k, i]) * (z[s, k] - c[k, i])
+        r = 0
+        for i in range(n):
+            if a[0, i] < a[0, r]:
+                r = i
+        nearest[s] = r
+        for i in range(n):
+            a[0, i] = -log_w[i]
+        for k in range(n_axes):
+            u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
+            for i in range(n):
+                a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
+        low = _least(a, first)
+        whole = 0.0
+        for i in range(n):
+            relative[s, i] = a[0, i]
+            whole += _exp(low - a[0, i])
+        whole = math.log(whole) - low
+        for j in range(half_inverse.shape[0]):
+            u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
+            for i in range(n):
+                a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
+            low = _least(a, second)
+            without = 0.0
+            for i in range(n):
+                without += _exp(low - a[1, i])
+            ratio[s, j] = whole - (math.log(without) - low)
+
+
+# ---------------------------------------------------------------------- gaps and levels, in the Rodeo
+
+# The general case: values may be missing (NaN) or numbers of levels, and rows are left out by units.
+# Variables are contiguous: X is (n_features, n_rows). No "nnan", so that a gap is seen.
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def general_sums(
+    X, levels, units, root, x, unit_of_x, u, half_c, of_gap, expected, asked, a, least, density, s1, s2
+):
+    """Sums of Z_ji and Z_ji^2 over the rows of a class, at given bandwidths, for many queries.
+
+    Parameters
+    ----------
+    X : (n_features, n_rows)
+    levels : (n_features,) numbers of levels, 0 for measurements.
+    units, root : (n_rows,) units, and square roots of weights.
+    x : (n_queries, n_features) queries; a variable that is NaN takes no part.
+    unit_of_x : (n_queries,) rows that share the query's unit are left out.
+    u : (n_queries, n_features) values of measurements that exponents are relative to.
+    half_c : (n_queries, n_features) 1 / (2 h_j^2).
+    of_gap : (n_queries, n_features) exponent of a row without a value.
+    expected : (n_queries, n_features) mean of the squared distance under the kernel.
+    asked : (n_queries, n_features) the variables j whose sums are wanted.
+    a : (1, n_rows) work space.
+    least, density, s1, s2 : as above.
+    """
+    d, n = X.shape
+    first = np.int64(0)
+    for q in range(x.shape[0]):
+        for i in range(n):
+            a[0, i] = 0.0
+        for j in range(d):
+            xj, c, gap = x[q, j], half_c[q, j], of_gap[q, j]
+            if math.isnan(xj):
+                continue
+            if levels[j] > 0:
+                for i in range(n):
+                    apart = 0.0 if X[j, i] == xj else c
+                    a[0, i] += apart if X[j, i] == X[j, i] else gap
+            else:
+                uj, vj = u[q, j], 2.0 * xj - u[q, j]
+                for i in range(n):
+                    apart = (uj - X[j, i]) * (vj - X[j, i]) * c
+                    a[0, i] += apart if X[j, i] == X[j, i] else gap
+        for i in range(n):
+            a[0, i] = a[0, i] if units[i] != unit_of_x[q] else EXCLUDED
+        low = _least(a, first)
+        least[q] = low
+        total = 0.0
+        for i in range(n):
+            a[0, i] = root[i] * _exp(low - a[0, i])
+            total += root[i] * a[0, i]
+        density[q] = total
+        for j in range(d):
+            s1[q, j] = 0.0
+            s2[q, j] = 0.0
+            if not asked[q, j]:
+                continue
+            xj, mean = x[q, j], expected[q, j]
+            z1 = 0.0
+            z2 = 0.0
+            for i in range(n):
+                apart = (X[j, i] - xj) * (X[j, i] - xj)
+                apart = min(apart, 1.0) if levels[j] > 0 else apart
+                z = a[0, i] * (apart - mean)
+                z = z if X[j, i] == X[j, i] else 0.0  # its factor does not depend on the bandwidth
+                z1 += root[i] * z
+                z2 += z * z
+            s1[q, j] = z1
+            s2[q, j] = z2
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, log_sum):
+    """Kernel sums of one variable over the rows of a class that have a value, for many queries.
+
+    Parameters
+    ----------
+    values, units, weights : (n_rows,) of the rows that have one.
+    x, unit_of_x : (n_queries,) numbers; rows that share the query's unit are left out.
+    half_c : (n_queries,) 1 / (2 h^2).
+    a : (1, n_rows) work space.
+    nearest : (n_queries,) written: the nearest value, or that of the query if no row is left.
+    total, log_sum : (n_queries,) written: sum of the weights, and the logarithm of that of the kernels.
+    """
+    n = values.shape[0]
+    first = np.int64(0)
+    for q in range(x.shape[0]):
+        left = 0.0
+        for i in range(n):
+            apart = (values[i] - x[q]) * (values[i] - x[q])
+            out = units[i] == unit_of_x[q]
+            a[0, i] = EXCLUDED if out else apart
+            left += 0.0 if out else weights[i]
+        total[q] = left
+        nearest[q] = x[q]
+        log_sum[q] = -np.inf
+        if left == 0.0:
+            continue
+        low = _least(a, first)
+        sums = 0.0
+        for i in range(n):
+            if a[0, i] == low:
+                nearest[q] = values[i]
+            sums += weights[i] * _exp((low - a[0, i]) * half_c[q])
+        log_sum[q] = math.log(sums) - low * half_c[q]
+
+
+# ----------------------------------------------------------------------- levels, in members of a pool
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
+    """Add the exponents of all columns with levels of query q to those (n_rows,) of measurements."""
+    for j in range(x.shape[1]):
+        xj = x[q, j]
+        if math.isnan(xj):
+            continue
+        at = offsets[j] + int(xj)
+        equal, other, gap = of_levels[0, at], of_levels[1, at], of_levels[2, at]
+        if has_gaps[j]:
+            for i in range(a.shape[0]):
+                of_level = equal if c[j, i] == xj else other
+                a[i] += of_level if c[j, i] == c[j, i] else gap
+        else:
+            for i in range(a.shape[0]):
+                a[i] += equal if c[j, i] == xj else other
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
+    """Add the exponents of kernels of levels to those (n_queries, n_rows) of measurements.
+
+    Parameters
+    ----------
+    of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
+        the same, if it has another, and if it has none.
+    offsets : (n_columns,) where the levels of each column begin.
+    x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
+    has_gaps : (n_columns,) whether some row has none.
+    """
+    for q in range(exponents.shape[0]):
+        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def log_means(exponents, weights, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents); the mean of no rows is -inf."""
+    for q in range(exponents.shape[0]):
+        a = exponents[q]
+        left = 0.0
+        for i in range(a.shape[0]):
+            left += weights[i]
+        log_mean[q] = -np.inf
+        if left == 0.0:
+            continue
+        low = _least_of(a)
+        total = 0.0
+        for i in range(a.shape[0]):
+            total += weights[i] * _exp(low - a[i])
+        log_mean[q] = math.log(total / left) - low
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def mixed_log_means(
+    xx,
+    xc,
+    cc,
+    known,
+    of_gaps,
+    pull,
+    precision,
+    log_h,
+    of_levels,
+    offsets,
+    x,
+    c,
+    has_gaps,
+    weights,
+    unit_of_x,
+    unit_of_c,
+    a,
+    log_mean,
+):
+    """Logarithms of weighted means of the kernels of pulled rows, for several bandwidths.
+
+    Parameters
+    ----------
+    xx, xc, cc : (n_queries, n_rows) sums, over variables that both have, of squared coordinates of the
+        query, of products, of squared coordinates of the row.
+    known : (n_queries, n_rows) numbers of these variables.
+    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
+    pull, precision, log_h : (m,) of the kernels.
+    of_levels : (m, 3, n_levels), and the next as above.
+    weights, unit_of_x, unit_of_c : as in `pulled_log_means`.
+    a : (n_rows,) work space.
+    log_mean : (m, n_queries) written: -inf where no row is left.
+    """
+    for q in range(xx.shape[0]):
+        left = 0.0
+        for i in range(a.shape[0]):
+            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
+        for k in range(pull.shape[0]):
+            log_mean[k, q] = -np.inf
+            if left == 0.0:
+                continue
+            half, twice, square, of_known = 0.5 * precision[k], 2.0 * pull[k], pull[k] * pull[k], log_h[k]
+            for i in range(a.shape[0]):
+                squares = xx[q, i] - twice * xc[q, i] + square * cc[q, i]
+                a[i] = half * max(squares, 0.0) + of_known * known[q, i] + of_gaps[q, i]
+            _add_levels(q, of_levels[k], offsets, x, c, has_gaps, a)
+            for i in range(a.shape[0]):
+                a[i] = a[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            low = _least_of(a)
+            total = 0.0
+            for i in range(a.shape[0]):
+                total += weights[i] * _exp(low - a[i])
+            log_mean[k, q] = math.log(total / left) - low
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def subtract_level_exponents(x, c, has_gaps, half_kappa, log_norm, product):
+    """Subtract the exponents of kernels of levels from negative ones (n_points, n_rows) of other variables.
+
+    Parameters
+    ----------
+    x, c : (n_points, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
+    has_gaps : (n_columns,) whether some row has none; its exponent is not changed.
+    half_kappa, log_norm : (n_columns,) exponents of different levels over those of equal ones.
+    """
+    for q in range(x.shape[0]):
+        a = product[q]
+        for j in range(x.shape[1]):
+            xj, far, near = x[q, j], half_kappa[j] + log_norm[j], log_norm[j]
+            if math.isnan(xj):
+                continue
+            if has_gaps[j]:
+                for i in range(a.shape[0]):
+                    of_level = near if c[j, i] == xj else far
+                    a[i] -= of_level if c[j, i] == c[j, i] else 0.0
+            else:
+                for i in range(a.shape[0]):
+                    a[i] -= near if c[j, i] == xj else far
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def level_shares(x, c, has_gaps, shares, of_point, apart, both):
+    """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one.
+
+    `of_point` (n_points,) are sums of the shares over rows; the others are as above.
+    """
+    for j in range(x.shape[1]):
+        apart[j] = 0.0
+        both[j] = 0.0
+    for q in range(x.shape[0]):
+        share = shares[q]
+        for j in range(x.shape[1]):
+            xj = x[q, j]
+            if math.isnan(xj):
+                continue
+            equal = 0.0
+            for i in range(share.shape[0]):
+                equal += share[i] if c[j, i] == xj else 0.0
+            total = of_point[q]
+            if has_gaps[j]:
+                total = 0.0
+                for i in range(share.shape[0]):
+                    total += share[i] if c[j, i] == c[j, i] else 0.0
+            apart[j] += total - equal
+            both[j] += total
+
+
+# ---------------------------------------------------------------------------- gaps along a covariance
+
+# Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional
+# precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _factorise(precision, gaps, i, missing, L):
+    """List the values J that row i misses, and write Cholesky's factor of P_JJ; return how many they are."""
+    m = 0
+    for j in range(gaps.shape[1]):
+        if gaps[i, j]:
+            missing[m] = j
+            m += 1
+    for a in range(m):
+        for b in range(a + 1):
+            value = precision[missing[a], missing[b]]
+            for c in range(b):
+                value -= L[a, c] * L[b, c]
+            L[a, b] = math.sqrt(value) if a == b else value / L[b, b]
+    return m
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def complete_rows(precision, gaps, r, missing, L):
+    """Put missing values at their expectations given the others.
+
+    Parameters
+    ----------
+    precision : (d, d) P.
+    gaps : (n_rows, d) which values are missing.
+    r : (n_rows, d) rows, 0 for gaps; written there.
+    missing, L : (d,) and (d, d) work space.
+    """
+    solution = np.empty(r.shape[1])
+    for i in range(r.shape[0]):
+        m = _factorise(precision, gaps, i, missing, L)
+        for a in range(m):
+            value = 0.0
+            for j in range(r.shape[1]):
+                value -= precision[missing[a], j] * r[i, j]
+            for b in range(a):
+                value -= L[a, b] * solution[b]
+            solution[a] = value / L[a, a]
+        for a in range(m - 1, -1, -1):
+            value = solution[a]
+            for b in range(a + 1, m):
+                value -= L[b, a] * solution[b]
+            solution[a] = value / L[a, a]
+        for a in range(m):
+            r[i, missing[a]] = solution[a]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def add_conditional_covariances(precision, gaps, weights, missing, L, inverse, covariance):
+    """Add the weighted conditional covariances of what rows miss to a covariance; `inverse` is as L."""
+    for i in range(gaps.shape[0]):
+        m = _factorise(precision, gaps, i, missing, L)
+        for a in range(m):  # the inverse of L, its columns as rows
+            inverse[a, a] = 1.0 / L[a, a]
+            for b in range(a + 1, m):
+                value = 0.0
+                for c in range(a, b):
+                    value -= L[b, c] * inverse[a, c]
+                inverse[a, b] = value / L[b, b]
+        for a in range(m):
+            for b in range(a + 1):
+                value = 0.0
+                for c in range(a, m):
+                    value += inverse[a, c] * inverse[b, c]
+                covariance[missing[a], missing[b]] += weights[i] * value
+                if a != b:
+                    covariance[missing[b], missing[a]] += weights[i] * value
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volume):
+    """Squared lengths of rows in the coordinates that are left to queries with gaps.
+
+    Integrating J out takes u_J P_JJ^-1 u_J from the length of a row r, with u = P r.
+
+    Parameters
+    ----------
+    precision, gaps, missing, L : as above; the gaps are those of the queries.
+    U, lengths : (d, n_rows) and (n_rows,)
+    v : (d, n_rows) work space.
+    out : (n_queries, n_rows) written.
+    log_volume : (n_queries,) written: half the logarithm of the determinant of P_JJ.
+    """
+    n = lengths.shape[0]
+    for q in range(gaps.shape[0]):
+        m = _factorise(precision, gaps, q, missing, L)
+        log_volume[q] = 0.0
+        for i in range(n):
+            out[q, i] = lengths[i]
+        for a in range(m):
+            log_volume[q] += math.log(L[a, a])
+            j = missing[a]
+            for i in range(n):
+                v[a, i] = U[j, i]
+            for b in range(a):
+                factor = L[a, b]
+                for i in range(n):
+                    v[a, i] -= factor * v[b, i]
+            factor = 1.0 / L[a, a]
+            for i in range(n):
+                v[a, i] *= factor
+                out[q, i] -= v[a, i] * v[a, i]
+
+
+# ---------------------------------------------------------------------------------- sets of variables
+
+# Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
+# depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
+
+_LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _sum_exponentials(e, low, out):
+    """Write exp(low - e) and return the sum."""
+    total = 0.0
+    for i in range(e.shape[0]):
+        out[i] = _exp(low - e[i])
+        total += out[i]
+    return total
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _multiply(a, k, factor, j):
+    """Write the product of weights k and factors j as weights k + 1, and return its sum."""
+    # Unsigned, because an index that might be negative keeps loops from being vectorised, and a view costs
+    # as much as the loop.
+    old, new, row = np.uint64(k), np.uint64(k + 1), np.uint64(j)
+    total = 0.0
+    for i in range(a.shape[1]):
+        product = a[old, i] * factor[row, i]
+        a[new, i] = product
+        total += product
+    return total
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def square_terms(x, c, b, T):
+    """Write the exponents (n_queries, n_variables, n_rows) of normal kernels by variable, with their norms.
+
+    `x` are queries (n_queries, n_variables), `c` rows (n_variables, n_rows), and `b` inverse bandwidths that
+    have the shape of the queries.
+    """
+    for q in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            t, of_rows = T[q, j], c[j]
+            xj, bj = x[q, j], b[q, j]
+            norm = LOG_ROOT - math.log(bj)
+            for i in range(c.shape[1]):
+                apart = bj * (xj - of_rows[i])
+                t[i] = 0.5 * apart * apart + norm
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift, path, level, value, out):
+    """Logarithms of kernel means along a walk, where kernels are products over the variables.
+
+    Each factor is an exponential that is taken once, relative to the largest one of its variable; products
+    whose sum falls out of range are taken anew from the exponents.
+
+    Parameters
+    ----------
+    depth, variable : (n_steps,) how many variables are there before the step, and the one that is added.
+    start : (n_queries, n_rows) exponents of no variables: minus logarithms of weights, or EXCLUDED.
+    T : (n_queries, n_variables, n_rows) exponents by variable.
+    unknown : (n_queries, n_variables) which variables take no part.
+    factor, least : (n_variables, n_rows) and (n_variables,) work space.
+    e : (n_rows,) work space.
+    a, shift : (n_variables + 1, n_rows) and (n_variables + 1,) work space: weights, and what they lack.
+    path, level, value : (n_variables + 1,) work space, by depth: variables, how many of them are known, logs.
+    out : (n_queries, n_steps) written.
+    """
+    n = start.shape[1]
+    for q in range(start.shape[0]):
+        for j in range(T.shape[1]):
+            if not unknown[q, j]:
+                t = T[q, j]
+                least[j] = _least_of(t)
+                _sum_exponentials(t, least[j], factor[j])
+        level[0] = 0
+        shift[0] = _least_of(start[q])
+        whole = math.log(_sum_exponentials(start[q], shift[0], a[0])) - shift[0]
+        value[0] = 0.0
+        for s in range(depth.shape[0]):
+            k, j = depth[s], variable[s]
+            before = level[k]
+            if unknown[q, j]:
+                level[k + 1] = before
+                value[k + 1] = value[k]
+            else:
+                after = before + 1
+                level[k + 1] = after
+                path[after] = j
+                shift[after] = shift[before] + least[j]
+                total = _multiply(a, before, factor, j)
+                if total < _LEAST_PRODUCT:
+                    for i in range(n):
+                        e[i] = start[q, i]
+                    for m in range(1, after + 1):
+                        t = T[q, path[m]]
+                        for i in range(n):
+                            e[i] += t[i]
+                    shift[after] = _least_of(e)
+                    total = _sum_exponentials(e, shift[after], a[after])
+                value[k + 1] = math.log(total) - shift[after] - whole
+            out[q, s] = value[k + 1]
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, value, out):
+    """The same where the step adds half the square of a coordinate of its own, or a term.
+
+    Parameters
+    ----------
+    depth, start, level, value, out : as above.
+    row : (n_steps,) the term that a step adds, or -1 for a coordinate.
+    T : (n_queries, n_terms, n_rows) terms.
+    z, Z : (n_queries, n_steps) and (n_steps, n_rows) coordinates.
+    unknown : (n_queries, n_steps) which steps change nothing.
+    e : (n_rows,) work space.
+    a : (n_variables + 1, n_rows) work space: exponents.
+    """
+    n = start.shape[1]
+    for q in range(start.shape[0]):
+        low = _least_of(start[q])
+        whole = math.log(_sum_exponentials(start[q], low, e)) - low
+        for i in range(n):
+            a[0, i] = start[q, i]
+        level[0] = 0
+        value[0] = 0.0
+        for s in range(depth.shape[0]):
+            k = depth[s]
+            before = level[k]
+            if unknown[q, s]:
+                level[k + 1] = before
+                value[k + 1] = value[k]
+            else:
+                level[k + 1] = before + 1
+                old, new = np.uint64(before), np.uint64(before + 1)
+                if row[s] >= 0:
+                    t = T[q, row[s]]
+                    for i in range(n):
+                        a[new, i] = a[old, i] + t[i]
+                else:
+                    at, zs = np.uint64(s), z[q, s]
+                    for i in range(n):
+                        a[new, i] = a[old, i] + 0.5 * (zs - Z[at, i]) * (zs - Z[at, i])
+                low = _least_of(a[new])
+                value[k + 1] = math.log(_sum_exponentials(a[new], low, e)) - low - whole
+            out[q, s] = value[k + 1]
+
+
+@compiled(**_OUTER, fastmath={"contract"})
+def residual_directions(G, depth, variable, unknown, Q, U, r, level, norms, directions, log_norm):
+    """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
+
+    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G.
+
+    Parameters
+    ----------
+    G : (n_variables, n_axes)
+    depth, variable : (n_steps,) as above.
+    unknown : (n_variables,) which variables are integrated out.
+    Q, U : (n_variables + 1, n_axes) and (n_variables + 1, n_variables) work space.
+    r, level, norms : (n_variables + 1,) work space.
+    directions : (n_steps, n_variables) written; 0 for a variable that is integrated out.
+    log_norm : (n_steps,) written: logarithms of the normal densities at their centres.
+    """
+    d, m = G.shape
+    level[0] = 0
+    norms[0] = 0.0
+    for s in range(depth.shape[0]):
+        k, j = depth[s], variable[s]
+        before = level[k]
+        if unknown[j]:
+            level[k + 1] = before
+            norms[k + 1] = norms[k]
+            for i in range(d):
+                directions[s, i] = 0.0
+        else:
+            v, u = Q[before], U[before]
+            for i in range(m):
+                v[i] = G[j, i]
+            for i in range(d):
+                u[i] = 0.0
+            for b in range(before):
+                r[b] = 0.0
+            for _ in range(2):
+                for b in range(before):
+                    product = 0.0
+                    for i in range(m):
+                        product += v[i] * Q[b, i]
+                    r[b] += product
+                    for i in range(m):
+                        v[i] -= product * Q[b, i]
+            square = 0.0
+            for i in range(m):
+                square += v[i] * v[i]
+            norm = math.sqrt(square)
+            for i in range(m):
+                v[i] /= norm
+            u[j] = 1.0
+            for b in range(before):
+                for i in range(d):
+                    u[i] -= r[b] * U[b, i]
+            for i in range(d):
+                u[i] /= norm
+                directions[s, i] = u[i]
+            level[k + 1] = before + 1
+            norms[k + 1] = norms[k] - math.log(norm) - LOG_ROOT
+        log_norm[s] = norms[k + 1]
+
+
+# ----------------------------------------------------------------------------------------------- odds
+
+
+@compiled(**_INNER)
+def _log_sum(x, y):
+    """Logarithm of exp(x) + exp(y)."""
+    high, low = max(x, y), min(x, y)
+    return high + math.log1p(math.exp(low - high)) if low > -np.inf else high
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def log_odds(log_density, log_prior, lapse, label, rival, out):
+    """Logarithms of the odds of label and rival, as `model.log_probability` has them; NaN if both are 0.
+
+    Parameters
+    ----------
+    log_density : (n_classes, n_queries, n_sets)
+    log_prior : (n_classes,)
+    lapse : share of the posterior that is given to the prior, more than 0.
+    label, rival : (n_queries,) numbers of classes.
+    out : (n_queries, n_sets) written.
+    """
+    n_classes, n_queries, n_sets = log_density.shape
+    for q in range(n_queries):
+        a, b = label[q], rival[q]
+        for s in range(n_sets):
+            of_label = log_prior[a] + log_density[a, q, s]
+            of_rival = log_prior[b] + log_density[b, q, s]
+            most = -np.inf
+            for y in range(n_classes):
+                most = max(most, log_prior[y] + log_density[y, q, s])
+            total = 0.0
+            for y in range(n_classes):
+                joint = log_prior[y] + log_density[y, q, s]
+                total += math.exp(joint - most)
+            log_total = most + math.log(total)
+            kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
+            of_label = _log_sum(kept + of_label, given + log_prior[a])
+            of_rival = _log_sum(kept + of_rival, given + log_prior[b])
+            out[q, s] = of_label - of_rival

@@ -1,0 +1,192 @@
+r"""The fitted model: all that a fit has learnt of classes, in one object, and how it is learnt.
+
+The classes' densities, weighed by the priors, give the posterior; a pool gives a share
+:math:`\varepsilon` (the lapse) of it to the prior instead,
+
+.. math::
+
+    P(y \mid x) = (1 - \varepsilon) \frac{\pi_y \hat p_y(x)}{\sum_{y'} \pi_{y'} \hat p_{y'}(x)}
+        + \varepsilon \pi_y.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import MAX_POINTS, Estimates, Trust, spread_rows
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.subsample import sampling_keys
+from corral.markers.contrast import Contrast, learn_contrast, learn_gap_contrast
+from corral.parallel import Computation
+from corral.posterior import joint_log_probability, log_probability
+
+# Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
+_MAX_EXAMPLES = 50
+
+
+class Examples(NamedTuple):
+    """Rows of a class to look at, which must not speak for themselves.
+
+    Attributes
+    ----------
+    X : (n_examples, n_features)
+    weights : (n_examples,)
+    own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
+    left_out : (n_examples,) their positions among all rows, likewise.
+    """
+
+    X: Floats
+    weights: Floats
+    own: Integers
+    left_out: Integers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalModel(ABC):
+    """What a fit has learnt of the classes, with the training rows.
+
+    Attributes
+    ----------
+    labels : (n_classes,) classes in order.
+    counts : (n_classes,) training rows of each class, weights counted.
+    prior : (n_classes,) probability of each class before a sample is seen.
+    n_copies : how many training rows are copies of others.
+    training : the rows as they were given.
+    data : the rows that count, sorted by class, with their positions among those given.
+    min_effect : least difference from the background that makes a variable a marker.
+    learnt_contrast : how classes differ, if the fit had to know it.
+    """
+
+    labels: NDArray[Any]
+    counts: Floats
+    prior: Floats
+    n_copies: int
+    training: TrainingRows
+    data: LabelledRows
+    min_effect: float
+    learnt_contrast: Contrast | None = None
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior; a pool has one."""
+        return 0.0
+
+    @abstractmethod
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+
+    def joint(self, log_density: Floats) -> Floats:
+        """Logarithm of prior times density, from log densities."""
+        return joint_log_probability(log_density, self.prior)
+
+    def posterior(self, log_density: Floats) -> Floats:
+        """Logarithm of the posterior, from log densities."""
+        return log_probability(self.joint(log_density), self.prior, self.lapse)
+
+    @cached_property
+    def contrast(self) -> Contrast:
+        """How each class differs from its background in each variable, whatever the densities use."""
+        return self.learnt_contrast or learn_contrast(self.data, self.min_effect)
+
+    @cached_property
+    def gap_contrast(self) -> Contrast | None:
+        """How each class differs from its background in what is missing; None if nothing is."""
+        return learn_gap_contrast(self.data, self.min_effect)
+
+    @cached_property
+    def empty_columns(self) -> Integers:
+        """Columns in which no training row that counts has a value; those of samples count as missing."""
+        return np.flatnonzero(np.isnan(self.data.X).all(axis=0))
+
+    @cached_property
+    def trust(self) -> Trust:
+        """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
+        return Trust(self)
+
+    @property
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
+        return self.data
+
+    @property
+    def all_rows(self) -> LabelledRows:
+        """All training rows that count, sorted by class, however few of them densities are made of."""
+        return self.data
+
+    @property
+    def n_rows(self) -> int:
+        """How many training rows were given."""
+        return len(self.training.X)
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        return len(self.training.X) == self.n_rows
+
+    def rows_by_number(self, numbers: Integers) -> Floats:
+        """Training rows (n_numbers, n_features) by their positions among those that were given."""
+        return self.training.X[numbers]
+
+    def rows_behind(self, a: int) -> Integers:
+        """How many training rows each row of a class in `data` stands for."""
+        return np.ones(self.data.members()[a].size, dtype=np.int64)
+
+    def examples(self, a: int) -> Examples:
+        """Rows of a class to look at, drawn from all of them."""
+        of_class = self.data.members()[a]
+        own = example_rows(self.data, of_class)
+        return self.examples_of(self.data, of_class[own], own, of_class[own])
+
+    @staticmethod
+    def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
+        """Look at some of the rows."""
+        return Examples(rows.X[at], rows.all_weights[at], own, left_out)
+
+    def calibration_points(self) -> Integers:
+        """Which of these rows are left out, one by one: all, or some that are spread over each class."""
+        return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
+
+    @property
+    def yardstick(self) -> LocalModel:
+        """The model whose log densities are likenesses: what typicality ranks."""
+        return self
+
+    def estimates(self, X: Floats, computation: Computation) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
+        log_density = self.log_densities(X, computation)
+        return Estimates(log_density, log_density)
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        return np.asarray(~np.isnan(self.data.X).all(axis=0))
+
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates (n_points, n_classes) of some rows, each without itself, its copies and its group."""
+        return self.leave_out_of(points, self.compared_rows.X[points], computation)
+
+    @abstractmethod
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates (n_points, n_classes) of X by all rows but some, their copies and groups.
+
+        `X` are the rows at `points`, of which values may be missing.
+        """
+
+
+def example_rows(rows: LabelledRows, of_class: Integers) -> Integers:
+    """Positions among the rows of a class of those to look at, drawn by their values in whatever order.
+
+    Of equal rows those of large weight are drawn first.
+    """
+    if of_class.size <= _MAX_EXAMPLES:
+        return np.arange(of_class.size)
+    by_weight = np.argsort(-rows.all_weights[of_class], kind="stable")
+    keys = sampling_keys(rows.X[of_class[by_weight]], 0)
+    return by_weight[np.argsort(keys, kind="stable")[:_MAX_EXAMPLES]]

@@ -1,0 +1,578 @@
+r"""Algorithm 4: how many rows each class needs.
+
+Theorem 1 bounds the error of the classifier beyond that of the Bayes rule by the mean L1 error of the class
+densities, and that of a kernel estimate over :math:`r` variables by its bias and its noise:
+
+.. math::
+
+    E \int |\hat f - f| \lesssim \frac \alpha 2 \int \Big|\sum_{j=1}^r h_j^2 f^{(jj)}\Big|
+        + \beta \Big(n \prod_j h_j\Big)^{-1/2} \int \sqrt f
+        = B n^{-2/(4+r)} \quad\text{with } h_j = k_j n^{-1/(4+r)}.
+
+For the Gaussian kernel :math:`\alpha = \int u_j^2 K = 1` and
+:math:`\beta = (\int K^2)^{1/2} = (4 \pi)^{-r/4}`, and with :math:`u_{ij} = (x_j - x_{ij}) / h_j`,
+:math:`q_i = \sum_j u_{ij}^2`, :math:`S = \sum_i e^{-q_i / 2}` and :math:`w_i = e^{-q_i / 2} / S`
+
+.. math::
+
+    \hat f(x) = \frac{S}{n (2\pi)^{r/2} \prod_j h_j}, \qquad
+    h_j^2 \frac{\hat f^{(jj)}(x)}{\hat f(x)} = \sum_i w_i (u_{ij}^2 - 1),
+
+so that at a sample drawn from :math:`f` the two integrands, over :math:`\hat f(x)`, are
+
+.. math::
+
+    \frac 1 2 \Big|\sum_i w_i q_i - r\Big| \qquad\text{and}\qquad 2^{-r/4} S^{-1/2}:
+
+no density, no unit and no power of a bandwidth is left in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import logsumexp, stdtrit
+from sklearn.base import clone
+from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from corral.array_types import Floats, Integers
+from corral.estimators.encoding import names_of, refuse_infinite
+from corral.estimators.html import html_lines, html_table
+from corral.estimators.number_text import number_text
+from corral.estimators.rodeo_classifier import RodeoClassifier
+from corral.estimators.tables import refuse_gaps
+from corral.estimators.validation import check_choice, check_integer, check_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Allocation = Literal["proportional", "optimal"]
+Empty = Literal["none", "all"]
+Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
+
+# Of the interval around an extrapolation.
+LEVEL = 0.9
+
+# Beyond so many times the rows no number is told.
+_FARTHEST = 10_000
+
+# A line through fewer points has no residuals.
+_FEWEST_STEPS = 3
+
+
+class Step(NamedTuple):
+    """What one pass of algorithm 4 found; arrays are in the order of the classes.
+
+    Attributes
+    ----------
+    sizes : (n_classes,) training rows.
+    r : (n_classes,) number of relevant variables.
+    A, B : (n_classes,) equations A2 and B2.
+    epsilon : A.B / N, with N the sum of the sizes.
+    accuracy : share of the test samples that get their own label.
+    """
+
+    sizes: Integers
+    r: Integers
+    A: Floats
+    B: Floats
+    epsilon: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolation:
+    """Sizes at which epsilon would reach the tolerance if it kept falling as it did. Not a measurement.
+
+    Attributes
+    ----------
+    total, low, high : estimate of N, and the ends of its 90 % interval; infinite where the steps do not
+        show that epsilon falls at all.
+    sizes, sizes_low, sizes_high : (n_classes,) N, low and high shared out among the classes.
+    """
+
+    total: float
+    low: float
+    high: float
+    sizes: Floats
+    sizes_low: Floats
+    sizes_high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleSizes:
+    """How many rows each class needs, as returned by `estimate_sample_sizes`.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    sizes : ndarray of shape (n_classes,)
+        Training rows of each class in the last step.
+    epsilon : float
+        Bound on the excess error with these sizes.
+    accuracy : float
+        Share of the test samples that got their own label with these sizes.
+    tolerance : float
+        What was asked for.
+    converged : bool
+        Whether epsilon is at most the tolerance, and says something of every class.
+    reason : str
+        Why the run ended.
+    caveats : list of str
+        Why the bound of the last step means nothing; empty if it means something.
+    steps : list of Step
+        What each step found.
+    history : DataFrame
+        The same as a table.
+    extrapolation : Extrapolation or None
+        If the run did not converge: the sizes that would be needed, were epsilon to keep falling as it
+        did in the steps with as many relevant variables as the last one; None if these are fewer than 3.
+
+    See Also
+    --------
+    corral.estimate_sample_sizes : Makes it.
+    corral.SampleSizeDisplay : Draws it.
+    """
+
+    classes: NDArray[Any]
+    tolerance: float
+    converged: bool
+    reason: str
+    steps: list[Step]
+    extrapolation: Extrapolation | None
+
+    @property
+    def sizes(self) -> Integers:
+        """Training rows of each class in the last step."""
+        return self.steps[-1].sizes
+
+    @property
+    def epsilon(self) -> float:
+        """Bound on the excess error with these sizes."""
+        return self.steps[-1].epsilon
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the test samples that got their own label."""
+        return self.steps[-1].accuracy
+
+    @property
+    def caveats(self) -> list[str]:
+        """Why the bound of the last step means nothing; empty if it means something."""
+        caveats = []
+        empty = self.classes[self.steps[-1].r == 0].tolist()
+        if empty:
+            named = ", ".join(repr(label) for label in empty)
+            caveat = f"no variable is relevant for {named}, so nothing is known of their densities"
+            if self.epsilon <= self.tolerance:
+                caveat += ", and no tolerance is reached, however small epsilon is"
+            caveats.append(caveat)
+        if self.epsilon >= 1.0:
+            caveats.append("no error exceeds another by 1, and the bound is not smaller")
+        return caveats
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One line per step (needs pandas).
+
+        Columns N, epsilon and accuracy; and size, r, A and B, each with one column per class:
+        ``history["size"]`` is a table of its own.
+        """
+        import pandas as pd
+
+        whole: dict[tuple[str, Any], Any] = {
+            ("N", ""): [int(step.sizes.sum()) for step in self.steps],
+            ("epsilon", ""): [step.epsilon for step in self.steps],
+            ("accuracy", ""): [step.accuracy for step in self.steps],
+        }
+        for name, field in (("size", "sizes"), ("r", "r"), ("A", "A"), ("B", "B")):
+            for a, label in enumerate(self.classes.tolist()):
+                whole[name, label] = [getattr(step, field)[a] for step in self.steps]
+        return pd.DataFrame(whole).rename_axis(index="step")
+
+    def __repr__(self) -> str:
+        count = f"{len(self.steps)} step" + ("s" if len(self.steps) > 1 else "")
+        sign = "<=" if self.epsilon <= self.tolerance else ">"
+        lines = [
+            f"SampleSizes: {'converged' if self.converged else 'not converged'}, {self.reason}",
+            f"  epsilon {self.epsilon:.4g} {sign} {self.tolerance:g} with {self.sizes.sum()} rows "
+            f"after {count}; accuracy {self.accuracy:.3f}",
+        ]
+        lines += [
+            f"  class {label!r}: {size} rows, {r or 'no'} relevant variable" + ("" if r == 1 else "s")
+            for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
+        ]
+        lines += [f"  the bound means nothing: {caveat}" for caveat in self.caveats]
+        return "\n".join(lines + self._describe_extrapolation())
+
+    def _repr_html_(self) -> str:
+        """Show a table of the classes in notebooks, between what was found and what that means."""
+        said, n = repr(self).removeprefix("SampleSizes: ").splitlines(), self.classes.size
+        heads = ["class", "rows", "relevant variables"]
+        lines = [
+            [str(label), str(size), str(r)]
+            for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
+        ]
+        return html_lines(said[:2]) + html_table(heads, lines) + html_lines(said[2 + n :])
+
+    def _describe_extrapolation(self) -> list[str]:
+        if self.converged or not self.steps[-1].r.all():
+            return []
+        if self.extrapolation is None:
+            return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
+        guess = self.extrapolation
+        if math.isinf(guess.total):
+            return ["  extrapolation: none, because epsilon does not fall from step to step"]
+        if guess.total > _FARTHEST * self.sizes.sum():
+            return [f"  extrapolation (not measured): more than {_FARTHEST} times the rows"]
+        lines = [
+            f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
+            f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}"
+        ]
+        lines += [
+            f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
+            f"{in_rows(max(size - used, 0.0))} more than now"
+            for label, size, low, high, used in zip(
+                self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, self.sizes, strict=True
+            )
+        ]
+        return lines
+
+
+def in_rows(n: float) -> str:
+    """A number of rows that is known to two or three digits at best."""
+    return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else number_text(float(f"{n:.1e}"))
+
+
+def run_algorithm(
+    X: ArrayLike | Draw,
+    y: ArrayLike,
+    *,
+    tolerance: float,
+    initial_size: int,
+    test_size: int,
+    step: int,
+    estimator: RodeoClassifier | None,
+    random_state: int | np.random.RandomState | None,
+    allocation: Allocation = "proportional",
+    empty: Empty = "none",
+    max_steps: int = 100,
+) -> SampleSizes:
+    """Run algorithm 4, see `estimate_sample_sizes`."""
+    tolerance = check_number("tolerance", tolerance, 0.0, math.inf, inclusive=False)
+    initial_size = check_integer("initial_size", initial_size)
+    test_size = check_integer("test_size", test_size)
+    step = check_integer("step", step)
+    max_steps = check_integer("max_steps", max_steps)
+    check_choice("allocation", allocation, ("proportional", "optimal"))
+    check_choice("empty", empty, ("none", "all"))
+    estimator = _check_estimator(estimator)
+    random = check_random_state(random_state)
+    classes, draw, pool = _check_source(X, y, random)
+    if step < classes.size:
+        raise ValueError(f"step must be at least the number of classes, {classes.size}, got {step}.")
+    supply = _Supply(draw, classes, pool, test_size, initial_size)
+
+    steps: list[Step] = []
+    sizes = np.full(classes.size, initial_size)
+    try:
+        while True:
+            steps.append(_measure(estimator, supply, sizes, random, empty))
+            _, r, _, B, _, _ = steps[-1]
+            if _reaches(steps[-1], tolerance):
+                reason = "the tolerance is reached"
+                break
+            if len(steps) == max_steps:
+                reason = f"the limit of {max_steps} steps is reached"
+                break
+            total = int(sizes.sum()) + step
+            wanted = arrange(B, r, total, total, low=initial_size, allocation=allocation)
+            short = (sizes == supply.most) & (wanted > sizes)
+            if short.any():
+                reason = _used_up(classes[short])
+                break
+            sizes = supply.provide(partial(arrange, B, r, low=initial_size, allocation=allocation), total)
+    except KeyboardInterrupt:
+        if not steps:
+            raise
+        reason = "the run was interrupted"
+    converged = _reaches(steps[-1], tolerance)
+    known = bool(np.all(steps[-1].r > 0))
+    extrapolation = None
+    if known and not converged:
+        extrapolation = extrapolate(steps, tolerance, initial_size, allocation)
+    return SampleSizes(classes, tolerance, converged, reason, steps, extrapolation)
+
+
+def _check_estimator(estimator: Any) -> RodeoClassifier:
+    """Return the classifier to fit; refuse what has no relevant variables."""
+    if estimator is None:
+        return RodeoClassifier()
+    if not isinstance(estimator, RodeoClassifier):
+        raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
+    return estimator
+
+
+def _reaches(step: Step, tolerance: float) -> bool:
+    """Tell whether a bound that says something of every class is at most the tolerance."""
+    return step.epsilon <= tolerance and bool(np.all(step.r > 0))
+
+
+def _check_source(
+    X: ArrayLike | Draw, y: ArrayLike, random: np.random.RandomState
+) -> tuple[NDArray[Any], Draw, Floats]:
+    """The classes, a callable that draws their rows, and how many rows each of them has."""
+    if callable(X):
+        draw, labels = X, column_or_1d(y)
+    else:
+        rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
+        names = names_of(X, rows.shape[1])
+        refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
+        for name, column in zip(names, rows.T, strict=True):
+            refuse_infinite(name, column)
+        draw = _draw_from(rows, labels, random)
+    check_classification_targets(labels)
+    classes, counts = np.unique(labels, return_counts=True)
+    if classes.size < 2:
+        raise ValueError(f"y must hold at least two classes, got {classes.tolist()!r}.")
+    return classes, draw, np.full(classes.size, np.inf) if callable(X) else counts.astype(np.float64)
+
+
+def _draw_from(X: Floats, y: NDArray[Any], random: np.random.RandomState) -> Draw:
+    """Hand out the rows of a table, each once, in random order."""
+    left = {label: random.permutation(np.flatnonzero(y == label)) for label in np.unique(y).tolist()}
+
+    def draw(label: Any, n: int) -> tuple[Floats, NDArray[Any]]:
+        drawn, left[label] = np.split(left[label], [min(n, left[label].size)])
+        return X[drawn], y[drawn]
+
+    return draw
+
+
+class _Supply:
+    """Rows of each class in the order in which they came: first the test samples, then training rows.
+
+    Attributes
+    ----------
+    X_test, y_test : the test samples of all classes.
+    most : (n_classes,) training rows that each class has; infinite while no end is known.
+    """
+
+    def __init__(
+        self, draw: Draw, classes: NDArray[Any], pool: Floats, test_size: int, initial_size: int
+    ) -> None:
+        self.classes = classes
+        self.most = pool - test_size
+        self._draw = draw
+        first: list[Floats] = []
+        needed = test_size + initial_size
+        for label in classes.tolist():
+            rows = self._ask(label, needed, first[0].shape[1] if first else None)
+            if len(rows) < needed:
+                raise ValueError(
+                    f"class {label!r} has {len(rows)} rows, fewer than initial_size + test_size = {needed}."
+                )
+            first.append(rows)
+        self._rows = [rows[test_size:] for rows in first]
+        self.X_test = np.concatenate([rows[:test_size] for rows in first])
+        self.y_test = np.repeat(classes, test_size)
+
+    def training(self, sizes: Integers) -> tuple[Floats, NDArray[Any]]:
+        """The first rows of each class."""
+        parts = [rows[:n] for rows, n in zip(self._rows, sizes, strict=True)]
+        return np.concatenate(parts), np.repeat(self.classes, sizes)
+
+    def provide(self, arrangement: Callable[[int, Floats], Integers], total: int) -> Integers:
+        """Draw rows until every class has its part of the total, or of all there is if that is less."""
+        while True:
+            most = np.minimum(self.most, total)
+            sizes = arrangement(int(min(total, most.sum())), most)
+            missing = np.maximum(sizes - [len(rows) for rows in self._rows], 0)
+            for a in np.flatnonzero(missing):
+                rows = self._ask(self.classes.tolist()[a], int(missing[a]), self.X_test.shape[1])
+                self._rows[a] = np.concatenate([self._rows[a], rows])
+                if len(rows) < missing[a]:
+                    self.most[a] = len(self._rows[a])
+            if np.all(sizes <= self.most):
+                return sizes
+
+    def _ask(self, label: Any, n: int, n_features: int | None) -> Floats:
+        """Draw at most n rows of a class and check what comes."""
+        drawn = self._draw(label, n)
+        try:
+            given, labels = drawn
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"the callable must return rows and their labels, got {type(drawn).__name__}."
+            ) from None
+        labels = column_or_1d(labels)
+        unknown = np.setdiff1d(labels, self.classes)
+        if unknown.size:
+            raise ValueError(f"the callable returned the class {unknown.tolist()[0]!r}, which is not in y.")
+        if np.any(labels != label):
+            raise ValueError(f"the callable returned other classes when it was asked for {label!r}.")
+        rows: Floats = check_array(given, dtype=np.float64, ensure_min_samples=0)
+        if len(rows) != len(labels) or len(rows) > n:
+            raise ValueError(
+                f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for {n}."
+            )
+        if n_features is not None and rows.shape[1] != n_features:
+            raise ValueError(f"the callable returned {rows.shape[1]} variables after {n_features}.")
+        return rows
+
+
+def _measure(
+    estimator: RodeoClassifier,
+    supply: _Supply,
+    sizes: Integers,
+    random: np.random.RandomState,
+    empty: Empty,
+) -> Step:
+    """The E-step, and A, B and epsilon of the R-step."""
+    X, y = supply.training(sizes)
+    fitted = clone(estimator).set_params(random_state=random.randint(2**31 - 1)).fit(X, y)
+    label = fitted.predict(supply.X_test)
+    h = fitted.local_bandwidths(supply.X_test)
+    rows, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(supply.X_test)
+    bounds = np.empty(sizes.size)
+    relevant = fitted.relevant_
+    if empty == "all":
+        relevant = relevant | ~relevant.any(axis=1, keepdims=True)
+    for a, used in enumerate(relevant):
+        at = label == supply.classes[a]
+        if not at.any():
+            at = supply.y_test == supply.classes[a]
+        bounds[a] = l1_bound(rows[y == supply.classes[a]][:, used], x[at][:, used], h[at, a][:, used])
+    r = relevant.sum(axis=1)
+    A = sizes ** ((2.0 + r) / (4.0 + r))
+    B = bounds * sizes ** (2.0 / (4.0 + r))
+    return Step(sizes, r, A, B, float(A @ B / sizes.sum()), float(np.mean(label == supply.y_test)))
+
+
+def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
+    """B n^(-2/(4+r)) of a class: the bound on the L1 error of its kernel density estimate.
+
+    Parameters
+    ----------
+    rows : (n, r) training rows of the class, on its relevant variables; without any, the estimate is flat,
+        has no bias and the noise of a share of n rows, n^(-1/2).
+    x : (n_samples, r) samples of the class, over which the integrals are averaged.
+    h : (n_samples, r) bandwidths at the samples.
+    """
+    r = rows.shape[1]
+    bias, noise = np.empty(len(x)), np.empty(len(x))
+    for i in range(len(x)):
+        q = (((x[i] - rows) / h[i]) ** 2).sum(axis=1)
+        log_S = logsumexp(-0.5 * q)
+        bias[i] = 0.5 * abs(np.exp(-0.5 * q - log_S) @ q - r)
+        # Beyond e^300 the sample is just far from all rows; epsilon stays finite.
+        noise[i] = math.exp(min(-0.5 * log_S, 300.0)) * 2.0 ** (-r / 4.0)
+    return float(bias.mean() + noise.mean())
+
+
+def arrange(
+    B: Floats, r: Integers, total: int, high: ArrayLike, *, low: int, allocation: Allocation
+) -> Integers:
+    """Share a number of rows out among the classes, each of which gets at least low and at most high."""
+    most: Floats = np.broadcast_to(np.asarray(high, dtype=np.float64), B.shape)
+    part = shares(B, r, total, most, low=low, allocation=allocation)
+    sizes = np.clip(np.floor(part), low, most).astype(np.int64)
+    # The rows lost in rounding down go where most was lost.
+    lost = np.where(sizes < most, part - sizes, -np.inf)
+    sizes[np.argsort(-lost, kind="stable")[: total - sizes.sum()]] += 1
+    return sizes
+
+
+def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allocation: Allocation) -> Floats:
+    """The same before rounding.
+
+    With A proportional to B, n_y = (t B_y)^((4 + r_y) / (2 + r_y)); for the least sum of the
+    B_y n_y^(-2 / (4 + r_y)), n_y = (t B_y / (4 + r_y))^((4 + r_y) / (6 + r_y)). What a limit withholds from
+    one class goes to the others by the same t.
+    """
+    if allocation == "proportional":
+        power, log_b = (4.0 + r) / (2.0 + r), np.log(B)
+    else:
+        power, log_b = (4.0 + r) / (6.0 + r), np.log(B) - np.log(4.0 + r)
+    log_low, log_high = math.log(low), np.log(high)
+
+    def sizes(log_t: float) -> Floats:
+        log_n: Floats = np.clip(power * (log_t + log_b), log_low, log_high)
+        return np.exp(log_n)
+
+    least, most = (log_low / power - log_b).min(), (log_high / power - log_b).max()
+    if sizes(least).sum() >= total:  # all limits bind, but for rounding
+        return sizes(least)
+    if sizes(most).sum() <= total:
+        return sizes(most)
+    return sizes(brentq(lambda log_t: sizes(log_t).sum() - total, least, most, xtol=1e-13))
+
+
+def extrapolate(
+    steps: list[Step], tolerance: float, low: int, allocation: Allocation
+) -> Extrapolation | None:
+    """Where a line through log epsilon over log N meets the tolerance.
+
+    The line goes through the steps with as many relevant variables as the last one, since epsilon jumps with
+    their number; None if there are too few. The interval is the hull of those of two lines, through all
+    these steps and through the later half of them: log epsilon bends a little, and one line would not know.
+    """
+    steps = [step for step in steps if np.array_equal(step.r, steps[-1].r)]
+    if len(steps) < _FEWEST_STEPS:
+        return None
+    log_N = np.log([step.sizes.sum() for step in steps])
+    height = np.log([step.epsilon for step in steps]) - math.log(tolerance)
+    later = slice(len(steps) // 2, None) if len(steps) >= 2 * _FEWEST_STEPS else slice(None)
+    log_total, *ends = _meeting(log_N, height)
+    _, *ends_later = _meeting(log_N[later], height[later])
+    totals = [
+        # Where exp overflows nobody can tell the number from infinity.
+        max(math.exp(log_n), float(steps[-1].sizes.sum())) if log_n < 700.0 else math.inf
+        for log_n in (log_total, min(ends[0], ends_later[0]), max(ends[1], ends_later[1]))
+    ]
+    B, r = steps[-1].B, steps[-1].r
+    sizes = [
+        np.full(B.shape, np.inf)
+        if math.isinf(total)
+        else shares(B, r, total, np.full(B.shape, total), low=low, allocation=allocation)
+        for total in totals
+    ]
+    return Extrapolation(totals[0], totals[1], totals[2], sizes[0], sizes[1], sizes[2])
+
+
+def _meeting(x: Floats, z: Floats) -> tuple[float, float, float]:
+    """Where a falling line through points meets zero, and the interval in which its prediction band does.
+
+    The ends u, from the mean of x, solve (mean z - slope u)^2 = band (1 + 1 / n + u^2 / sum x^2). Points that
+    do not fall meet zero nowhere; points that hardly fall have no upper end.
+    """
+    n = len(x)
+    center, x = float(x.mean()), x - x.mean()
+    spread, mean = float(x @ x), float(z.mean())
+    slope = -float(x @ z) / spread
+    if slope <= 0.0:
+        return math.inf, center, math.inf
+    residual = z - mean + slope * x
+    band = float(stdtrit(n - 2, 0.5 + 0.5 * LEVEL)) ** 2 * float(residual @ residual) / (n - 2)
+    square, constant = slope**2 - band / spread, mean**2 - band * (1.0 + 1.0 / n)
+    root = math.sqrt(max((mean * slope) ** 2 - square * constant, 0.0))
+    low = constant / (mean * slope + root) if constant > 0.0 else -math.inf
+    high = (mean * slope + root) / square if square > 0.0 else math.inf
+    return center + mean / slope, center + low, center + high
+
+
+def _used_up(labels: NDArray[Any]) -> str:
+    named = " and ".join(repr(label) for label in labels.tolist())
+    if labels.size == 1:
+        return f"the pool of class {named} is used up"
+    return f"the pools of classes {named} are used up"

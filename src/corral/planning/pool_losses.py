@@ -1,0 +1,257 @@
+"""Learning curves of a pool: how well rows are predicted by others, and by fewer and fewer of them.
+
+The rows are divided into halves, quarters and eighths, and the rows of each part are predicted by
+leave-one-out within it. So every row is predicted once at every size, by as many others, and what is compared
+between sizes are losses of the same rows. All sizes together take about as long as four fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.dataset import LabelledRows
+from corral.parallel import Computation, on_threads, progress
+from corral.planning.power_law import (
+    JEFFREYS,
+    Chance,
+    PowerLaw,
+    error_of_mean,
+    fit_mean,
+    fit_share,
+    probability_of_nothing,
+)
+from corral.pool.cross_fitting import attempt, folds_of
+from corral.pool.fold_plan import Trial, make_target
+from corral.pool.member_specs import KINDS, RowsInUnits, by_frame
+from corral.pool.search import SEARCH_POINTS
+from corral.pool.weights import divide, judge
+
+# At most so many rows are read.
+CURVE_ROWS = 4000
+
+# Into how many parts rows are divided, and the least mean number of rows of a part, and of a class in it.
+_PARTS = (1, 2, 4, 8)
+_FEWEST_ROWS = 20
+_FEWEST_OF_CLASS = 2.5
+
+# With so many rows errors that are counted say as much as those that probabilities expect.
+_ROWS_TO_COUNT = 1000
+
+# Errors and right labels that count as seen before: tables on which rows say something of the classes have
+# errors like these. Chosen on other tables than those of ``python -m benchmarks sample_size``.
+_USUAL = (0.6, 3.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Losses of the same rows at several sizes, all rows first.
+
+    Attributes
+    ----------
+    times : (n_sizes,) fractions of the rows that are read.
+    n_rows : how many rows are read.
+    codes : (n_points,) right classes.
+    weights : (n_points,) that sum to 1, in each class to its prior.
+    units : (n_points,) numbers of units; points of one are predicted without each other, and not independent.
+    proba : (n_sizes, n_points, n_classes) probabilities by leave-one-out.
+    """
+
+    times: Floats
+    n_rows: int
+    codes: Integers
+    weights: Floats
+    units: Integers
+    proba: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """(n_sizes, n_points) 1 where the label is wrong."""
+        errors: Floats = (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
+        return errors
+
+    @property
+    def log_losses(self) -> Floats:
+        """(n_sizes, n_points) minus the logarithms of the right classes' probabilities."""
+        right = self.proba[:, np.arange(self.codes.size), self.codes]
+        log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
+        return log_losses
+
+    @property
+    def accuracies(self) -> Floats:
+        """(n_sizes,) accuracies."""
+        accuracies: Floats = 1.0 - self.errors @ self.weights
+        return accuracies
+
+    @property
+    def mean_log_losses(self) -> Floats:
+        """(n_sizes,) log losses."""
+        means: Floats = self.log_losses @ self.weights
+        return means
+
+    @property
+    def recalls(self) -> Floats:
+        """(n_sizes, n_classes) shares of each class that get its label, NaN for a class without rows."""
+        n_classes = self.proba.shape[2]
+        totals = np.bincount(self.codes, self.weights, minlength=n_classes)
+        recalls = np.full((self.times.size, n_classes), np.nan)
+        for y in np.flatnonzero(totals > 0.0):
+            of_class = np.where(self.codes == y, self.weights, 0.0)
+            recalls[:, y] = 1.0 - self.errors @ of_class / totals[y]
+        return recalls
+
+    @property
+    def rows(self) -> Integers:
+        """(n_sizes,) rows by which each row was predicted, and itself."""
+        rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
+        return rows
+
+    def accuracy_law(self) -> PowerLaw:
+        """How the share of errors falls.
+
+        Part of it is counted, and part expected from the probabilities of the labels, which are calibrated:
+        that varies less than the count, and is most of it where rows are few. Few rows are also drawn towards
+        the errors that tables usually have, unless they seem to say nothing of the classes.
+        """
+        counted = self.n_rows / (self.n_rows + _ROWS_TO_COUNT)
+        errors = counted * self.errors + (1.0 - counted) * (1.0 - self.proba.max(axis=2))
+        gap = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
+        nothing = self._ignorance
+        wrong, right = ((1.0 - nothing) * _USUAL[k] + nothing * JEFFREYS[k] for k in (0, 1))
+        return fit_share(errors, self.times, self.weights, self.units, Chance(nothing, gap), (wrong, right))
+
+    def log_loss_law(self) -> PowerLaw:
+        """How the log loss falls."""
+        gap = float(self._surplus @ self.weights)
+        return fit_mean(self.log_losses, self.times, self.weights, self.units, Chance(self._ignorance, gap))
+
+    @property
+    def _prior(self) -> Floats:
+        """(n_classes,) shares of the classes."""
+        return np.bincount(self.codes, self.weights, minlength=self.proba.shape[2]).astype(np.float64)
+
+    @property
+    def _surplus(self) -> Floats:
+        """(n_points,) by how much the log loss with all rows exceeds that of the classes' shares."""
+        shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
+        surplus: Floats = self.log_losses[0] + np.log(shares)
+        return surplus
+
+    @property
+    def _ignorance(self) -> float:
+        """Probability that the rows say nothing of the classes, so that their shares predict as well."""
+        mean = float(self._surplus @ self.weights)
+        error = error_of_mean(self._surplus - mean, self.weights, self.units)
+        prior = self._prior[self._prior > 0.0]
+        return probability_of_nothing(mean, error, float(-prior @ np.log(prior)))
+
+    def recall_law(self, y: int) -> PowerLaw | None:
+        """How the share of errors in one class falls; None if the class has no rows."""
+        weights = np.where(self.codes == y, self.weights, 0.0)
+        if not weights.any():
+            return None
+        weights /= weights.sum()
+        known = self.times * (self.codes == y).sum() >= _FEWEST_OF_CLASS
+        known[0] = True
+        # Where rows say nothing of the classes, a class gets its label as often as all rows get it.
+        others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
+        chance = Chance(self._ignorance, float(self.errors[0] @ weights) - others)
+        return fit_share(self.errors[known], self.times[known], weights, self.units, chance)
+
+
+class _Job(NamedTuple):
+    """Rows of one part at one size, and the seed of all random choices."""
+
+    size: int
+    rows: Integers
+    seed: int
+
+
+def learn_curve(
+    data: LabelledRows,
+    prior: Floats,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+) -> Curve:
+    """Predict rows by all others, and by those of their half, quarter and eighth.
+
+    Parameters
+    ----------
+    data : the rows; those that share a unit stay together.
+    prior : (n_classes,)
+    random : divides the rows, and chooses some of them where there are many.
+    computation : threads and progress.
+    empirical : whether the prior was estimated from the rows.
+    """
+    whole = RowsInUnits.learn(data, ())
+    rows = whole.take(whole.choose(whole.shares(CURVE_ROWS), random))
+    points = rows.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    weights = Trial.prepare(rows.data, points, prior, 0.0, random).weights
+    n_rows = len(rows.data.X)
+    fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
+    n_units = np.unique(rows.data.units).size
+    # A part of one unit would leave nothing to predict it by.
+    sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_units >= 2 * n)]
+    jobs = [
+        _Job(k, np.flatnonzero(parts == part), random.randint(2**31 - 1))
+        for k, n_parts in enumerate(sizes)
+        for parts in [_stratified_parts(rows, n_parts, random)]
+        for part in range(n_parts)
+    ]
+    is_point = np.zeros(n_rows, dtype=bool)
+    is_point[points] = True
+    proba = np.empty((len(sizes), n_rows, prior.size))
+
+    def predict(job: _Job) -> Floats:
+        return _predict(rows.data.take(job.rows), is_point[job.rows], prior, job.seed, empirical)
+
+    with (
+        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        progress(len(jobs), "Curve", computation.verbose) as advance,
+    ):
+        calls = [partial(predict, job) for job in jobs]
+        for job, log_proba in zip(jobs, on_threads(calls, computation.n_jobs), strict=True):
+            proba[job.size, job.rows[is_point[job.rows]]] = np.exp(log_proba)
+            advance(1)
+    times = 1.0 / np.array(sizes, dtype=np.float64)
+    return Curve(times, n_rows, rows.data.codes[points], weights, rows.data.units[points], proba[:, points])
+
+
+def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empirical: bool) -> Floats:
+    """Log probabilities (n_points, n_classes) of some rows by all others, as a fit to all of them would."""
+    random = np.random.RandomState(seed)
+    if empirical:
+        prior = data.counts / data.counts.sum()
+    rows, points = RowsInUnits.learn(data, KINDS), np.flatnonzero(is_point)
+    trial = Trial.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
+    target = make_target(data, points, prior)
+    seed = random.randint(2**31 - 1)
+    folds = folds_of(rows, trial, KINDS)
+    candidates = [
+        candidate for kinds in by_frame() for candidate in attempt(kinds, rows, trial, target, seed, folds)
+    ]
+    return judge(candidates, trial, target, divide(rows, random), empirical=empirical).log_proba
+
+
+def _stratified_parts(rows: RowsInUnits, n_parts: int, random: np.random.RandomState) -> Integers:
+    """Divide the units into parts (n_rows,) that have their share of every class.
+
+    The order of rows does not matter: units are numbered by their least row.
+    """
+    order = np.argsort(rows.rank)
+    _, first, unit = np.unique(rows.data.units[order], return_index=True, return_inverse=True)
+    codes = rows.data.codes[order][first]
+    shuffled = random.permutation(first.size)[np.argsort(np.argsort(first))]
+    parts_of_units = np.empty(first.size, dtype=np.int64)
+    # Classes follow each other, so that the parts have as many rows though classes cannot be divided evenly.
+    parts_of_units[np.lexsort((shuffled, codes))] = np.arange(first.size) % n_parts
+    parts = np.empty(unit.size, dtype=np.int64)
+    parts[order] = parts_of_units[unit]
+    return parts

@@ -1,0 +1,337 @@
+r"""A fitted pool: few members, each a classifier by class densities, and their weights.
+
+The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
+the posterior gives a share of its probability to the prior, as that of a single classifier does. `kinds` says
+which members are tried, and `search` how they are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import (
+    Estimates,
+    medians_and_spread,
+    shares_of_members,
+    weigh_points,
+    with_least_share,
+)
+from corral.data.dataset import LabelledRows
+from corral.data.scaling import ScaleKind
+from corral.model import Examples, LocalModel, example_rows
+from corral.parallel import Computation
+from corral.pool.densities import Member
+from corral.pool.leave_one_out import member_without_rows
+from corral.posterior import known
+
+# Members that see correlations have at least this share of likenesses, if there are some: along variances a
+# value that does not go with the others is as typical as any.
+_LEAST_CORRELATED = 0.3
+
+
+class PoolScores(NamedTuple):
+    """What to expect of a pool, from points that had no part in the choices by which they are judged.
+
+    Attributes
+    ----------
+    accuracy, log_loss : with classes weighing as the priors say.
+    balanced_accuracy : mean of the recalls of classes that have points.
+    recall : (n_classes,) NaN for classes that have none.
+    """
+
+    accuracy: float
+    log_loss: float
+    balanced_accuracy: float
+    recall: Floats
+
+
+class CrossFitted(NamedTuple):
+    """Log densities of training rows that were left out, and whose fold the members did not know.
+
+    Attributes
+    ----------
+    points : (n_points,) which rows.
+    log_density : (n_members, n_points, n_classes)
+    refined : (n_members,) whether bandwidths were fitted to labels: then log densities change their level
+        from fold to fold, and only differences between classes compare.
+    log_density_of_pool : (n_points, n_classes) their sum with weights that were fitted to other rows.
+    """
+
+    points: Integers
+    log_density: Floats
+    refined: Bools
+    log_density_of_pool: Floats
+
+    def of_members(self, kept: Integers, weights: Floats) -> CrossFitted:
+        """Keep those of some members, with other weights."""
+        log_density = self.log_density[kept]
+        of_pool = np.tensordot(weights, log_density, 1)
+        return CrossFitted(self.points, log_density, self.refined[kept], of_pool)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Members and their weights.
+
+    Attributes
+    ----------
+    members : classifiers by class densities, the heaviest first.
+    weights : (n_members,) of their log densities.
+    temperatures : (n_members,) at which each is calibrated on its own.
+    prior : (n_classes,)
+    lapse : share of probabilities given to the prior.
+    scores : what to expect.
+    table : columns about all members tried.
+    cross_fitted : log densities of training rows.
+    """
+
+    members: Sequence[Member]
+    weights: Floats
+    temperatures: Floats
+    prior: Floats
+    lapse: float
+    scores: PoolScores
+    table: dict[str, Any]
+    cross_fitted: CrossFitted
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
+        return log_density
+
+    def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
+        """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
+        found = np.zeros((len(weights), len(X), self.prior.size))
+        for member, of_member in zip(self.members, weights.T, strict=True):
+            log_density = member.log_densities(X, computation)
+            for k, weight in enumerate(of_member.tolist()):
+                if weight > 0.0:  # a member without weight may know nothing of a class
+                    found[k] += weight * log_density
+        return found
+
+
+class CellMeans(NamedTuple):
+    """What stands for the rows of a class that is thinned.
+
+    Attributes
+    ----------
+    centres : for each kind of units (n_cells, n_features) means of the rows of each cell.
+    counts : (n_cells,) how many rows these are.
+    """
+
+    centres: Sequence[Floats]
+    counts: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Thinning:
+    """How the classes of a pool are represented where rows are many.
+
+    Attributes
+    ----------
+    held_out : rows of thinned classes that are in no cell, by which the pool is calibrated.
+    classes : the cells of each class, None for one whose rows have kernels each.
+    kinds : the units that means of cells are in.
+    n_rows : how many training rows were given.
+    """
+
+    held_out: LabelledRows
+    classes: Sequence[CellMeans | None]
+    kinds: Sequence[ScaleKind]
+    n_rows: int
+
+    def log_densities_without(
+        self, member: Member, data: LabelledRows, points: Integers, X: Floats
+    ) -> Floats:
+        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared.
+
+        Only classes that are not thinned know any of these rows.
+        """
+        log_density = member.log_densities(X, Computation())
+        whole = np.array([of_class is None for of_class in self.classes])
+        inside = points < len(data.X)
+        if inside.any():
+            without = member_without_rows(member, data, points[inside], X[inside])
+            log_density[np.ix_(inside, whole)] = without[:, whole]
+        return known(log_density)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PoolModel(LocalModel):
+    """A pool of members, each with a density for each class.
+
+    Attributes
+    ----------
+    pool : members, weights, and what to expect of them.
+    thinning : how classes are represented, if some are thinned; then `data` has the rows that are nearest to
+        the centres of their cells, with the weights of these.
+    """
+
+    pool: Pool
+    thinning: Thinning | None = None
+
+    @property
+    def lapse(self) -> float:
+        """Share of every probability that is given to the prior."""
+        return self.pool.lapse
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Weighted sums (n_samples, n_classes) of the members' log densities."""
+        return self.pool.log_densities(X, computation)
+
+    def alone(self, m: int) -> PoolModel:
+        """Take one member, at the temperature at which it is calibrated on its own."""
+        weights = 1.0 / self.pool.temperatures[m : m + 1]
+        pool = replace(
+            self.pool,
+            members=[self.pool.members[m]],
+            weights=weights,
+            temperatures=self.pool.temperatures[m : m + 1],
+            cross_fitted=self.pool.cross_fitted.of_members(np.array([m]), weights),
+        )
+        return replace(self, pool=pool)
+
+    @cached_property
+    def compared_rows(self) -> LabelledRows:
+        """Training rows that samples are compared with."""
+        return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
+
+    @cached_property
+    def empty_columns(self) -> Integers:
+        """Columns in which no training row that counts has a value; those of samples count as missing.
+
+        Where classes are thinned, members have learnt from many more rows than `data` has, and so has the
+        contrast: a column in which it found no value of any class is empty.
+        """
+        if self.thinning is None:
+            return super().empty_columns
+        return np.flatnonzero(np.isnan(self.contrast.typical).all(axis=0))
+
+    @property
+    def all_rows(self) -> LabelledRows:
+        """All training rows that count, sorted by class; refused if the model has kept only some of them."""
+        if self.thinning is None:
+            return self.data
+        if not self.has_all_rows:
+            raise ValueError(
+                f"what is asked for needs all {self.n_rows} training rows, and the model has kept only "
+                f"{len(self.training.X)} of them."
+            )
+        return LabelledRows.sort(self.training, self.labels)
+
+    @property
+    def n_rows(self) -> int:
+        """How many training rows were given."""
+        return super().n_rows if self.thinning is None else self.thinning.n_rows
+
+    def rows_by_number(self, numbers: Integers) -> Floats:
+        """Training rows (n_numbers, n_features) by their positions among those that were given."""
+        if self.thinning is None:
+            return super().rows_by_number(numbers)
+        rows = self.compared_rows
+        order = np.argsort(rows.numbers, kind="stable")
+        return rows.X[order[np.searchsorted(rows.numbers[order], numbers)]]
+
+    def rows_behind(self, a: int) -> Integers:
+        """How many training rows each row of a class in `data` stands for."""
+        thinned = None if self.thinning is None else self.thinning.classes[a]
+        return super().rows_behind(a) if thinned is None else thinned.counts
+
+    def examples(self, a: int) -> Examples:
+        """Rows of a class to look at: of a thinned class, some that are in no cell."""
+        if self.thinning is None or self.thinning.classes[a] is None:
+            return super().examples(a)
+        of_class = self.thinning.held_out.members()[a]
+        at = of_class[example_rows(self.thinning.held_out, of_class)]
+        nothing = np.full(at.size, -1)
+        return self.examples_of(self.thinning.held_out, at, nothing, nothing)
+
+    def calibration_points(self) -> Integers:
+        """Which of the compared rows are left out, one by one: those that the search has left out."""
+        return self.pool.cross_fitted.points
+
+    @cached_property
+    def _likeness_weights(self) -> Floats:
+        """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
+        kept = self.pool.cross_fitted
+        codes = self.compared_rows.codes[kept.points]
+        weights = weigh_points(self.compared_rows, kept.points)
+        own = self._left_out[:, np.arange(codes.size), codes]
+        spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
+        shares = shares_of_members(self._left_out, codes, weights)
+        if not kept.refined.all():
+            shares = np.where(kept.refined, 0.0, shares)
+        correlated = np.array([member.sees_correlations for member in self.pool.members])
+        shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
+        likeness_weights: Floats = shares / np.array(spreads)
+        return likeness_weights
+
+    @cached_property
+    def yardstick(self) -> PoolModel:
+        """The members whose log densities are likenesses, with their weights in these; see `trust`."""
+        kept = np.flatnonzero(self._likeness_weights > 0.0)
+        pool = replace(
+            self.pool,
+            members=[self.pool.members[m] for m in kept.tolist()],
+            weights=self._likeness_weights[kept],
+            temperatures=self.pool.temperatures[kept],
+            cross_fitted=self.pool.cross_fitted.of_members(kept, self._likeness_weights[kept]),
+        )
+        return replace(self, pool=pool)
+
+    def estimates(self, X: Floats, computation: Computation) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
+        both = np.array([self.pool.weights, self._likeness_weights])
+        return Estimates(*self.pool.weighted_sums(X, both, computation))
+
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
+        """Estimates of rows without themselves, and without what was learnt from their fold."""
+        kept = self.pool.cross_fitted
+        positions = np.searchsorted(kept.points, points)
+        likeness = np.tensordot(self._likeness_weights, self._left_out[:, positions], 1)
+        return Estimates(kept.log_density_of_pool[positions], likeness)
+
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Estimates of rows of which values may be missing, by kernels that do not know them."""
+        both = np.array([self.pool.weights, self._likeness_weights])
+        sums = np.zeros((2, points.size, self.prior.size))
+        for member, weights in zip(self.pool.members, both.T, strict=True):
+            log_density = self._without(member, points, X)
+            for k, weight in enumerate(weights.tolist()):
+                sums[k] += weight * log_density
+        return Estimates(*sums)
+
+    @cached_property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        used = np.zeros(self.data.X.shape[1], dtype=bool)
+        for member in self.pool.members:
+            for mixture in member.classes:
+                used[mixture.used] = True
+        return used
+
+    @cached_property
+    def _left_out(self) -> Floats:
+        """Log densities (n_members, n_points, n_classes) of rows, each left out.
+
+        Refined bandwidths have another level in each fold, so that those of all rows take their place. Only
+        a pool of nothing else uses them for likenesses.
+        """
+        kept = self.pool.cross_fitted
+        if not kept.refined.all():
+            return kept.log_density
+        rows = self.compared_rows.X[kept.points]
+        return np.array([self._without(member, kept.points, rows) for member in self.pool.members])
+
+    def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
+        with threadpool_limits(1, user_api="blas"):
+            if self.thinning is not None:
+                return self.thinning.log_densities_without(member, self.data, points, X)
+            return known(member_without_rows(member, self.data, points, X))

@@ -1,0 +1,186 @@
+r"""Candidates for a pool: weighed, and judged by points that had no part in that.
+
+The prior of :math:`\log w_m` has its center at :math:`\log (s_m / T_m)`, where :math:`T_m` is the temperature
+at which the member is calibrated on its own, and the shares :math:`s_m`, which sum to 1, are nearly equal
+unless its log loss then is much larger than that of the best. Members whose share is small are dropped, and
+the weights of the others are fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import chdtr
+
+from corral.array_types import Floats, Integers
+from corral.data.dataset import LabelledRows
+from corral.pool.calibration import Target, fit_log_weights
+from corral.pool.cross_fitting import Candidate
+from corral.pool.fold_plan import N_FOLDS, Trial
+from corral.pool.member_specs import RowsInUnits
+from corral.pool.model import PoolScores
+from corral.posterior import log_of_prior, log_probability
+
+# Standard deviation of the logarithm of a weight around its prior. A member's share is expected to be exp(-k)
+# times that of the best if its log loss is larger by k times so much, up to a largest k; and the least share.
+_WEIGHT_DEVIATION = 0.7
+_LARGER_LOSS = 0.1
+_FURTHEST_BEHIND = 4.0
+_LEAST_SHARE = 0.02
+
+# Classes are as alike in size by chance in at most so large a share of tables whose classes are equally
+# frequent.
+_MORE_EVEN = 0.05
+
+# Members that are kept at most.
+_MOST_MEMBERS = 6
+
+
+def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights, -inf for candidates that are dropped."""
+    kept = list(range(len(candidates)))
+    while True:
+        fitted = fit_weights([candidates[m] for m in kept], target)
+        log_weights = np.full(len(candidates), -np.inf)
+        log_weights[kept] = fitted
+        shares = shares_of(candidates, log_weights)[kept]
+        if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
+            return log_weights
+        kept = [m for m in kept if m != kept[int(shares.argmin())]]
+
+
+def fit_weights(candidates: Sequence[Candidate], target: Target) -> Floats:
+    """Logarithms of the weights of candidates, all of which are kept."""
+    log_density = np.array([candidate.log_density for candidate in candidates])
+    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ target.weights
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    return fit_log_weights(log_density, target, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
+
+
+def log_prior_shares(losses: Floats) -> Floats:
+    """Logarithms of the shares that members with such log losses (n_members,) are expected to have."""
+    behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
+    log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
+    return log_shares
+
+
+def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+    """Shares of the pool, weights being measured by those at which each member is calibrated."""
+    log_powers = np.array([candidate.log_power for candidate in candidates])
+    shares: Floats = np.exp(log_weights - log_powers)
+    shares /= shares.sum()
+    return shares
+
+
+def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list[int]:
+    """Which candidates are kept, in the order of their shares."""
+    heaviest = np.argsort(-shares_of(candidates, log_weights), kind="stable")
+    return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
+
+
+class Judged(NamedTuple):
+    """What points are given by choices in which they had no part.
+
+    Attributes
+    ----------
+    log_proba : (n_points, n_classes) log probabilities.
+    log_density : (n_points, n_classes) weighted sums of log densities.
+    """
+
+    log_proba: Floats
+    log_density: Floats
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    target: Target,
+    parts: Integers,
+    *,
+    empirical: bool,
+) -> Judged:
+    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
+    log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
+    data = trial.data
+    learnt = empirical and not even_classes(data)
+    for part in np.unique(parts):
+        inside = parts[trial.points] == part
+        others = target.without(inside)
+        prior = trial.prior
+        if learnt and (parts != part).any():
+            left = np.where(parts == part, 0.0, data.all_weights)
+            shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
+            # A class that is all in this part has not been ruled out.
+            prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
+        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        weights = np.exp(weigh(refitted, others))
+        log_density[inside] = np.tensordot(
+            weights, np.array([candidate.log_density[inside] for candidate in refitted]), 1
+        )
+        score = log_of_prior(prior) + log_density[inside]
+        log_proba[inside] = log_probability(score, prior, trial.lapse)
+    return Judged(log_proba, log_density)
+
+
+def even_classes(data: LabelledRows) -> bool:
+    """Whether classes have numbers of rows that are more alike than chance would make them.
+
+    Such numbers were chosen, and say nothing of how frequent the classes are: the same priors hold for new
+    rows. Priors from other rows would make the class of every row that is left out the rarest one.
+    """
+    if data.weights is not None:
+        return False
+    sizes = np.bincount(data.codes, minlength=data.labels.size)
+    sizes = sizes[sizes > 0]
+    squares = float(((sizes - sizes.mean()) ** 2).sum() / sizes.mean())
+    return sizes.size > 1 and bool(chdtr(sizes.size - 1, squares) < _MORE_EVEN)
+
+
+def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
+    """Divide the units into fifths (n_rows,), without regard to classes.
+
+    If each part had its share of every class, as folds have, priors from the others would know the more
+    frequent ones, and noise would seem to be predictable.
+    """
+    _, unit = np.unique(rows.data.units, return_inverse=True)
+    first = np.full(unit.max() + 1, unit.size)
+    np.minimum.at(first, unit, np.argsort(np.argsort(rows.rank)))
+    by_value = np.argsort(np.argsort(first))
+    parts: Integers = (random.permutation(first.size) % N_FOLDS)[by_value[unit]]
+    return parts
+
+
+def score_points(log_proba: Floats, trial: Trial) -> PoolScores:
+    """Judge log probabilities (n_points, n_classes) of the points by their classes, weighed as the priors."""
+    codes, weights = trial.codes, trial.weights
+    is_hit = log_proba.argmax(axis=1) == codes
+    right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
+    of_rows = trial.data.all_weights[trial.points]
+    totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
+    hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
+    recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
+    accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
+    return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
+
+
+def tabulate(
+    candidates: Sequence[Candidate], log_weights: Floats, trial: Trial, target: Target
+) -> dict[str, Any]:
+    """Tabulate all candidates, each on its own at its temperature."""
+    scores = []
+    for candidate in candidates:
+        score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
+        scores.append(score_points(log_probability(score, trial.prior, trial.lapse), trial))
+    return {
+        "member": np.array([candidate.kind.name for candidate in candidates], dtype=object),
+        "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
+        "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
+        "pull": np.array([candidate.pull for candidate in candidates]),
+        "temperature": np.exp([-candidate.log_power for candidate in candidates]),
+        "accuracy": np.array([score.accuracy for score in scores]),
+        "log_loss": np.array([score.log_loss for score in scores]),
+        "weight": np.exp(log_weights),
+        "share": shares_of(candidates, log_weights),
+    }

@@ -1,0 +1,73 @@
+"""Joint and posterior log probabilities of classes: the only place where they are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+from corral.array_types import Floats
+
+# Log odds of a class that is all that is left.
+_LARGEST_ODDS = 1e100
+
+
+# How far below the others a class is put of which nothing is known.
+_UNKNOWN = 1000.0
+
+
+def log_posterior(score: Floats) -> Floats:
+    """Log probabilities (n_points, n_classes) from log scores, one of which is finite at each point.
+
+    As `scipy.special.log_softmax`, which takes longer for so few numbers than they take to compute.
+    """
+    shifted = score - score.max(axis=1, keepdims=True)
+    log_proba: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_proba
+
+
+def known(log_density: Floats) -> Floats:
+    """Log densities with a low number in place of the -inf of classes of which no row is left."""
+    unknown = np.isneginf(log_density)
+    if not unknown.any():
+        return log_density
+    lowest = np.where(unknown, np.inf, log_density).min(axis=-1, keepdims=True)
+    return np.where(unknown, np.where(np.isfinite(lowest), lowest, 0.0) - _UNKNOWN, log_density)
+
+
+def log_of_prior(prior: Floats) -> Floats:
+    """Logarithms of priors, -inf for classes that are ruled out."""
+    with np.errstate(divide="ignore"):
+        logarithms: Floats = np.log(prior)
+    return logarithms
+
+
+def joint_log_probability(log_density: Floats, prior: Floats) -> Floats:
+    """Logarithm of prior times density."""
+    log_prior = log_of_prior(prior)
+    joint: Floats = log_density + log_prior
+    # Only classes without rows may be left with a positive prior: then nothing is known but it.
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
+
+
+def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
+    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+
+    Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
+    their last digit.
+    """
+    log_proba: Floats = log_softmax(joint, axis=1)
+    if lapse > 0.0:
+        log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
+    return log_proba
+
+
+def odds_of_classes(joint: Floats) -> Floats:
+    """Log odds (n_samples, n_classes) of each class against all others, from joint log probabilities."""
+    log_proba = log_posterior(joint)
+    rows, best = np.arange(len(joint)), joint.argmax(axis=1)
+    others = joint.copy()
+    others[rows, best] = -np.inf
+    log_odds = log_proba - np.log1p(-np.exp(np.minimum(log_proba, np.log(0.5))))
+    # Where a class is nearly certain, its probability does not tell how small those of the others are.
+    log_odds[rows, best] = joint[rows, best] - logsumexp(others, axis=1)
+    return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)

@@ -1,0 +1,155 @@
+"""Class densities: kernel sums with bandwidths that are given, or that the Rodeo chooses at each query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.data.tiles import AnyRows, ClassRows, GeneralRows, tile_density
+from corral.parallel import Computation, for_each_class
+from corral.rodeo.descent import rodeo
+from corral.rodeo.general_descent import general_density, general_rodeo
+from corral.rodeo.settings import Update
+
+
+def local_density(
+    rows: AnyRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
+) -> tuple[Floats, Integers]:
+    """Logarithms of kernel density estimates with bandwidths that the Rodeo chooses; see `rodeo`."""
+    if isinstance(rows, GeneralRows):
+        return general_rodeo(rows, grid, x, update, own)
+    gaps = np.isnan(x).any(axis=1)
+    if not gaps.any():
+        return rodeo(rows, grid, x, update, own)
+    log_density, steps = np.empty(len(x)), np.empty(x.shape, dtype=np.int64)
+    own = np.full(len(x), -1) if own is None else own
+    log_density[~gaps], steps[~gaps] = rodeo(rows, grid, x[~gaps], update, own[~gaps])
+    log_density[gaps], steps[gaps] = general_rodeo(GeneralRows.of(rows), grid, x[gaps], update, own[gaps])
+    return log_density, steps
+
+
+def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """Logarithms of kernel density estimates with given bandwidths.
+
+    Parameters
+    ----------
+    rows : the class.
+    x : (n_queries, n_features) scaled queries.
+    h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
+    own : (n_queries,) for each query the row that it is, which is left out, or -1.
+
+    Returns
+    -------
+    log_density : (..., n_queries), -inf where no row is left.
+    """
+    vectors = h.reshape(-1, h.shape[-1])
+    shape = (*h.shape[:-1], len(x))
+    own = np.full(len(x), -1) if own is None else own
+    gaps = np.isnan(x).any(axis=1)
+    if isinstance(rows, ClassRows) and rows.n_rows and gaps.any():
+        log_density = np.empty(shape)
+        log_density[..., ~gaps] = kernel_density(rows, x[~gaps], h, own[~gaps])
+        log_density[..., gaps] = kernel_density(GeneralRows.of(rows), x[gaps], h, own[gaps])
+        return log_density
+    if isinstance(rows, GeneralRows):
+        if rows.n_rows == 0:
+            return np.full(shape, -np.inf)
+        return np.array([general_density(rows, x, vector, own) for vector in vectors]).reshape(shape)
+    return tile_density(rows, x, h, own)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityPlan:
+    """Which variables and bandwidths the density of a class is made of.
+
+    Attributes
+    ----------
+    variables : (n_used,) columns that take part.
+    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
+    outside : logarithm of the density of all other variables, which are taken as uniform.
+    """
+
+    variables: Integers
+    fixed: Floats | None = None
+    outside: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDensity:
+    """The density of one class.
+
+    Attributes
+    ----------
+    rows : the class, on the variables used.
+    grid : bandwidths that the Rodeo may choose.
+    plan : variables and bandwidths.
+    """
+
+    rows: AnyRows
+    grid: Floats
+    plan: DensityPlan
+
+    @classmethod
+    def build(cls, rows: AnyRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
+        """Keep those of the variables of a class that the plan uses."""
+        used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
+        return cls(used, grid, plan)
+
+    def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
+        """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused.
+
+        `own` (n_queries,) are rows of the class that queries leave out, or -1.
+        """
+        used = x[:, self.plan.variables]
+        if self.plan.fixed is None:
+            log_density, steps = local_density(self.rows, self.grid, used, update, own)
+            return self.completed(log_density, self.grid[steps], x.shape[1])
+        log_density = kernel_density(self.rows, used, self.plan.fixed, own)
+        return self.completed(log_density, self.plan.fixed, x.shape[1])
+
+    def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
+        """Extend both from the variables used to all d of them."""
+        h_of_all = np.full((log_density.size, d), self.grid[0])
+        h_of_all[:, self.plan.variables] = h
+        return log_density + self.plan.outside, h_of_all
+
+
+def class_log_densities(
+    densities: Sequence[ClassDensity],
+    x: Floats,
+    update: Update,
+    computation: Computation,
+    *,
+    bandwidths: bool = False,
+    own: Sequence[Integers] | None = None,
+) -> tuple[Floats, Floats]:
+    """Log densities of every query in every class, and the bandwidths that gave them.
+
+    `own` are for each class (n_queries,) its rows that queries leave out, or -1.
+
+    Returns arrays (n_queries, n_classes) and, if bandwidths are asked for, (n_queries, n_classes,
+    n_features), else an empty one.
+    """
+    n_queries, d = x.shape
+    log_density = np.empty((n_queries, len(densities)))
+    h = np.empty((n_queries if bandwidths else 0, len(densities), d))
+
+    def estimate(y: int, chunk: slice) -> None:
+        left_out = None if own is None else own[y][chunk]
+        log_density[chunk, y], chosen = densities[y].estimate(x[chunk], update, left_out)
+        if bandwidths:
+            h[chunk, y] = chosen
+
+    local = any(density.plan.fixed is None for density in densities)
+    for_each_class(
+        estimate,
+        [n_queries] * len(densities),
+        [density.rows.size for density in densities],
+        [update if density.plan.fixed is None else "fixed" for density in densities],
+        "Rodeo" if local else "Kernel sums",
+        computation,
+    )
+    return log_density, h

@@ -1,0 +1,182 @@
+"""A fitted model whose class densities have bandwidths that the Rodeo chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import Estimates
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import Scale, learn_scale, spreads
+from corral.data.tiles import AnyRows
+from corral.model import LocalModel
+from corral.parallel import Computation
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.relevance import mean_bandwidths, zscores
+from corral.rodeo.settings import Bandwidth, Features, ModelSettings, RodeoSettings
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBandwidths:
+    """What algorithm 2 learns of the classes, in one kind of units.
+
+    Attributes
+    ----------
+    initial : (n_classes,) bandwidths that all variables of a class start from.
+    means : (n_classes, n_features) mean leave-one-out bandwidths.
+    zscores : (n_classes, n_features) the same, standardised over the variables of a class.
+    widths : (n_features,) range of each variable in all rows, 1 where it is constant.
+    varies : (n_features,) which variables are not constant.
+    """
+
+    initial: Floats
+    means: Floats
+    zscores: Floats
+    widths: Floats
+    varies: Bools
+
+    @classmethod
+    def collect(cls, initial: Floats, means: Floats, spread: Floats) -> ClassBandwidths:
+        """Put together mean bandwidths and the ranges (n_features,) of the variables."""
+        return cls(
+            initial,
+            means,
+            np.array([zscores(h) for h in means]),
+            np.where(spread > 0.0, spread, 1.0),
+            spread > 0.0,
+        )
+
+    @classmethod
+    def learn(
+        cls,
+        rows: Sequence[AnyRows],
+        spread: Floats,
+        settings: RodeoSettings,
+        random: np.random.RandomState,
+        computation: Computation,
+    ) -> ClassBandwidths:
+        """Learn from the rows of each class."""
+        means = mean_bandwidths(rows, settings, random, computation)
+        initial = np.array([settings.initial_bandwidth(of_class.measure.n) for of_class in rows])
+        return cls.collect(initial, means, spread)
+
+    def relevant(self, cutpoint: float) -> Bools:
+        """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
+        relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
+        varying: Bools = relevant & self.varies  # what never varies tells no class from another
+        return varying
+
+    def plans(self, bandwidth: Bandwidth, features: Features, relevant: Bools) -> list[DensityPlan]:
+        """Plan the density of each class; a class without relevant variables keeps them all."""
+        plans = []
+        for a in range(self.initial.size):
+            used = relevant[a] if features == "selected" and relevant[a].any() else np.ones_like(self.varies)
+            variables = np.flatnonzero(used)
+            fixed = self.means[a, variables] if bandwidth == "class" else None
+            outside = -float(np.log(self.widths[~used]).sum())
+            plans.append(DensityPlan(variables, fixed, outside))
+        return plans
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(LocalModel):
+    """Classes whose densities have bandwidths that the Rodeo chooses.
+
+    Attributes
+    ----------
+    settings : what was asked for.
+    scale : units of the densities.
+    densities : one per class.
+    bandwidths : what algorithm 2 has learnt.
+    relevant : (n_classes, n_features) which variables are relevant for each class.
+    """
+
+    settings: ModelSettings
+    scale: Scale
+    densities: Sequence[ClassDensity]
+    bandwidths: ClassBandwidths
+    relevant: Bools
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) in scaled units."""
+        return self.estimate(X, computation)[0]
+
+    def estimate(
+        self,
+        X: Floats,
+        computation: Computation,
+        *,
+        bandwidths: bool = False,
+        own: Sequence[Integers] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths.
+
+        `own` are for each class (n_samples,) its rows that samples leave out, or -1.
+        """
+        scaled = self.scale.transform(X)
+        update = self.settings.rodeo.update
+        log_density, h = class_log_densities(
+            self.densities, scaled, update, computation, bandwidths=bandwidths, own=own
+        )
+        gaps = np.isnan(X)
+        if gaps.any():  # of variables that a class takes as uniform
+            for y, density in enumerate(self.densities):
+                log_widths = np.log(self.bandwidths.widths)
+                log_widths[density.plan.variables] = 0.0
+                log_density[:, y] += gaps @ log_widths
+        return log_density, h
+
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
+        """Log densities of rows without themselves; bandwidths of classes have seen them."""
+        log_density, _ = self.estimate(X, computation.quieter(), own=self.data.own_rows(points))
+        return Estimates(log_density, log_density)
+
+
+def learn_model(
+    training: TrainingRows,
+    data: LabelledRows,
+    prior: Floats,
+    settings: ModelSettings,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> FittedModel:
+    """Learn units, bandwidths, relevant variables and densities of all classes."""
+    units = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
+    rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
+    relevant = bandwidths.relevant(settings.cutpoint)
+    plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
+    densities = [
+        ClassDensity.build(of_class, settings.rodeo.grid(of_class.measure.n), plan)
+        for of_class, plan in zip(rows, plans, strict=True)
+    ]
+    return FittedModel(
+        settings=settings,
+        labels=data.labels,
+        counts=data.counts,
+        prior=prior,
+        scale=units,
+        densities=densities,
+        bandwidths=bandwidths,
+        relevant=relevant,
+        n_copies=data.n_copies,
+        training=training,
+        data=data,
+        min_effect=settings.min_effect,
+    )
+
+
+def _learn_bandwidths(
+    data: LabelledRows,
+    units: Scale,
+    settings: RodeoSettings,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> tuple[Sequence[AnyRows], ClassBandwidths]:
+    scaled = units.transform(data.X)
+    rows = data.arrange(scaled)
+    spread = spreads(scaled)
+    spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
+    return rows, ClassBandwidths.learn(rows, spread, settings, random, computation)

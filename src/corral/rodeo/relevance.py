@@ -1,0 +1,86 @@
+"""Algorithm 2: bandwidths at a class's own rows, and which variables they mark as relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.data.tiles import AnyRows
+from corral.parallel import Computation, for_each_class
+from corral.rodeo.density import local_density
+from corral.rodeo.settings import RodeoSettings
+
+# Leave-one-out bandwidths are averaged over at most this many rows of a class.
+MAX_POINTS = 1000
+
+
+def leave_one_out_bandwidths(
+    classes: Sequence[AnyRows],
+    points: Sequence[Integers],
+    settings: RodeoSettings,
+    computation: Computation,
+) -> list[Floats]:
+    """Bandwidths (n_points, n_features) at some of each class's own rows, the row left out."""
+    grids = [settings.grid(rows.measure.n) for rows in classes]
+    h = [np.empty((at.size, rows.n_features)) for rows, at in zip(classes, points, strict=True)]
+
+    def estimate(y: int, chunk: slice) -> None:
+        own = points[y][chunk]
+        _, steps = local_density(classes[y], grids[y], classes[y].take(own), settings.update, own)
+        h[y][chunk] = grids[y][steps]
+
+    for_each_class(
+        estimate,
+        [at.size for at in points],
+        [rows.size for rows in classes],
+        [settings.update] * len(classes),
+        "Leave-one-out",
+        computation,
+    )
+    return h
+
+
+def mean_bandwidths(
+    classes: Sequence[AnyRows],
+    settings: RodeoSettings,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> Floats:
+    """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
+
+    They are averaged over MAX_POINTS random rows of a larger class. The initial bandwidth stands in for a
+    class without rows.
+    """
+    points = [some_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
+    local = leave_one_out_bandwidths(classes, points, settings, computation)
+    means = np.empty((len(classes), classes[0].n_features))
+    for mean, rows, at, h in zip(means, classes, points, local, strict=True):
+        h0 = settings.initial_bandwidth(rows.measure.n)
+        mean[:] = np.average(h, axis=0, weights=rows.weight(at)) if at.size else h0
+        gaps = np.isnan(rows.take(at))
+        if gaps.any():  # nothing was chosen where there is no value
+            w = np.where(gaps, 0.0, rows.weight(at)[:, np.newaxis])
+            sums = w.sum(axis=0)
+            mean[:] = np.where(sums > 0.0, (w * h).sum(axis=0) / np.maximum(sums, 1e-300), h0)
+    return means
+
+
+def zscores(means: Floats) -> Floats:
+    """Standardise the mean bandwidths of a class over its variables (equation "zscore").
+
+    The variance divides by d - 1, as in the published tables: the squares of their scores sum to d - 1.
+    """
+    spread = means.std(ddof=1) if means.size > 1 else 0.0
+    if spread <= 1e-12 * means.mean():  # equal but for rounding: no variable stands out
+        return np.zeros_like(means)
+    z: Floats = (means - means.mean()) / spread
+    return z
+
+
+def some_rows(n_rows: int, max_rows: int, random: np.random.RandomState) -> Integers:
+    """List all rows, or a random choice of `max_rows` of them, in order."""
+    if n_rows <= max_rows:
+        return np.arange(n_rows)
+    return np.sort(random.choice(n_rows, max_rows, replace=False))

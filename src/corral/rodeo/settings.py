@@ -1,0 +1,92 @@
+r"""Parameters of the Rodeo and of a classifier that uses it; checked before they come here.
+
+The bandwidths of a class with :math:`n` rows start from :math:`h_0 = c_0 / \log\log \max(n, 16)` and shrink
+by the factor :math:`\beta`, down to a floor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from corral.array_types import Floats
+from corral.data.scaling import ScaleKind
+from corral.markers.contrast import MIN_EFFECT
+
+Update = Literal["simultaneous", "sequential"]
+
+
+Bandwidth = Literal["local", "class"]
+
+
+Features = Literal["all", "selected"]
+
+
+# Below this size log log n is too small (or negative) to start from or to test with.
+SMALLEST_COUNT = 16
+
+
+@dataclass(frozen=True)
+class RodeoSettings:
+    """Parameters of algorithm 1.
+
+    Attributes
+    ----------
+    update : whether bandwidths change after a sweep or inside it.
+    beta : factor by which a bandwidth shrinks.
+    c0 : constant of the initial bandwidth.
+    min_bandwidth : floor under every bandwidth; None stands for h0 / n.
+    """
+
+    update: Update = "simultaneous"
+    beta: float = 0.9
+    c0: float = 1.0
+    min_bandwidth: float | None = None
+
+    def initial_bandwidth(self, n: float) -> float:
+        """Return the bandwidth to start from in a class of n rows."""
+        return self.c0 / math.log(math.log(max(n, SMALLEST_COUNT)))
+
+    def floor(self, n: float) -> float:
+        """Return the smallest bandwidth in a class of n rows.
+
+        The theory asks for n h -> infinity: at h = h0 / n a window holds about one row of a variable that
+        spreads over its range, and no derivative can be told from noise. Only where rows coincide, at a
+        point mass, does the test still say "shrink", for ever.
+        """
+        if self.min_bandwidth is not None:
+            return self.min_bandwidth
+        return self.initial_bandwidth(n) / max(n, 1.0)
+
+    def grid(self, n: float) -> Floats:
+        """Return h0 beta^k for k = 0, 1, ... as far as it is not below the floor; h0 in any case."""
+        h0, floor = self.initial_bandwidth(n), self.floor(n)
+        n_steps = 0 if floor >= h0 else math.ceil(math.log(floor / h0) / math.log(self.beta)) + 1
+        h: Floats = np.float64(h0) * self.beta ** np.arange(n_steps + 1)
+        kept: Floats = h[(h >= floor) | (h == h0)]
+        return kept
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What distinguishes one classifier by class densities from another, but for its priors.
+
+    Attributes
+    ----------
+    rodeo : how bandwidths are found.
+    scale : kind of units.
+    bandwidth : whether bandwidths are chosen at each sample or for each class.
+    features : which variables take part in the densities.
+    cutpoint : largest z-score of a relevant variable.
+    min_effect : least difference from the background that makes a variable a marker.
+    """
+
+    rodeo: RodeoSettings = RodeoSettings()
+    scale: ScaleKind = "range"
+    bandwidth: Bandwidth = "local"
+    features: Features = "all"
+    cutpoint: float = -1.0
+    min_effect: float = MIN_EFFECT
