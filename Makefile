@@ -85,12 +85,12 @@ clean: ## remove everything that make, the tests and the checks have written, .v
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for what has been installed; a change of pyproject.toml makes them all stale.
-$(VENV)/.has-package: pyproject.toml | $(PY)
+# One stamp for what has been installed; a change of pyproject.toml or of the version makes them all stale.
+$(VENV)/.has-package: pyproject.toml src/corral/__init__.py | $(PY)
 	$(PY) -m pip install -q -e .
 	@touch $@
 
-$(VENV)/.has-%: pyproject.toml | $(PY)
+$(VENV)/.has-%: pyproject.toml src/corral/__init__.py | $(PY)
 	$(PY) -m pip install -q -e '.[$*]'
 	@touch $@ $(VENV)/.has-package
 

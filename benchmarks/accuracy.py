@@ -1,4 +1,4 @@
-"""RodeoClassifierCV beside other classifiers: accuracy, probabilities and costs on the same splits.
+"""CorralClassifier beside other classifiers: accuracy, probabilities and costs on the same splits.
 
 Trial s draws rows and random numbers from the seed s. Every model has its defaults and one thread; SVC and
 5NN see standardised columns, "5NN raw" the columns as they are. No test row is seen before the test.
@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import Figure, Options, fresh_python, peak, resident, seconds
 from benchmarks._trials import Split, Trials, draw, rivals, sample, spread
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
 
 _SIZES = (30, 100, 300)
@@ -182,7 +182,7 @@ class _EndInTime:
 
 
 def models_by_name(seed: int) -> dict[str, Any]:
-    models = {OWN: RodeoClassifierCV(n_jobs=1, random_state=seed), **rivals(seed)}
+    models = {OWN: CorralClassifier(n_jobs=1, random_state=seed), **rivals(seed)}
     models["SVC"] = _ProbabilisticSVC(models["SVC"], ensemble=False)
     models["KDE NB"] = KernelNaiveBayes()
     models["boosting"] = HistGradientBoostingClassifier(random_state=seed)
@@ -256,7 +256,7 @@ def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
         "predict": predicted - fitted,
     }
     if name == OWN:
-        found |= {"chosen": model.best_params_["member"], "best_score": model.best_score_}
+        found |= {"chosen": model.members_[0].name, "best_score": model.cv_accuracy_}
     return {key: float(value) if isinstance(value, np.floating) else value for key, value in found.items()}
 
 
@@ -281,7 +281,7 @@ def compile_all() -> None:
     X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        RodeoClassifierCV(n_jobs=1, random_state=0).fit(X, y).predict_proba(X)
+        CorralClassifier(n_jobs=1, random_state=0).fit(X, y).predict_proba(X)
 
 
 # --------------------------------------------------------------------------------------------- targets
@@ -333,7 +333,7 @@ def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
     ).mean(axis=1)
     detail = ", ".join(f"{data.name} {value:+.3f}" for data, value in zip(sets, off, strict=True))
     yield Figure(
-        "best_score_ less test accuracy, mean over sets", off.mean(), -0.01, 0.01, digits=4, detail=detail
+        "cv_accuracy_ less test accuracy, mean over sets", off.mean(), -0.01, 0.01, digits=4, detail=detail
     )
 
 
@@ -360,7 +360,7 @@ def _noise_labels(sets: Sequence[Data], trials: Trials, seeds: int) -> Iterator[
         off = np.array([(each["best_score"] - each["chance"]) / each["error"] for each in found])
         scores = [each["best_score"] for each in found]
         yield Figure(
-            f"{data.name}, noise labels: best_score_ off chance, worst seed",
+            f"{data.name}, noise labels: cv_accuracy_ off chance, worst seed",
             float(np.abs(off).max()),
             high=3.0,
             unit=" se",
@@ -375,12 +375,12 @@ def _shuffle(data: Data, seed: int) -> dict[str, float]:
     with warnings.catch_warnings():
         # Where there is nothing to find, nothing found is right.
         warnings.filterwarnings("ignore", "no variable was found", UserWarning)
-        model = RodeoClassifierCV(n_jobs=1, random_state=seed).fit(X, y)
+        model = CorralClassifier(n_jobs=1, random_state=seed).fit(X, y)
     # Always naming the most frequent class is right by chance. Rows count as independent, which they are not
     # quite: they share the models that predict them.
     chance = np.unique(y, return_counts=True)[1].max() / y.size
     error = np.sqrt(chance * (1.0 - chance) / y.size)
-    return {"best_score": model.best_score_, "chance": chance, "error": float(error)}
+    return {"best_score": model.cv_accuracy_, "chance": chance, "error": float(error)}
 
 
 def _costs(trials: Trials) -> Iterator[Figure]:
@@ -401,7 +401,7 @@ def child(per_class: int, d: int) -> None:
     compile_all()
     X, y = make_ten_groups(per_class, random_state=0)
     X = np.ascontiguousarray(X[:, :d])
-    classifier = RodeoClassifierCV(n_jobs=2, random_state=0)
+    classifier = CorralClassifier(n_jobs=2, random_state=0)
     affinity = getattr(os, "sched_getaffinity", None)  # not on every system
     processors = len(affinity(0)) if affinity is not None else os.cpu_count()
     found: dict[str, Any] = {"processors": processors, "data": X.nbytes / 1e6, "before": resident()}

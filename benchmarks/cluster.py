@@ -1,4 +1,4 @@
-"""RodeoClassifierCV of 20 million rows in Parquet files on two workers of 1 GB, some of which are killed."""
+"""CorralClassifier of 20 million rows in Parquet files on two workers of 1 GB, some of which are killed."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ import psutil
 from distributed import Client, LocalCluster
 
 from benchmarks._measure import Figure, Options, peak
-from corral.dask import DaskRodeoClassifierCV
+from corral.dask import DaskCorralClassifier
 
 _FILES, _NEW_FILES, _FILE_ROWS, _COLUMNS = 80, 4, 250_000, 10
 _NAMES = [f"x{j}" for j in range(_COLUMNS)]
@@ -111,14 +111,14 @@ def changed(where: str, found: np.ndarray, expected: np.ndarray, killed: list[in
     )
 
 
-def fitted(folder: Path) -> tuple[tuple[float, float], DaskRodeoClassifierCV]:
+def fitted(folder: Path) -> tuple[tuple[float, float], DaskCorralClassifier]:
     """Fit the rows of a folder, and measure seconds of the clock and of processors."""
     table = dd.read_parquet(folder)
-    model = DaskRodeoClassifierCV(random_state=0, n_jobs=2)
+    model = DaskCorralClassifier(random_state=0, n_jobs=2)
     return timed(lambda: model.fit(table[_NAMES], table["label"])), model
 
 
-def predicted(model: DaskRodeoClassifierCV, folder: Path) -> tuple[tuple[float, float], np.ndarray]:
+def predicted(model: DaskCorralClassifier, folder: Path) -> tuple[tuple[float, float], np.ndarray]:
     """Predict the rows of a folder, and measure likewise."""
     found = []
     time_taken = timed(lambda: found.append(model.predict_proba(dd.read_parquet(folder)[_NAMES]).compute()))

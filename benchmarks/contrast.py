@@ -90,7 +90,7 @@ def _null_set(seed: int, columns: _Columns) -> np.ndarray:
     rng = np.random.default_rng(seed)
     n_classes = int(rng.integers(2, 9))
     y = np.repeat(np.arange(n_classes), rng.integers(15, 201, n_classes))
-    return _describe(columns(rng, (y.size, 10)), y).relevant.any(axis=1)
+    return _describe(columns(rng, (y.size, 10)), y).markers.any(axis=1)
 
 
 def _levels() -> Iterator[Figure]:
@@ -110,7 +110,7 @@ def _rare_set(seed: int, n: int, n_others: int, d: int, columns: _Columns) -> bo
     """Whether a class of n rows gets one of d variables in which it is like all other rows."""
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], [n, n_others])
-    return bool(_describe(columns(rng, (y.size, d)), y).relevant[0].any())
+    return bool(_describe(columns(rng, (y.size, d)), y).markers[0].any())
 
 
 def _rare_classes() -> Iterator[Figure]:
@@ -141,7 +141,7 @@ def _grouped_set(seed: int, shape: str) -> bool:
     if shape == "two modes":
         one, other = rng.normal(rng.choice([-2.0, 2.0], size), 0.3), rng.normal(0.0, 2.05, size)
     X = np.where((rng.random((24, 5)) < 0.5)[patients], one, other)
-    return bool(contrast(X, patients % 2, 2, groups=patients).relevant[0].any())
+    return bool(contrast(X, patients % 2, 2, groups=patients).markers[0].any())
 
 
 def _groups_of_a_shape() -> Iterator[Figure]:
@@ -215,7 +215,7 @@ def _groups_unequally_alike() -> Iterator[Figure]:
     designs += [(classes, rate) for classes in (_LIKENESS[0], _LIKENESS[2]) for rate in (0.05, 0.3)]
     for classes, rate in designs:
         tables = (delayed(_table_of_groups)(seed, classes, flag_rate=rate) for seed in range(_LIKENESS_SETS))
-        marked = sum(int(found.relevant.any(axis=1).sum()) for found in Parallel(n_jobs=-1)(tables))
+        marked = sum(int(found.markers.any(axis=1).sum()) for found in Parallel(n_jobs=-1)(tables))
         kind = "" if rate is None else f", flags of {rate:.0%}"
         what = f"{_groups_text(classes)}{kind}: marked classes"
         yield _share(what, marked, 2 * _LIKENESS_SETS, high=2.0)
@@ -224,7 +224,7 @@ def _groups_unequally_alike() -> Iterator[Figure]:
 def _power_with_groups() -> Iterator[Figure]:
     for classes, shift, before in _SHIFTS_OF_GROUPS:
         tables = (delayed(_table_of_groups)(seed, classes, shift=shift) for seed in range(_LIKENESS_SETS))
-        marked = sum(int(found.relevant[:, 0].sum()) for found in Parallel(n_jobs=-1)(tables))
+        marked = sum(int(found.markers[:, 0].sum()) for found in Parallel(n_jobs=-1)(tables))
         what = f"{_groups_text(classes)}, shift of {shift:g} sd: marked classes"
         yield _share(what, marked, 2 * _LIKENESS_SETS, low=0.9 * before)
 
@@ -235,7 +235,7 @@ def _single(seed: int, n_classes: int, shift: float, width: float) -> bool:
     y = np.repeat(np.arange(n_classes), 100)
     X = rng.standard_normal((y.size, 20))
     X[y == 0, 0] = shift + width * X[y == 0, 0]
-    return bool(_describe(X, y).relevant[0, 0])
+    return bool(_describe(X, y).markers[0, 0])
 
 
 def _power() -> Iterator[Figure]:
@@ -252,11 +252,11 @@ def _paper(trials: int) -> Iterator[Figure]:
     columns = np.arange(30)
     six = np.array([(columns >= group) & (columns < group + 6) for group in range(10)])
     two = np.arange(10) < 2
-    ten = [_describe(*make_ten_groups(150, random_state=seed)).relevant == six for seed in range(trials)]
+    ten = [_describe(*make_ten_groups(150, random_state=seed)).markers == six for seed in range(trials)]
     exact = np.array(ten).all(axis=2)
     yield _share("ten groups: exactly the six variables", int(exact.sum()), exact.size, low=95.0)
     shifted = np.array(
-        [_describe(*make_shifted_groups(200, random_state=seed)).relevant for seed in range(trials)]
+        [_describe(*make_shifted_groups(200, random_state=seed)).markers for seed in range(trials)]
     )
     both = shifted[:, :, two].all(axis=2)
     yield _share("shifted groups: variables 1 and 2", int(both.sum()), both.size, low=95.0)
@@ -284,7 +284,7 @@ def _real_tables() -> dict[str, Samples]:
 
 def _strongest(found: Contrast) -> list[list[int]]:
     """The five variables of each class with the largest effects."""
-    effect = np.where(found.relevant, np.abs(found.effect), -1.0)
+    effect = np.where(found.markers, np.abs(found.effect), -1.0)
     return np.argsort(-effect, axis=1, kind="stable")[:, :5].tolist()
 
 
@@ -295,7 +295,7 @@ def _random_flag() -> Iterator[Figure]:
     for seed in range(_FLAG_DRAWS):
         flag = np.random.default_rng(seed).random(len(X)) < 1.0 / 40.0
         found = _describe(np.column_stack([X, flag]), y)
-        described += bool(found.relevant[:, -1].any())
+        described += bool(found.markers[:, -1].any())
         same += _strongest(found) == alone
     what = "breast cancer and a flag of one in forty"
     yield _share(f"{what}: the flag is described", described, _FLAG_DRAWS, high=1.0)
@@ -304,7 +304,7 @@ def _random_flag() -> Iterator[Figure]:
 
 def _tables() -> Iterator[Figure]:
     for name, (X, y) in _real_tables().items():
-        numbers = _describe(X, y).relevant.sum(axis=1)
+        numbers = _describe(X, y).markers.sum(axis=1)
         detail = f"variables per class of {X.shape[1]}: {' '.join(map(str, numbers))}"
         empty = float((numbers == 0).sum())
         yield Figure(f"{name}: classes without variables", empty, high=0.0, digits=0, detail=detail)
@@ -333,7 +333,7 @@ def _finds_noise(X: np.ndarray, y: np.ndarray, noise: str | None, n_noise: int, 
     if noise is not None:
         draw = rng.standard_normal if noise == "normal" else rng.random
         X = np.hstack([X, draw((len(X), n_noise))])
-    return _describe(X, y).relevant[:, -n_noise:].any(axis=1)
+    return _describe(X, y).markers[:, -n_noise:].any(axis=1)
 
 
 def _stability() -> Iterator[Figure]:
@@ -343,8 +343,8 @@ def _stability() -> Iterator[Figure]:
         masks = []
         for seed in range(_SUBSAMPLES):
             rows = np.random.default_rng(seed).permutation(len(X))[: round(0.9 * len(X))]
-            masks.append(_describe(X[rows], y[rows]).relevant)
-        whole = _describe(X, y).relevant
+            masks.append(_describe(X[rows], y[rows]).markers)
+        whole = _describe(X, y).markers
         between = float(np.mean([_jaccard(a, b) for a, b in combinations(masks, 2)]))
         against = float(np.mean([_jaccard(whole, mask) for mask in masks]))
         detail = f"{_SUBSAMPLES} subsamples; {against:.3f} against all rows"

@@ -206,20 +206,17 @@ def _told(method: Method) -> bool:
 # ------------------------------------------------------------------------------------------- methods
 
 
-def _rodeo(rule: str, scale: str) -> Method:
+def _rodeo(scale: str) -> Method:
     def select(X: np.ndarray, y: np.ndarray, _: np.ndarray, seed: int) -> np.ndarray:
-        return RodeoClassifier(rule=rule, scale=scale, random_state=seed).fit(X, y).relevant_
+        return RodeoClassifier(scale=scale, random_state=seed).fit(X, y).relevant_
 
-    about = {"zscore": "z-score at most -1 (the paper)", "shadow": "significantly below the shadow"}
-    about_scale = {"range": "range units", "rank": "rank units"}
-    return Method(
-        f"{rule} {scale}", f"RodeoClassifier, {about[rule]}, {about_scale[scale]}", select, own=True
-    )
+    about = f"RodeoClassifier, z-score at most -1 (the paper), {scale} units"
+    return Method(f"zscore {scale}", about, select, own=True)
 
 
 def _contrast(X: np.ndarray, y: np.ndarray, _: np.ndarray, __: int) -> np.ndarray:
     labels, codes = np.unique(y, return_inverse=True)
-    return contrast(X, codes, labels.size).relevant
+    return contrast(X, codes, labels.size).markers
 
 
 def _one_vs_rest(name: str, about: str, score: Callable[..., np.ndarray]) -> Method:
@@ -281,10 +278,8 @@ def _kolmogorov(X: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 METHODS = (
     Method("contrast", "ranks against the background of each variable, level 1 %", _contrast, own=True),
-    _rodeo("zscore", "range"),
-    _rodeo("zscore", "rank"),
-    _rodeo("shadow", "range"),
-    _rodeo("shadow", "rank"),
+    _rodeo("range"),
+    _rodeo("rank"),
     _one_vs_rest("spread*", "smallest standard deviation in the class over that of all rows", _narrowness),
     _one_vs_rest("ANOVA F*", "largest F of class against rest", _anova),
     _one_vs_rest("mutual inf.*", "largest mutual information with class against rest", _information),

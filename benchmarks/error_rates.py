@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options
 from benchmarks._trials import Trials
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 
 _ROWS = (25, 40, 100, 300)
 _COLUMNS = (10, 20, 100, 500)
@@ -140,7 +140,7 @@ def _trial(design: Design, seed: int) -> dict[str, list[float]]:
     rng = np.random.default_rng([seed, *numbers])
     X, y = design.draw(design.rows, rng)
     X_new, y_new = design.draw(_NEW_ROWS, rng)
-    model = RodeoClassifierCV(n_jobs=1, random_state=seed).fit(X, y)
+    model = CorralClassifier(n_jobs=1, random_state=seed).fit(X, y)
     rows = np.arange(y_new.size)
     novel = [float(model.is_novel(X_new, level).mean()) for level in _LEVELS]
     held = [float(model.predict_set(X_new, c)[rows, y_new].mean()) for c in _COVERAGES]

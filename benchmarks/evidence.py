@@ -1,6 +1,6 @@
 """Evidence: its time, whether it adds up, how well few orders do, and whether labels turn with it.
 
-Time: `explain` of 1,000 rows of the ten groups (30 variables, 10 classes of 100 rows) by RodeoClassifierCV.
+Time: `explain` of 1,000 rows of the ten groups (30 variables, 10 classes of 100 rows) by CorralClassifier.
 
 Few orders are compared with many others of them: the root mean square of the difference over the
 standard error is 1 if the error says what it should.
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks.accuracy import Data, known_sets
-from corral import CopiedRowsWarning, RodeoClassifierCV
+from corral import CopiedRowsWarning, CorralClassifier
 from corral._core.evidence import odds_evidence
 from corral._core.explainers import explainer_of
 from corral._core.settings import Computation
@@ -56,7 +56,7 @@ def run(options: Options) -> Iterator[Figure]:
 def _ten_groups(options: Options) -> Iterator[Figure]:
     X, y = make_ten_groups(100, random_state=0)
     queries, _ = make_ten_groups(100, random_state=1)
-    model = RodeoClassifierCV(random_state=0, n_jobs=2).fit(X, y)
+    model = CorralClassifier(random_state=0, n_jobs=2).fit(X, y)
     timed = time_alternately(
         {"explain": Task(lambda: model.explain(queries)), "describe": Task(model.describe)}, options.repeats
     )
@@ -93,7 +93,7 @@ def _faithful(data: Data, seed: int) -> tuple[list[float], float]:
     X, y, X_test, _ = data.split(data.size, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CopiedRowsWarning)
-        model = RodeoClassifierCV(random_state=seed, n_jobs=2).fit(X, y)
+        model = CorralClassifier(random_state=seed, n_jobs=2).fit(X, y)
     random = np.random.default_rng(seed)
     queries = some_queries(X_test, random)
     found = model.explain(queries)

@@ -5,18 +5,16 @@ Rows on a cluster are measured by `cluster`, and ways to represent a class by `t
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks._measure import Figure, Options, fresh_python
-from corral import RodeoClassifierCV, save_model
+from corral import CorralClassifier
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
 
 Rows = tuple[Any, np.ndarray]
@@ -29,7 +27,6 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _costs()
     yield from _costs_of_mixed_rows()
     yield from _unchanged_bits()
-    yield from _values_in_a_file()
 
 
 # ------------------------------------------------------------------------------- beside all rows
@@ -41,7 +38,7 @@ def _beside_all_rows(n: int = 100_000, n_test: int = 20_000) -> Iterator[Figure]
     for name, make in made.items():
         rows = make(n, random_state=0)
         new = make(n_test // np.unique(rows[1]).size, random_state=1)
-        few, of_all = (_predict(rows, new, max_rows) for max_rows in (RodeoClassifierCV().max_rows, None))
+        few, of_all = (_predict(rows, new, max_rows) for max_rows in (CorralClassifier().max_rows, None))
         yield from _differences(name, few, of_all, 0.002, 0.005)
         yield Figure(
             f"{name}: prediction, times faster", of_all.seconds / few.seconds, low=20.0, digits=1,
@@ -96,7 +93,7 @@ class Predicted:
 
 def _predict(rows: Rows, new: Rows, max_rows: int | None) -> Predicted:
     """Fit, and predict new rows."""
-    classifier = RodeoClassifierCV(priors="uniform", max_rows=max_rows, random_state=0, n_jobs=2).fit(*rows)
+    classifier = CorralClassifier(priors="uniform", max_rows=max_rows, random_state=0, n_jobs=2).fit(*rows)
     X, y = new
     classifier.predict_log_proba(X[:1])  # arranges the rows
     start = time.process_time()
@@ -117,11 +114,11 @@ def _predict(rows: Rows, new: Rows, max_rows: int | None) -> Predicted:
 _FIT = """
 import json, threading, time
 import numpy as np, psutil
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from benchmarks.large import {make}
 X, y = {make}({n}, 0)
 X_test, _ = {make}({n_test}, 1)
-RodeoClassifierCV(random_state=0).fit(X[:500], y[:500]).predict(X[:500])
+CorralClassifier(random_state=0).fit(X[:500], y[:500]).predict(X[:500])
 process, stop = psutil.Process(), threading.Event()
 base = most = process.memory_info().rss
 def watch():
@@ -131,7 +128,7 @@ def watch():
 thread = threading.Thread(target=watch)
 thread.start()
 wall, cpu = time.perf_counter(), time.process_time()
-classifier = RodeoClassifierCV(random_state=0, n_jobs=2).fit(X, y)
+classifier = CorralClassifier(random_state=0, n_jobs=2).fit(X, y)
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
 stop.set()
 thread.join()
@@ -220,22 +217,10 @@ def _unchanged_bits() -> Iterator[Figure]:
     """Predictions of classes that are not thinned, with and without a limit."""
     for name, (X, y) in {"numbers": make_million(1000, 0), "gaps and text": make_mixed(600, 0)}.items():
         first, second = (
-            RodeoClassifierCV(max_rows=max_rows, random_state=0).fit(X, y).predict_log_proba(X)
+            CorralClassifier(max_rows=max_rows, random_state=0).fit(X, y).predict_log_proba(X)
             for max_rows in (1000, None)
         )
         yield Figure(
             f"{name}: numbers changed by max_rows where no class is thinned",
             int((first != second).sum()), high=0, digits=0,
         )  # fmt: skip
-
-
-def _values_in_a_file() -> Iterator[Figure]:
-    """Training values in a model file without rows."""
-    X, y = make_million(2000, 0)
-    classifier = RodeoClassifierCV(max_rows=100, random_state=0).fit(X, y)
-    with tempfile.TemporaryDirectory() as folder:
-        save_model(classifier, Path(folder, "model.corral"), keep_rows=False)
-        content = Path(folder, "model.corral").read_bytes()
-    words = [np.frombuffer(content[k : len(content) - (len(content) - k) % 8], np.float64) for k in range(8)]
-    found = sum(int(np.isin(X, of_offset).sum()) for of_offset in words)
-    yield Figure("training values in the bytes of a file without rows", found, high=0, digits=0)

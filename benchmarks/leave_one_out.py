@@ -11,13 +11,13 @@ import numpy as np
 
 from benchmarks._measure import Figure, Options
 from benchmarks._trials import spread
-from corral import RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, RodeoClassifier
 from corral.datasets import make_ten_groups
 
 _N_ROWS = 120
 _ERROR = float(np.sqrt(0.25 / _N_ROWS))
 
-# Accuracy and best_score_ of version 0.1.0 on the same tables of flags, 20 seeds.
+# Accuracy and cv_accuracy_ of version 0.1.0 on the same tables of flags, 20 seeds.
 _EARLIER = {3: (0.7138, 0.6453), 10: (0.8670, 0.8669)}
 
 
@@ -62,13 +62,13 @@ def _noise(options: Options) -> Iterator[Figure]:
             "a tenth twice": (np.vstack([X, X[:tenth]]), np.append(y, y[:tenth]), None),
         }
         for name, rows in tables.items():
-            model = RodeoClassifierCV(random_state=seed).fit(*rows)
-            scores.setdefault(name, []).append(model.best_score_)
+            model = CorralClassifier(random_state=seed).fit(*rows)
+            scores.setdefault(name, []).append(model.cv_accuracy_)
             # With priors from the rows, chance is the share of the more frequent class.
-            above.setdefault(name, []).append((model.best_score_ - model.class_prior_.max()) / _ERROR)
+            above.setdefault(name, []).append((model.cv_accuracy_ - model.class_prior_.max()) / _ERROR)
     for name, found in scores.items():
         mean = float(np.mean(found))
-        yield Figure(f"noise, {name}: mean best_score_", mean, 0.48, 0.52, digits=4, detail=spread(found))
+        yield Figure(f"noise, {name}: mean cv_accuracy_", mean, 0.48, 0.52, digits=4, detail=spread(found))
         detail = f"above the larger class; {(max(found) - 0.5) / _ERROR:.2f} above one half"
         highest = max(above[name])
         yield Figure(f"noise, {name}: highest, in standard errors", highest, high=4.0, detail=detail)
@@ -82,9 +82,9 @@ def _flags(options: Options) -> Iterator[Figure]:
             share = rng.uniform(0.1, 0.9, (2, d))
             y = rng.integers(0, 2, 2000)
             X = (rng.random((2000, d)) < share[y]).astype(float)
-            model = RodeoClassifierCV(random_state=seed).fit(X[:1000], y[:1000])
+            model = CorralClassifier(random_state=seed).fit(X[:1000], y[:1000])
             right.append(model.score(X[1000:], y[1000:]))
-            expected.append(model.best_score_)
-        for name, found, earlier in (("accuracy", right, accuracy), ("best_score_", expected, score)):
+            expected.append(model.cv_accuracy_)
+        for name, found, earlier in (("accuracy", right, accuracy), ("cv_accuracy_", expected, score)):
             detail = f"{spread(found)}; version 0.1.0 {earlier}"
             yield Figure(f"{d} flags: {name}", float(np.mean(found)), earlier, digits=4, detail=detail)

@@ -19,7 +19,7 @@ from sklearn.datasets import (
 )
 
 from benchmarks._measure import Figure, Options, Task, time_alternately
-from corral import NearDuplicatesWarning, RodeoClassifierCV
+from corral import CorralClassifier, NearDuplicatesWarning
 from corral._core.near_duplicates import near_duplicates
 from corral._estimators.encoding import encoded
 from corral.datasets import (
@@ -143,7 +143,7 @@ def _is_warned(X: np.ndarray, y: np.ndarray) -> bool:
     """Whether a fit warns of near duplicates."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        RodeoClassifierCV(random_state=0).fit(X, y)
+        CorralClassifier(random_state=0).fit(X, y)
     return any(issubclass(each.category, NearDuplicatesWarning) for each in caught)
 
 
@@ -153,7 +153,7 @@ def _times(repeats: int) -> Iterator[Figure]:
         X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
         tasks = {
             "search": Task(partial(near_duplicates, X)),
-            "fit": Task(partial(RodeoClassifierCV(random_state=0).fit, X, y)),
+            "fit": Task(partial(CorralClassifier(random_state=0).fit, X, y)),
         }
         timings = time_alternately(tasks, 1 if n > _MOST_ROWS else repeats)
         share = timings["search"].best_cpu / timings["fit"].best_cpu

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options
 from benchmarks._trials import Split, Trials, draw, sample
-from corral import LearningCurve, RodeoClassifier, RodeoClassifierCV, SampleSizes, estimate_sample_sizes
+from corral import CorralClassifier, LearningCurve, RodeoClassifier, SampleSizes, estimate_sample_sizes
 from corral._planning.bound import extrapolate
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
 
@@ -114,7 +114,7 @@ def _noise(options: Options) -> Figure:
     told = []
     for seed in range(options.seeds):
         X, y = np.random.default_rng(1000 + seed).normal(size=(100, 4)), np.arange(100) % 2
-        fitted = RodeoClassifierCV(random_state=seed).fit(X, y)
+        fitted = CorralClassifier(random_state=seed).fit(X, y)
         told.append(LearningCurve.from_estimator(fitted, random_state=seed).log_loss(400).value)
     return Figure(
         "curve: log loss told of noise, above chance by (mean)", float(np.mean(told)) - np.log(2), low=-0.01,
@@ -156,7 +156,7 @@ def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
     quarter = np.concatenate([rows[: max(len(rows) // 4, 2)] for rows in order.values()])
     with threadpool_limits(1):
         start = time.process_time()
-        fitted = RodeoClassifierCV(random_state=seed).fit(X[quarter], y[quarter])
+        fitted = CorralClassifier(random_state=seed).fit(X[quarter], y[quarter])
         between = time.process_time()
         curve = LearningCurve.from_estimator(fitted, random_state=seed)
         end = time.process_time()
@@ -165,7 +165,7 @@ def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
         for m in _TIMES:
             rows = np.concatenate([each[: m * max(len(each) // 4, 2)] for each in order.values()])
             told = curve.accuracy(m * len(quarter))
-            model = RodeoClassifierCV(random_state=seed).fit(X[rows], y[rows])
+            model = CorralClassifier(random_state=seed).fit(X[rows], y[rows])
             numbers = (told.value, told.low, told.high, float(model.score(X_test, y_test)))
             found |= {f"{what}_{m}": number for what, number in zip(_COLUMNS, numbers, strict=True)}
     return found

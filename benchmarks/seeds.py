@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral.datasets import load_penguins
 
 _MOST_SEEDS = 8
@@ -51,7 +51,7 @@ def run(options: Options) -> Iterator[Figure]:
                 yield _figure(f"{name}: change by {what}", fits)
         for name, tables in _tables().items():
             X, y, _ = tables[0]
-            ours = _least_time(lambda X=X, y=y: RodeoClassifierCV(random_state=0).fit(X, y))
+            ours = _least_time(lambda X=X, y=y: CorralClassifier(random_state=0).fit(X, y))
             what, detail = f"{name}: fit", ""
             if name != "penguins":
                 forest = RandomForestClassifier(300, random_state=0)
@@ -87,7 +87,7 @@ def _draw(n: int, d: int, n_classes: int, seed: int) -> Table:
 
 def _proba(table: Table, seed: int) -> np.ndarray:
     X, y, X_test = table
-    return RodeoClassifierCV(random_state=seed).fit(X, y).predict_proba(X_test)
+    return CorralClassifier(random_state=seed).fit(X, y).predict_proba(X_test)
 
 
 def _by_rows(table: Table) -> Iterator[np.ndarray]:

@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from benchmarks._measure import (
     time_alternately,
 )
 from benchmarks._trials import Samples, Split, draw, rivals, spread
-from corral import RodeoClassifier
+from corral import EmptySelectionWarning, MarkerSelector, RodeoClassifier, RodeoSelector
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
 
 # A share of at most one in a hundred cannot be told from fewer class-trials than these give.
@@ -39,19 +38,17 @@ _ROWS, _VARIABLES, _CLASSES = 100_000, 30, 5
 
 _BY_CLASS: Mapping[str, Any] = {"bandwidth": "class"}
 _SELECTED: Mapping[str, Any] = {"bandwidth": "class", "features": "selected"}
-_BY_SHADOW: Mapping[str, Any] = {**_SELECTED, "rule": "shadow"}
 
 
 def run(options: Options) -> Iterator[Figure]:
     """Simulated data first, then noise columns in real data, then times."""
     # An empty selection is counted here; the warning would only tear the table.
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "no variable was found", UserWarning)
+        warnings.simplefilter("ignore", EmptySelectionWarning)
         yield from _simulated(options)
         yield from _noise(max(options.seeds, _LEAST_TRIALS))
     yield from _speed(options)
-    for rule in ("zscore", "shadow"):
-        yield from _large_fit(rule)
+    yield from _large_fit()
 
 
 # ---------------------------------------------------------------------------- selections and accuracy
@@ -65,10 +62,9 @@ def _simulated(options: Options) -> Iterator[Figure]:
         "ten groups 150/100",
         partial(draw, make_ten_groups, 150, 100),
         six,
-        exact={"zscore": 0.95, "shadow": -np.inf},
+        exact={"RodeoSelector": 0.95, "MarkerSelector": 0.95},
         accuracy=[
             ("class, selected", _SELECTED, 0.895),
-            ("class, selected by shadow", _BY_SHADOW, -np.inf),
             ("class, all", _BY_CLASS, 0.82),
             ("local, all", {}, -np.inf),
         ],
@@ -78,9 +74,8 @@ def _simulated(options: Options) -> Iterator[Figure]:
         "shifted groups 200/150",
         partial(draw, make_shifted_groups, 200, 150),
         two,
-        exact={"shadow": 0.90, "zscore": -np.inf},
+        exact={"RodeoSelector": -np.inf, "MarkerSelector": 0.90},
         accuracy=[
-            ("class, selected by shadow", _BY_SHADOW, 0.80),
             ("class, selected", _SELECTED, -np.inf),
             ("class, all", _BY_CLASS, -np.inf),
             ("local, all", {}, -np.inf),
@@ -98,28 +93,28 @@ def _study(
     accuracy: list[tuple[str, Mapping[str, Any], float]],
     seeds: int,
 ) -> Iterator[Figure]:
-    """Selections against the truth by rule, then accuracies of settings and rivals, on the same splits."""
-    selected: dict[str, list[np.ndarray]] = {rule: [] for rule in exact}
+    """Selections against the truth, then accuracies of settings and rivals, on the same splits."""
+    selected: dict[str, list[np.ndarray]] = {selector: [] for selector in exact}
     scores: dict[str, list[float]] = {}
     for seed in range(seeds):
         X, y, X_test, y_test = split(seed)
-        for rule, found in selected.items():
-            found.append(RodeoClassifier(rule=rule, n_jobs=-1, random_state=seed).fit(X, y).relevant_)
+        selected["RodeoSelector"].append(RodeoSelector(n_jobs=-1, random_state=seed).fit(X, y).relevant_)
+        selected["MarkerSelector"].append(MarkerSelector().fit(X, y).markers_)
         models = {
             label: RodeoClassifier(**settings, n_jobs=-1, random_state=seed)
             for label, settings, _ in accuracy
         }
         for model_name, model in (models | rivals(seed)).items():
             scores.setdefault(model_name, []).append(model.fit(X, y).score(X_test, y_test))
-    for rule, found in selected.items():
-        relevant = np.array(found)
+    for selector, masks in selected.items():
+        found = np.array(masks)
         detail = (
-            f"{len(relevant) * len(truth)} class-trials; missed {(truth & ~relevant).sum()} of "
-            f"{truth.sum() * len(relevant)}, wrong {(relevant & ~truth).sum()} of "
-            f"{(~truth).sum() * len(relevant)}"
+            f"{len(found) * len(truth)} class-trials; missed {(truth & ~found).sum()} of "
+            f"{truth.sum() * len(found)}, wrong {(found & ~truth).sum()} of "
+            f"{(~truth).sum() * len(found)}"
         )
-        share = float((relevant == truth).all(axis=2).mean())
-        yield Figure(f"{name}: exact set, rule={rule}", share, exact[rule], digits=3, detail=detail)
+        share = float((found == truth).all(axis=2).mean())
+        yield Figure(f"{name}: exact set, {selector}", share, exact[selector], digits=3, detail=detail)
     lows = {label: low for label, _, low in accuracy}
     first = accuracy[0][0]
     for model_name, values in scores.items():
@@ -158,19 +153,17 @@ def _sample(X: np.ndarray, y: np.ndarray, noise: str | None, seed: int) -> Sampl
 
 def _mistakes(name: str, sample: Callable[[int], Samples], columns: int, trials: int) -> Iterator[Figure]:
     """How often the last columns are selected, one by one and in any class-trial at all."""
-    for rule, scale in product(("zscore", "shadow"), ("range", "rank")):
-        relevant = np.concatenate(
-            [
-                RodeoClassifier(rule=rule, scale=scale, n_jobs=-1, random_state=seed)
-                .fit(*sample(seed))
-                .relevant_
-                for seed in range(trials)
-            ]
-        )
-        wrong = relevant[:, -columns:]
-        others = f"selected of the other {relevant.shape[1] - columns} columns: "
-        others += f"{relevant[:, :-columns].sum(axis=1).mean():.1f} on average"
-        what = f"{name}, {rule}, {scale}"
+    selectors: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+        "RodeoSelector, range": lambda X, y: RodeoSelector(n_jobs=-1).fit(X, y).relevant_,
+        "RodeoSelector, rank": lambda X, y: RodeoSelector(scale="rank", n_jobs=-1).fit(X, y).relevant_,
+        "MarkerSelector": lambda X, y: MarkerSelector().fit(X, y).markers_,
+    }
+    for selector, select in selectors.items():
+        found = np.concatenate([select(*sample(seed)) for seed in range(trials)])
+        wrong = found[:, -columns:]
+        others = f"selected of the other {found.shape[1] - columns} columns: "
+        others += f"{found[:, :-columns].sum(axis=1).mean():.1f} on average"
+        what = f"{name}, {selector}"
         yield _share(f"{what}: noise columns selected", wrong.ravel(), others)
         yield _share(f"{what}: class-trials with any", wrong.any(axis=1), others)
 
@@ -223,13 +216,12 @@ def _speed(options: Options) -> Iterator[Figure]:
         )
 
 
-def _large_fit(rule: str) -> Iterator[Figure]:
+def _large_fit() -> Iterator[Figure]:
     """Time and memory of a large fit, in a fresh process whose peak nothing else has raised."""
-    code = f"from benchmarks.selection import child; child({rule!r})"
-    found = fresh_python(code)
+    found = fresh_python("from benchmarks.selection import child; child()")
     size = f"{_ROWS} x {_VARIABLES}, {_CLASSES} classes"
     detail = f"{size}; processor time {seconds(found['cpu'])}; exact set in {found['exact']} of {_CLASSES}"
-    what = f"fit of 100,000 rows, 2 threads, rule={rule}"
+    what = "fit of 100,000 rows, 2 threads"
     yield Figure(what, found["time"], high=60.0, unit=" s", digits=1, detail=detail)
     detail = f"data {found['data']:.0f} MB, process before {found['before']:.0f} MB"
     yield Figure(
@@ -237,7 +229,7 @@ def _large_fit(rule: str) -> Iterator[Figure]:
     )
 
 
-def child(rule: str) -> None:
+def child() -> None:
     """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
     rng = np.random.default_rng(0)
     X = np.empty((_ROWS, _VARIABLES))
@@ -251,9 +243,9 @@ def child(rule: str) -> None:
     tiny = slice(None, None, _ROWS // (50 * _CLASSES))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        RodeoClassifier(rule=rule, n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
+        RodeoClassifier(n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
 
-    classifier = RodeoClassifier(rule=rule, n_jobs=2, random_state=0)
+    classifier = RodeoClassifier(n_jobs=2, random_state=0)
     found: dict[str, float] = {"data": X.nbytes / 1e6, "before": resident()}
     start, cpu = time.perf_counter(), time.process_time()
     classifier.fit(X, y)

@@ -1,7 +1,7 @@
 """Tables as they are: gaps, text columns and groups, beside classifiers that take them too.
 
 Values of the ten known sets are removed at random, the same share in training and test rows. "Median" is
-RodeoClassifierCV after missing values have become the median of their column. Mixed tables come from packages
+CorralClassifier after missing values have become the median of their column. Mixed tables come from packages
 that are installed besides (see `_mixed_tables`); text columns are categories, which boosting and CatBoost
 take as such. Every model has its defaults and one thread; CatBoost has 300 rounds, EBM no interactions.
 
@@ -37,7 +37,7 @@ from benchmarks._measure import Figure, Options, Task, fresh_python, ratio, seco
 from benchmarks._mixed_tables import CHOSEN_ON, JUDGED, MixedTable, installed
 from benchmarks._trials import Trials, spread
 from benchmarks.accuracy import OWN, ROUNDS, Data, compile_all, known_sets
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups
 
 _RATES = (0.1, 0.3, 0.5)
@@ -96,7 +96,7 @@ def _try(split: Callable[[], Sequence[Any]], make: Callable[[], Any]) -> dict[st
 
 
 def _own(seed: int) -> Any:
-    return RodeoClassifierCV(n_jobs=1, random_state=seed)
+    return CorralClassifier(n_jobs=1, random_state=seed)
 
 
 def _boosting(seed: int) -> Any:
@@ -252,7 +252,7 @@ def _by_recordings(trials: Trials, seeds: int) -> Iterator[Figure]:
         [found["accuracy"] for found in of_species], weights=[found["n_test"] for found in of_species]
     )
     yield Figure(
-        "anuran: best_score_ less accuracy on recordings never heard",
+        "anuran: cv_accuracy_ less accuracy on recordings never heard",
         float(np.mean(scores) - heard),
         -0.03,
         0.03,
@@ -269,7 +269,7 @@ def _by_recordings(trials: Trials, seeds: int) -> Iterator[Figure]:
     scores = [found["best_score"] for found in at_random]
     error = np.std(scores, ddof=1) / np.sqrt(len(scores))
     yield Figure(
-        "anuran, labels random by recording: best_score_ off chance",
+        "anuran, labels random by recording: cv_accuracy_ off chance",
         float(abs(np.mean(scores) - 1.0 / _N_LABELS) / error),
         high=3.0,
         unit=" se",
@@ -295,7 +295,7 @@ def _recordings(fold: int, seed: int, n_labels: int | None = None) -> dict[str, 
         warnings.simplefilter("ignore", UserWarning)
         model = _own(seed).fit(X[~test], y[~test], groups=groups[~test])
     return {
-        "best_score": float(model.best_score_),
+        "best_score": float(model.cv_accuracy_),
         "accuracy": float((model.predict(X[test]) == y[test]).mean()),
         "n_test": int(test.sum()),
     }
@@ -348,8 +348,8 @@ def _slower(
 ) -> Iterator[Figure]:
     """Compare the times of a table and of the same without gaps or levels."""
 
-    def fit(X: np.ndarray, levels: np.ndarray | None) -> RodeoClassifierCV:
-        return RodeoClassifierCV(n_jobs=1, random_state=0, categorical_features=levels).fit(X, y)
+    def fit(X: np.ndarray, levels: np.ndarray | None) -> CorralClassifier:
+        return CorralClassifier(n_jobs=1, random_state=0, categorical_features=levels).fit(X, y)
 
     timings = time_alternately(
         {"above": Task(partial(fit, *above)), "below": Task(partial(fit, *below))}, repeats
@@ -366,7 +366,7 @@ def _slower(
 def child(number: int) -> None:
     """Time one table in a fresh process, which may have an earlier version; print seconds as JSON."""
     _, X, y = list(_timed_tables())[number]
-    model = RodeoClassifierCV(n_jobs=1, random_state=0)
+    model = CorralClassifier(n_jobs=1, random_state=0)
     found = {"fit": np.inf, "predict": np.inf}
     with threadpool_limits(1):
         model.fit(X, y).predict_proba(X)

@@ -24,7 +24,7 @@ from corral._core.members import Member, Mixture
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.search import search
 from corral._core.settings import Computation
-from corral._core.thinning import Representatives, thin
+from corral._core.thinning import Cells, Representatives
 
 _ONE = Computation(1)
 Rows = tuple[np.ndarray, np.ndarray]
@@ -157,8 +157,7 @@ def kd_cells(x: np.ndarray, m: int) -> Choice:
 
 def means_cells(x: np.ndarray, m: int) -> Choice:
     """Cells of k-means, which corral makes."""
-    _, cells = thin(Representatives.of_rows([x]), m, np.ones(x.shape[1]), seed=0)
-    return Choice(cells=cells)
+    return Choice(cells=Cells.learn(x, None, m, np.ones(x.shape[1]), seed=0).divide(x))
 
 
 Way = Callable[[np.ndarray, int], Choice]

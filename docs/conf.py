@@ -52,7 +52,6 @@ FOR_THE_PACKAGE = [
     "of",
     "phrase",
     "set_pool",
-    "set_winner",
     "value_text",
 ]
 

@@ -21,13 +21,13 @@ from sklearn.datasets import load_wine
 
 from corral import (
     BandwidthDisplay,
+    CorralClassifier,
     ExplanationDisplay,
     HeldOut,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoPathDisplay,
-    RodeoSelector,
     SampleSizeDisplay,
     estimate_sample_sizes,
     write_report,
@@ -46,7 +46,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     selected = RodeoClassifier(bandwidth="class", features="selected", n_jobs=2).fit(X, y)
     yield "bandwidths", BandwidthDisplay.from_estimator(local, X_test, y_test)
     wines = load_wine(as_frame=True)
-    yield "relevance", RelevanceDisplay.from_estimator(RodeoSelector().fit(wines.data, wines.target))
+    yield "relevance", RelevanceDisplay.from_estimator(MarkerSelector().fit(wines.data, wines.target))
     yield "explanation", ExplanationDisplay.from_estimator(selected, X_test, sample=0)
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
@@ -71,7 +71,7 @@ def photograph(folder: Path) -> list[Path]:
     """Write pictures of two parts of a report, as a browser shows them; return their files."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, y_test = make_ten_groups(50, random_state=1)
-    classifier = RodeoClassifierCV(n_jobs=2, random_state=0).fit(X, y)
+    classifier = CorralClassifier(n_jobs=2, random_state=0).fit(X, y)
     held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(X_test))
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, LSPClassifier, RodeoClassifier
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ METHODS = {
         lambda seed: RodeoClassifier(bandwidth="class", features="selected", random_state=seed),
         "light",
     ),
-    "cv": Method("RodeoClassifierCV", lambda seed: RodeoClassifierCV(random_state=seed), "heavy"),
+    "cv": Method("CorralClassifier", lambda seed: CorralClassifier(random_state=seed), "heavy"),
     "lspc": Method("LSPC", lambda seed: LSPClassifier(random_state=seed), "heavy"),
     "gaussian_nb": Method("GaussianNB", lambda _: GaussianNB(), "light"),
     "kde_nb": Method("KDE naive Bayes (Silverman)", lambda _: KernelNaiveBayes(), "light"),

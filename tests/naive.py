@@ -326,24 +326,11 @@ def kernel_log_density(
     return _log_density(squares, h, m)
 
 
-def product_log_density(
-    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
-    """Log density where variables are independent within the class: a product of one-dimensional ones."""
-    X, x, h = np.asarray(X, dtype=float), _floats(x), _floats(h)
-    terms = [kernel_log_density(X[:, [j]], [x[j]], [h[j]], weights=weights) for j in range(len(x))]
-    return math.fsum(terms) if min(terms) > -math.inf else -math.inf
-
-
-def posterior(
-    log_densities: ArrayLike, priors: ArrayLike, *, temperature: float = 1.0, lapse: float = 0.0
-) -> list[float]:
-    """(1 - lapse) pi_y p_y^(1/T) / sum + lapse pi_y; without any density, the prior."""
+def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0) -> list[float]:
+    """(1 - lapse) pi_y p_y / sum + lapse pi_y; without any density, the prior."""
     priors = _floats(priors)
     log_priors = [math.log(pi) if pi > 0 else -math.inf for pi in priors]
-    joint = [
-        log_p / temperature + log_pi for log_p, log_pi in zip(_floats(log_densities), log_priors, strict=True)
-    ]
+    joint = [log_p + log_pi for log_p, log_pi in zip(_floats(log_densities), log_priors, strict=True)]
     evidence = joint if max(joint) > -math.inf else log_priors
     log_total = _log_sum_exp(evidence)
     return [
@@ -864,7 +851,7 @@ def contrast(
     for of_classes in by_variable:
         for found in of_classes:
             found["pvalue"] = min(1.0, found["pvalue"] * max(n_varying, 1))
-            found["relevant"] = found["noticeable"] and found["pvalue"] <= level
+            found["markers"] = found["noticeable"] and found["pvalue"] <= level
     return [[of_classes[a] for of_classes in by_variable] for a in range(n_classes)]
 
 
@@ -951,7 +938,7 @@ def _contrast_of_variable(
     found = []
     for a in range(n_classes):
         others = [b for b in (background or active) if b != a]
-        result: dict[str, object] = {"relevant": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
+        result: dict[str, object] = {"markers": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
         result |= {"effect": 0.0, "location": 0.0, "spread": 0.0, "size": 0.0, "background": a in background}
         found.append(result)
         if a not in active or not others:

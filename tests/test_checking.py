@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 import naive
 from corral._checking.giveaways import _accuracy_of_one
-from corral._checking.table import check_table
+from corral._checking.table import check_table, table_findings
 from corral._checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
 from corral.cli.options import Priors
@@ -45,13 +45,13 @@ def test_no_false_alarm(name):
     if name == "anuran":
         skip_without_data(name)
     X, y = SOUND[name]()
-    assert check_table(as_frame(X), np.asarray(y)) == []
+    assert table_findings(as_frame(X), np.asarray(y)) == []
 
 
 def test_of_digits_only_what_is_so():
     X, y = load_digits(return_X_y=True)
     X = as_frame(X)
-    found = {finding.kind: finding.columns for finding in check_table(X, y)}
+    found = {finding.kind: finding.columns for finding in table_findings(X, y)}
     assert found.keys() == {"constant", "nearly constant"}
     assert found["constant"] == tuple(name for name in X if X[name].nunique() == 1)
     for name in found["nearly constant"]:
@@ -66,7 +66,7 @@ def test_no_false_alarm_in_noise(seed, n, d, n_classes, n_digits):
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.resize(np.arange(n_classes), max(n, 12 * n_classes)))
     X = np.round(rng.normal(size=(y.size, d)) * rng.choice([1.0, 100.0], d), n_digits)
-    kinds = {finding.kind for finding in check_table(as_frame(X), y)}
+    kinds = {finding.kind for finding in table_findings(as_frame(X), y)}
     # Of rounded numbers in few columns it is not certain whether they agree by chance.
     assert kinds <= ({"copies", "copies of two classes"} if d == 2 else set())
 
@@ -293,7 +293,7 @@ def test_a_planted_fault_is_found_and_nothing_else(fault, planted):
     plant, kind, sentence = FAULTS[fault]
     X, y = plant(*planted)
     limits = {"least": planted[0]["x1"].drop([4, 40]).min(), "most": planted[0]["x1"].drop(4).max()}
-    found = {finding.kind: str(finding) for finding in check_table(X, y)}
+    found = {finding.kind: str(finding) for finding in table_findings(X, y)}
     assert found[kind] == sentence.format(**limits)
     companions = {"copies of two classes": {"copies"}, "many levels": {"mostly empty"}}.get(kind, set())
     assert found.keys() - companions == {kind}
@@ -303,27 +303,29 @@ def test_rare_flags_that_mark_a_class_are_no_fault(planted):
     X = as_frame(np.random.default_rng(0).normal(size=(3000, 3)))
     y = np.repeat(["a", "b", "c"], 1000)
     marks = X.assign(flag=(np.arange(3000) < 8).astype(float))
-    assert check_table(marks, y) == []
-    assert [finding.kind for finding in check_table(marks)] == ["nearly constant"]  # whose class is not known
+    assert table_findings(marks, y) == []
+    assert [finding.kind for finding in table_findings(marks)] == [
+        "nearly constant"
+    ]  # whose class is not known
 
 
 def test_ids_and_groups(planted):
     X, y = planted
     who = np.array([f"P{i // 4:03}" for i in range(len(X))])
     table = X.assign(patient=who, visit=np.arange(len(X)))
-    (finding,) = check_table(table, y, ids=["patient", "visit"])
+    (finding,) = table_findings(table, y, ids=["patient", "visit"])
     assert str(finding) == (
         "column 'patient' names 75 different things in 300 rows, one of them again in row 1: rows of one "
         "belong "
         "together, so name it as the group."
     )
-    (finding,) = check_table(table, y, ids=["visit"], group="patient")
+    (finding,) = table_findings(table, y, ids=["visit"], group="patient")
     assert str(finding) == (
         "column 'patient' names 75 groups of 4 to 4 rows, 4 in the middle: take it that there are 75 "
         "observations rather than 300."
     )
     of_class = X.assign(patient=y)
-    kinds = [finding.kind for finding in check_table(of_class, y, group="patient")]
+    kinds = [finding.kind for finding in table_findings(of_class, y, group="patient")]
     assert kinds == ["groups", "classes of one group"]
 
 
@@ -348,7 +350,7 @@ def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     elif which == "one column of numbers":
         X = X[["x5", "kind"]]
     X, y = pd.concat([X, X[:20]], ignore_index=True), np.append(y, y[:20])
-    (finding,) = check_table(X, y)
+    (finding,) = table_findings(X, y)
     said = "20 of 320 rows are copies of "
     assert finding.found == f"{said}another one, such as rows 0 and 300"
     table = tmp_path / "table.csv"
@@ -362,7 +364,7 @@ def test_near_duplicates_are_counted_among_all_rows(planted):
     near = pd.concat(
         [X, X[:3] + 1e-9, X[:40].assign(x0=np.nan, x1=X["x1"][::-1].to_numpy()[:40])], ignore_index=True
     )
-    (finding,) = check_table(near, np.concatenate([y, y[:3], y[:40]]))
+    (finding,) = table_findings(near, np.concatenate([y, y[:3], y[:40]]))
     assert finding.found.startswith("6 of 343 rows equal another row but for small differences")
     assert finding.rows == (0, 300)
 
@@ -418,18 +420,20 @@ def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
     patient = np.repeat(np.arange(40), 5)
     y = np.where(patient % 2, "ill", "well")
     X = as_frame(rng.normal(size=(200, 2))).assign(age=rng.normal(50, 10, 40)[patient], patient=patient)
-    (finding,) = check_table(X, y, group="patient")
+    (finding,) = table_findings(X, y, group="patient")
     assert finding.kind == "groups"
-    assert {finding.kind for finding in check_table(X.drop(columns="patient"), y)} == {"gives the label away"}
+    assert {finding.kind for finding in table_findings(X.drop(columns="patient"), y)} == {
+        "gives the label away"
+    }
     leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
-    found = {finding.kind: str(finding) for finding in check_table(leaky, y, group="patient")}
+    found = {finding.kind: str(finding) for finding in table_findings(leaky, y, group="patient")}
     assert found["gives the label away"] == (
         "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
         "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
     )
     lost = X["patient"].where(X["patient"] != 3)  # 'check' tells of rows without a group, and goes on
     assert "gives the label away" not in {
-        each.kind for each in check_table(X.assign(patient=lost), y, group="patient")
+        each.kind for each in table_findings(X.assign(patient=lost), y, group="patient")
     }
     table = tmp_path / "visits.csv"
     X.assign(state=y).to_csv(table, index=False)
@@ -443,7 +447,7 @@ def test_speed():
     rng = np.random.default_rng(0)
     X = as_frame(rng.normal(size=(30_000, 30)))
     start = time.process_time()
-    found = check_table(pd.concat([X, X[:50] + 1e-7], ignore_index=True), rng.integers(0, 5, 30_050))
+    found = table_findings(pd.concat([X, X[:50] + 1e-7], ignore_index=True), rng.integers(0, 5, 30_050))
     assert [finding.kind for finding in found] == ["near duplicates"]
     assert time.process_time() - start < 10.0
 
@@ -453,9 +457,9 @@ def test_rows_of_other_levels_are_no_copies(planted):
     site = np.resize(["a", "b"], len(X)).astype(object)
     X.loc[7] = X.loc[4]  # equal in all numbers
     X.loc[27] = X.loc[24] + 1e-6  # nearly so
-    assert not {"copies", "near duplicates"} & {each.kind for each in check_table(X.assign(site=site), y)}
+    assert not {"copies", "near duplicates"} & {each.kind for each in table_findings(X.assign(site=site), y)}
     site[[7, 27]] = site[[4, 24]]
-    found = {each.kind: each.rows for each in check_table(X.assign(site=site), y)}
+    found = {each.kind: each.rows for each in table_findings(X.assign(site=site), y)}
     assert (found["copies"], found["near duplicates"]) == ((4, 7), (24, 27))
 
 
@@ -493,11 +497,11 @@ def test_noise_written_twice_gives_no_label_away():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).round(3)
     y = rng.choice(["u", "v"], 40)
-    found = check_table(pd.concat([X, X], ignore_index=True), np.append(y, y))
+    found = table_findings(pd.concat([X, X], ignore_index=True), np.append(y, y))
     assert [each.kind for each in found] == ["copies"]
     # What gives the label away still does, in half as many rows.
     leak = X.assign(d=(y == "u") + rng.uniform(0.0, 0.5, 40))
-    found = check_table(pd.concat([leak, leak], ignore_index=True), np.append(y, y))
+    found = table_findings(pd.concat([leak, leak], ignore_index=True), np.append(y, y))
     assert [(each.kind, each.columns) for each in found] == [("gives the label away", ("d",)), ("copies", ())]
 
 
@@ -593,15 +597,12 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
 @pytest.mark.parametrize(
     ("options", "params"),
     [
-        (
-            ("--estimator", "rodeo", "--rule", "shadow", "--scale", "rank"),
-            {"rule": "shadow", "scale": "rank"},
-        ),
+        (("--estimator", "rodeo", "--scale", "rank"), {"scale": "rank"}),
         (
             ("--estimator", "rodeo", "--scale", "none", "--priors", "uniform"),
             {"scale": None, "priors": "uniform"},
         ),
-        (("--estimator", "rodeo"), {"rule": "zscore", "scale": "range", "priors": "empirical"}),
+        (("--estimator", "rodeo"), {"scale": "range", "priors": "empirical"}),
         (("--estimator", "lspc", "--scale", "range"), {"scale": "range"}),
         (("--estimator", "lspc"), {"scale": "standard"}),
     ],
@@ -618,14 +619,6 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 
 def test_options_that_an_estimator_does_not_have(table):
     fit = ("fit", table, "-t", "group", "--estimator")
-    assert (
-        refused(*fit, "lspc", "--rule", "shadow")
-        == "--rule shadow is for --estimator rodeo, and not for lspc."
-    )
-    assert (
-        refused(*fit, "cv", "--rule", "shadow") == "--rule shadow is for --estimator rodeo, and not for cv."
-    )
-    assert refused(*fit, "lspc", "--scale", "whiten") == "--scale whiten is not for --estimator lspc."
     assert refused(*fit, "cv", "--scale", "rank") == (
         "--scale rank is not for --estimator cv, which pools densities in several units."
     )
@@ -651,8 +644,8 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     [
         ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
         ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("RodeoClassifierCV", Priors.empirical, "these variables may not tell the classes apart"),
-        ("RodeoClassifierCV", Priors.uniform, "so look at the accuracy of each"),
+        ("CorralClassifier", Priors.empirical, "these variables may not tell the classes apart"),
+        ("CorralClassifier", Priors.uniform, "so look at the accuracy of each"),
     ],
 )
 def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
@@ -660,5 +653,24 @@ def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
         note_if_useless(0.4, 0.7, name, priors)
     said = str(told[0].message)
     assert advice in said
-    assert ("--estimator" in said) == (name != "RodeoClassifierCV")  # no way from the default to others
+    assert ("--estimator" in said) == (name != "CorralClassifier")  # no way from the default to others
     note_if_useless(0.7, 0.7, name, priors)  # warnings are errors
+
+
+def test_check_table_takes_the_classes_from_a_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"height": rng.normal(size=60), "species": np.repeat(["a", "b"], 30)})
+    frame["sure"] = (frame["species"] == "a").astype(float)
+    frame.loc[3, "species"] = None
+    found = {finding.kind: str(finding) for finding in check_table(frame, "species")}
+    assert set(found) == {"missing labels", "gives the label away"}
+    assert "'sure'" in found["gives the label away"]
+    assert check_table(frame[["height"]]) == []
+
+
+@pytest.mark.parametrize(
+    "named", [{"target": "kind"}, {"ids": ["kind"]}, {"group": "kind"}, {"categorical": ["kind"]}]
+)
+def test_check_table_names_a_column_that_is_not_there(named):
+    with pytest.raises(ValueError, match=r"the table has no column 'kind'; it has 'height'\."):
+        check_table(pd.DataFrame({"height": [1.0, 2.0]}), **named)

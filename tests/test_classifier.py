@@ -17,7 +17,7 @@ import corral._core.kernels
 import corral._core.parallel
 import corral._core.relevance
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
 from exploring import examples
 
@@ -351,119 +351,29 @@ def test_impossible_priors(priors):
     assert f"got {priors!r}." in str(caught.value)
 
 
-# Fixed bandwidths, separate variables, temperature and lapse
+# Fixed bandwidths
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("features", ["all", "separate"])
-@pytest.mark.parametrize("bandwidth", ["class", "initial"])
 @examples(8)
-@given(
-    problem=problems(max_rows=5),
-    seed=st.integers(0, 2**32),
-    far=st.sampled_from([0.0, 30.0, 1e6]),
-    temperature=st.sampled_from([0.25, 1.0, 7.0]),
-    lapse=st.sampled_from([0.0, 0.01, 1.0]),
-)
-def test_fixed_bandwidths_agree_with_the_plain_loops(
-    bandwidth, features, weighted, problem, seed, far, temperature, lapse
-):
+@given(problem=problems(max_rows=5), seed=st.integers(0, 2**32), far=st.sampled_from([0.0, 30.0, 1e6]))
+def test_fixed_bandwidths_agree_with_the_plain_loops(weighted, problem, seed, far):
     X, y, queries = problem
     queries = queries + far
     weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
-    model = RodeoClassifier(
-        bandwidth=bandwidth,
-        features=features,
-        scale=None,
-        temperature=temperature,
-        lapse=lapse,
-        priors="empirical",
-    ).fit(X, y, sample_weight=weights)
-    slow = naive.product_log_density if features == "separate" else naive.kernel_log_density
+    model = RodeoClassifier(bandwidth="class", scale=None, priors="empirical")
+    model.fit(X, y, sample_weight=weights)
+    slow = naive.kernel_log_density
     log_density, h = np.empty((len(queries), y.max() + 1)), []
     for k, rows in enumerate(by_class(X, y, None, weights).values()):
-        h0 = np.full(X.shape[1], naive.initial_bandwidth(total(*rows)))
-        h.append(h0 if bandwidth == "initial" else own_bandwidths(*rows))
+        h.append(own_bandwidths(*rows))
         log_density[:, k] = [slow(rows[0], x, h[k], weights=(*rows, None)[1]) for x in queries]
     assert_allclose(model.local_bandwidths(queries), np.tile(h, (len(queries), 1, 1)), rtol=1e-12)
     assert_allclose(model.log_density(queries), log_density, rtol=1e-9, atol=1e-9)
-    expected = [
-        naive.posterior(row, model.class_prior_, temperature=temperature, lapse=lapse) for row in log_density
-    ]
-    # Far away a probability is a difference of numbers up to 1e14, over the temperature.
-    atol = 1e-9 + 1e-15 * np.abs(log_density).max() / temperature
+    expected = [naive.posterior(row, model.class_prior_) for row in log_density]
+    # Far away a probability is a difference of numbers up to 1e14.
+    atol = 1e-9 + 1e-15 * np.abs(log_density).max()
     assert_allclose(model.predict_proba(queries), expected, rtol=1e-9, atol=min(atol, 1e-3))
-
-
-def test_lapse_and_temperature_are_off_by_default(groups):
-    X, y, queries, _ = groups
-    explicit = RodeoClassifier(temperature=1, lapse=0).fit(X, y)
-    assert_same_model(RodeoClassifier().fit(X, y), explicit, queries)
-    assert_array_equal(
-        explicit.predict_joint_log_proba(queries),
-        explicit.log_density(queries) + np.log(explicit.class_prior_),
-    )
-
-
-@pytest.mark.parametrize("bandwidth", ["local", "class", "initial"])
-def test_temperature_changes_odds_and_no_label(groups, bandwidth):
-    X, y, queries, _ = groups
-    plain = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
-    hot = RodeoClassifier(bandwidth=bandwidth, temperature=4.0).fit(X, y)
-    assert_array_equal(hot.log_density(queries), plain.log_density(queries))
-    assert_array_equal(hot.predict(queries), plain.predict(queries))
-    odds, hot_odds = (np.diff(model.predict_log_proba(queries), axis=1) for model in (plain, hot))
-    assert_allclose(hot_odds, odds / 4.0, rtol=1e-9, atol=1e-9)
-    assert hot.predict_proba(queries).max(axis=1).mean() < plain.predict_proba(queries).max(axis=1).mean()
-
-
-def test_the_lapse_goes_to_the_priors(groups):
-    X, y, queries, _ = groups
-    priors = [0.5, 0.2, 0.0, 0.2, 0.1]
-    plain = RodeoClassifier(priors=priors).fit(X, y).predict_proba(queries)
-    lapsed = RodeoClassifier(priors=priors, lapse=0.25).fit(X, y).predict_proba(queries)
-    assert_allclose(lapsed, 0.75 * plain + 0.25 * np.array(priors), rtol=1e-12, atol=1e-15)
-    assert not lapsed[:, 2].any()
-    alone = RodeoClassifier(priors=priors, lapse=1.0).fit(X, y).predict_proba(queries)
-    assert_allclose(alone, np.tile(priors, (len(queries), 1)), rtol=1e-12)
-
-
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e12, 1e100])
-def test_a_lapse_keeps_far_samples_from_certainty(groups, far):
-    # There the logarithm of a density is so large that adding that of the lapse does not change it.
-    X, y, queries, _ = groups
-    plain = RodeoClassifier(bandwidth="class").fit(X, y)
-    model = RodeoClassifier(bandwidth="class", lapse=0.01).fit(X, y)
-    for away in (queries + far, queries - far):
-        certain, proba = plain.predict_proba(away), model.predict_proba(away)
-        assert_allclose(proba, 0.99 * certain + 0.002, rtol=1e-9)
-        assert_array_equal(model.predict(away), plain.predict(away))
-        assert_array_equal(model.explain(away).label, plain.predict(away))
-
-
-def test_the_label_has_the_largest_probability_after_the_lapse():
-    # The density speaks for "a", the prior for "b".
-    X, y = np.array([[-0.1], [0.1], [0.9], [1.1]]), np.array(["a", "a", "b", "b"])
-    parameters = {"scale": None, "bandwidth": "initial", "priors": [0.2, 0.8]}
-    plain, lapsed = (RodeoClassifier(lapse=lapse, **parameters).fit(X, y) for lapse in (0.0, 0.9))
-    x = [[-5.0]]
-    assert plain.predict(x) == "a"
-    assert lapsed.predict(x) == lapsed.explain(x).label == "b"
-    assert_array_equal(lapsed.predict_joint_log_proba(x), plain.predict_joint_log_proba(x))
-
-
-def test_a_class_without_rows_gets_its_share_of_the_lapse(groups):
-    X, y, queries, _ = groups
-    model = RodeoClassifier(features="separate", bandwidth="class", lapse=0.1, temperature=2.0)
-    model.partial_fit(X[y < 3], y[y < 3], classes=[1, 2, 9])
-    proba = model.predict_proba(queries)
-    assert_allclose(proba[:, 2], 0.1 / 3.0, rtol=1e-12)
-    assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
-
-
-def test_separate_needs_bandwidths_that_are_fixed():
-    with pytest.raises(ValueError, match=r"^features='separate' needs bandwidth='class' or 'initial', got"):
-        RodeoClassifier(features="separate").fit([[0.0], [1.0]], ["a", "b"])
 
 
 # Weights
@@ -630,7 +540,7 @@ def test_many_batches_equal_one_fit(groups):
         (np.array(["0", "1"], dtype=object), [0, 1], "y holds numbers such as 0, and the classes so far are"),
     ],
 )
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_further_rows_do_not_change_the_kind_of_labels(kind, first, further, said):
     X = np.random.RandomState(0).normal(size=(12, 2))
     model = kind(random_state=0).fit(X, np.tile(first, 6))
@@ -728,7 +638,7 @@ def test_a_refused_batch_leaves_the_model_as_it_was(groups):
     assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
 
 
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_a_refused_first_batch_leaves_nothing_behind(groups, kind):
     X, y, _, _ = groups
     table = pd.DataFrame(X).add_prefix("x")
@@ -852,8 +762,6 @@ def test_silence(groups, capsys, verbose):
         ("scale", ["minmax", True, 0, math.nan, b"range"]),
         ("bandwidth", ["global", None, True, 0.5]),
         ("features", ["relevant", None, True, ("all",)]),
-        ("temperature", [0, -1.0, math.nan, math.inf, True, "1", None]),
-        ("lapse", [-0.1, 1.5, math.nan, True, "0", None]),
         ("beta", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, "0.9", None, [0.5]]),
         ("c0", [0, -1.0, math.nan, math.inf, True, "1", None]),
         ("cutpoint", [math.nan, True, "-1", None, [-1.0]]),

@@ -21,16 +21,13 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import corral
 from corral import (
-    EmptySelectionWarning,
+    CorralClassifier,
     LSPClassifier,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     SampleSizes,
@@ -69,7 +66,7 @@ def folder(frame, tmp_path_factory):
 def thinned(folder, frame):
     """A model file that has kept some of the rows only."""
     path = folder / "thinned.corral"
-    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
     return path
 
 
@@ -130,18 +127,18 @@ def test_scores_are_those_of_scikit_learn(cv, folder, frame):
 def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_path):
     shown = fit(folder, "t.csv", "--model", tmp_path / "m.corral", "--jobs", 2).stdout
     loaded = load_model(tmp_path / "m.corral")
-    assert isinstance(loaded, RodeoClassifierCV)
+    assert isinstance(loaded, CorralClassifier)
     for word in (
         "accuracy",
         "log loss",
         "calibration",
-        "RodeoClassifierCV",
+        "CorralClassifier",
         "Gaussian naive Bayes",
         *SPECIES,
     ):
         assert word in shown
     found = loaded.describe()
-    assert found.relevant.any(axis=1).all()
+    assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
     assert all(name in unwrapped(shown) for name in loaded.shares())
@@ -162,9 +159,7 @@ def marked(tmp_path_factory):
     X[240:, 1] = -np.abs(X[240:, 1]) * np.sign(X[240:, 0])
     X[:120, 2:] += 5.0 + 0.01 * np.arange(7)
     names = [f"a long name of column {j}" for j in range(9)]
-    model = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.1)
-    with pytest.warns(EmptySelectionWarning):
-        model.fit(pd.DataFrame(X, columns=names), y)
+    model = RodeoClassifier(bandwidth="class", c0=0.1).fit(pd.DataFrame(X, columns=names), y)
     path = tmp_path_factory.mktemp("marked") / "m.corral"
     save_model(model, path)
     return path, model.describe()
@@ -177,12 +172,12 @@ def test_the_table_of_classes_says_what_marks_them(marked):
     words = unwrapped(shown)
     for k, j in enumerate(found.order[0].tolist()):
         assert (found.phrase(0, j) in words) == (k < 4)
-    assert found.relevant.sum(axis=1).tolist() == [7, 0, 0]
+    assert found.markers.sum(axis=1).tolist() == [7, 0, 0]
     assert "and 3 more" in words
     for a in (1, 2):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
-        assert f"no variable found labels also rest on {names}" in words
+        assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
     assert "variables that describe it, strongest first" in words
 
 
@@ -190,7 +185,7 @@ def test_json_says_what_marks_classes(marked):
     path, found = marked
     result = json.loads(run("info", path, "--json").stdout)
     order = found.order[0, :7]
-    assert result["relevant"] == {
+    assert result["markers"] == {
         "far": [found.feature_names[j] for j in order],
         "opposite": [],
         "same": [],
@@ -199,6 +194,7 @@ def test_json_says_what_marks_classes(marked):
     for name in ("direction", "effect", "pvalue", "typical", "background"):
         assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+    assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
 
 
 def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
@@ -208,7 +204,7 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
     X[:60, :5][rng.random((60, 5)) < 0.8] = np.nan
     table = pd.DataFrame(X, columns=list("abcdef")).assign(y=np.repeat(["gone", "there"], 60))
     table.to_csv(tmp_path / "t.csv", index=False)
-    options = ("-t", "y", "--estimator", "rodeo", "--rule", "contrast", "--model", tmp_path / "m.corral")
+    options = ("-t", "y", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
     fitted = run("fit", tmp_path / "t.csv", *options).stdout
     phrases = load_model(tmp_path / "m.corral").describe().missing_phrases(0)
     assert len(phrases) == 5
@@ -221,14 +217,9 @@ def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
     assert found["often_missing"]["gone"] == phrases
 
 
-def test_a_table_by_another_rule_says_so(folder):
-    assert "describe it by rule='zscore'" in fit(folder, "t.csv", "--estimator", "rodeo").stdout
-
-
-def test_a_selector_of_version_0_1_0_names_its_variables(tmp_path):
+def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
     X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
-    selector = RodeoSelector(rule="zscore").fit(X, y)
-    del selector.contrast_  # as from a file of that version
+    selector = RodeoSelector().fit(X, y)
     save_model(selector, tmp_path / "s.corral")
     result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
     assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
@@ -439,13 +430,6 @@ def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
 def test_advice_where_no_variable_is_relevant(tmp_path):
     rng = np.random.default_rng(0)
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
-    assert not model.relevant_.any()
-    save_model(model, tmp_path / "m.corral")
-    assert (
-        "No variable was found to describe any class: bandwidths" in run("info", tmp_path / "m.corral").stdout
-    )
-    with pytest.warns(EmptySelectionWarning):
-        model = RodeoClassifier(rule="contrast").fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     save_model(model, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
     assert "No variable was found to describe any class: no test of values or of single levels shows" in shown
@@ -545,7 +529,7 @@ def test_novel_rows_are_counted_also_those_of_an_earlier_run(folder, frame, tmp_
     assert expected >= len(far) / 4
     assert f"; {expected} of them are novel; " in run(*arguments).stdout
     assert json.loads(run(*arguments, "--json").stdout)["novel"] == expected
-    from corral.cli.answers import Answers
+    from corral.cli.predict import Answers
 
     answer = Answers.of_rows
     monkeypatch.setattr(Answers, "of_rows", lambda self, X: answer(self, X) if X.index[0] < 20 else 1 / 0)
@@ -569,11 +553,9 @@ def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
     assert found["decision"].tolist() == ["" if label is None else label for label in decided]
 
 
-@pytest.mark.parametrize("kind", ["pipeline", "lspc", "pipeline of lspc"])
-def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, tmp_path):
+def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
     X, y = frame[NAMES], load_model(folder / "m.corral").predict(frame[NAMES])
-    last = RodeoClassifier(bandwidth="class") if kind == "pipeline" else LSPClassifier()
-    model = (last if kind == "lspc" else make_pipeline(StandardScaler(), last)).fit(X, y)
+    model = LSPClassifier().fit(X, y)
     save_model(model, tmp_path / "m.corral")
     (tmp_path / "costs.csv").write_text("true,ant,bee,cat\nant,0,5,1\nbee,1,0,2\ncat,9,1,0\n")
     arguments = ("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
@@ -583,18 +565,10 @@ def test_pipelines_and_other_classifiers_are_asked_as_well(kind, folder, frame, 
     assert_allclose(found[["p_ant", "p_bee", "p_cat"]], proba, rtol=1e-9)  # pandas may move last digits
     decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
     assert_array_equal(found["decision"], decided)
-    if kind == "pipeline":
-        seen = model[:-1].transform(X)
-        assert_array_equal(found["novel"], last.is_novel(seen))
-        assert_allclose(found["typicality"], last.typicality(seen).max(axis=1), rtol=1e-9)
-        run(*arguments, "--set", 0.8)
-        sets = pd.read_csv(tmp_path / "o.csv")[["in_set_ant", "in_set_bee", "in_set_cat"]]
-        assert_array_equal(sets, last.predict_set(seen, 0.8))
-    else:
-        assert "novel" not in found
-        assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
-            *arguments, "--set", 0.8
-        )
+    assert "novel" not in found
+    assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
+        *arguments, "--set", 0.8
+    )
 
 
 @pytest.mark.parametrize(
@@ -727,8 +701,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
     assert result.stderr == (
-        "note: 60 of 90 rows may be training rows, to the digits that are written; rows and errors in the "
-        "report are those of the other 30, equal to no training row, even when rounded.\n"
+        "note: 60 of 90 rows are equal to training rows, in every digit; rows and errors in the report are "
+        "those of the other 30.\n"
     )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"
@@ -742,7 +716,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
     said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
     assert said.stderr.splitlines()[0].startswith(
-        "note: it is not known whether any row is new to the model, because all 90 rows may be training rows"
+        "note: it is not known whether any row is new to the model, because all 90 rows are equal to "
+        "training rows"
     )
     assert stand_ins[2][4]["held_out"] is None
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
@@ -754,14 +729,11 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
 
 def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
     X, y = frame[NAMES], frame["species"]
-    without = tmp_path / "without.corral"
-    save_model(load_model(thinned), without, keep_rows=False)
-    pipeline = tmp_path / "pipeline.corral"
-    save_model(make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y), pipeline)
+    lspc = tmp_path / "lspc.corral"
+    save_model(LSPClassifier().fit(X, y), lspc)
     for model, why in (
         (thinned, "of its 90 training rows the model has kept only some"),
-        (without, "of its 90 training rows the model has kept only averages"),
-        (pipeline, "its RodeoClassifier does not keep training rows as they were"),
+        (lspc, "its LSPClassifier does not keep training rows as they were"),
     ):
         said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
         assert said.splitlines()[0] == (
@@ -914,7 +886,7 @@ def test_learning_curve(folder):
     assert grouped.startswith("LearningCurve: accuracy ")
     assert grouped != shown  # groups are divided otherwise than rows
     page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
-    assert "must be a RodeoClassifierCV" in refused(*page, "--out", folder / "curve.html")
+    assert "must be a CorralClassifier" in refused(*page, "--out", folder / "curve.html")
 
 
 def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):

@@ -103,7 +103,7 @@ from corral import RodeoClassifier
 random = np.random.default_rng(0)
 y = np.arange(120) % 3
 X = (random.normal(size=(120, 5)) + y[:, np.newaxis]) @ random.normal(size=(5, 5))
-model = RodeoClassifier(scale="whiten").fit(X, y)
+model = RodeoClassifier().fit(X, y)
 print(model.predict_proba(X).tobytes().hex(), model.explain(X).evidence.tobytes().hex())
 """
 
@@ -179,7 +179,7 @@ print(model.predict_proba([[0.5] * 10]).tolist())
 def test_a_model_runs_from_a_read_only_installation_for_a_user_without_a_home() -> None:
     prefix = prefix_of_a_stranger()
     X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
-    model = RodeoClassifier(bandwidth="initial").fit(X, y)  # needs a single kernel
+    model = RodeoClassifier(bandwidth="class").fit(X, y)
     with tempfile.TemporaryDirectory() as name:  # pytest's folders are closed to other users
         folder = Path(name)
         here, installed = folder / "here", folder / "site" / "corral"

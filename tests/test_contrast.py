@@ -16,14 +16,14 @@ from scipy.stats import t as student
 from sklearn.datasets import load_digits
 
 import naive
-from corral import RodeoClassifier, RodeoSelector
+from corral import MarkerSelector, RodeoClassifier
 from corral._core import contrast as contrast_module
 from corral._core.contrast import Contrast, contrast
 from corral._core.design_effect import Clusters, effects_of_groups, least_log_pvalues, pvalues_with_groups
 from corral._core.two_samples import log_pvalues, occupied_cells
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
-NAMES = ("relevant", "direction", "background")
+NAMES = ("markers", "direction", "background")
 
 
 def _classes(*sizes: int) -> np.ndarray:
@@ -78,7 +78,7 @@ def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
     options = {"weights": weights, "level": 0.2, "min_effect": 0.3}
     found = contrast(X, y, len(sizes), **options)
     expected = naive.contrast(X, y, len(sizes), **options)
-    assert found.relevant.any()
+    assert found.markers.any()
     for name in NUMBERS:
         of_naive = [[one[name] for one in of_class] for of_class in expected]
         assert_allclose(getattr(found, name), of_naive, rtol=1e-6, atol=1e-9, err_msg=name)
@@ -200,7 +200,7 @@ def test_units_and_increasing_transformations_change_nothing() -> None:
 def test_a_mirror_image_only_exchanges_high_and_low() -> None:
     X, y = _mixed(1)
     expected, mirrored = contrast(X, y, 4), contrast(-X, y, 4)
-    assert_array_equal(mirrored.relevant, expected.relevant)
+    assert_array_equal(mirrored.markers, expected.markers)
     assert_allclose(mirrored.pvalue, expected.pvalue, rtol=1e-7)
     assert_allclose(mirrored.location, -expected.location, atol=1e-12)
     assert_allclose(mirrored.spread, expected.spread, atol=1e-9)
@@ -242,7 +242,7 @@ def test_many_classes_are_compared() -> None:
     X = rng.standard_normal((y.size, 2))
     X[y == 59, 0] += 2.0
     found = contrast(X, y, 60)
-    assert found.relevant[59].tolist() == [True, False]
+    assert found.markers[59].tolist() == [True, False]
     assert found.background[:, 0].sum() == 59
 
 
@@ -265,7 +265,7 @@ def test_pairs_of_classes_that_cannot_differ_are_not_compared(monkeypatch) -> No
     monkeypatch.setattr(contrast_module, "_may_differ", lambda table, level: np.ones(len(table.counts), bool))
     _agree(few, contrast(X, y, 60))
     assert sum(n_tests) >= 60 * 59 // 2 * 4
-    assert few.relevant[range(4), range(4)].all()
+    assert few.markers[range(4), range(4)].all()
 
 
 def test_empty_cells_change_no_pvalue() -> None:
@@ -297,7 +297,7 @@ def test_weights_of_very_different_sizes_are_compared_in_their_class(seed: int) 
     factors = np.array([1e-300, 1.0, 1e300])[codes]
     found = contrast(X, codes, 3, weights=factors)
     assert_array_equal(found.pvalue, contrast(X, codes, 3).pvalue)
-    assert found.relevant.any()
+    assert found.markers.any()
     for little in (1e-200, 1e-150, 1e-20):
         found = contrast(X, codes, 3, weights=np.where(tiny, little, 1.0))
         assert_array_equal(found.pvalue, contrast(X[~tiny], codes[~tiny], 3).pvalue)
@@ -341,7 +341,7 @@ def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
     X = np.column_stack([np.full(y.size, 3.0), rng.standard_normal(y.size) + 3.0 * (y == 2), y == 1])
     X = np.column_stack([X, np.full(y.size, np.nan)])
     found = contrast(X, y, 5)
-    assert found.relevant.tolist() == [[False, a in (0, 2), False, False] for a in range(5)]
+    assert found.markers.tolist() == [[False, a in (0, 2), False, False] for a in range(5)]
     silent = np.ones((5, 4), dtype=bool)
     silent[[0, 2], 1] = False
     assert (found.pvalue[silent] == 1.0).all()
@@ -356,7 +356,7 @@ def test_pvalues_are_one_where_every_column_is_constant() -> None:
 
 def test_a_single_class_has_no_background() -> None:
     found = contrast(np.arange(20.0)[:, np.newaxis], np.zeros(20, dtype=int), 1)
-    assert not found.relevant.any()
+    assert not found.markers.any()
     assert not found.background.any()
     assert found.pvalue.tolist() == [[1.0]]
 
@@ -371,14 +371,14 @@ def test_constant_columns_do_not_count_in_the_adjustment() -> None:
 def test_a_bad_min_effect_is_refused_by_name_and_value(min_effect) -> None:
     X, y = np.zeros((4, 1)), _classes(2, 2)
     with pytest.raises(ValueError, match=rf"min_effect must be .* 0 and 1 \(inclusive\), got {min_effect}"):
-        RodeoSelector(min_effect=min_effect).fit(X, y)
+        MarkerSelector(min_effect=min_effect).fit(X, y)
 
 
 def test_the_largest_min_effect_asks_for_classes_that_do_not_overlap() -> None:
     X, y = np.arange(60.0)[:, np.newaxis], _classes(30, 30)
-    assert RodeoSelector(min_effect=1.0).fit(X, y).relevant_.all()
+    assert MarkerSelector(min_effect=1.0).fit(X, y).markers_.all()
     with pytest.warns(UserWarning, match="no variable"):
-        assert not RodeoSelector(min_effect=1.0).fit(X, np.roll(y, 1)).relevant_.any()
+        assert not MarkerSelector(min_effect=1.0).fit(X, np.roll(y, 1)).markers_.any()
 
 
 # --------------------------------------------------------------------------- background and direction
@@ -403,7 +403,7 @@ def test_classes_that_are_alike_are_the_background_of_the_others() -> None:
     X, y = _normals(1, [0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60)
     found = contrast(X, y, 5)
     assert found.background[:, 0].tolist() == [True, False, True, True, False]
-    assert found.relevant[:, 0].tolist() == [False, True, False, False, True]
+    assert found.markers[:, 0].tolist() == [False, True, False, False, True]
     assert found.direction[[1, 4], 0].tolist() == ["high", "low"]
 
 
@@ -411,18 +411,18 @@ def test_without_a_background_every_class_that_differs_from_half_of_the_others_i
     X, y = _normals(2, [-2.0, 0.0, 2.0], [0.8] * 3, 60)
     found = contrast(X, y, 3)
     assert not found.background.any()
-    assert found.relevant.all()
+    assert found.markers.all()
     assert found.direction[:, 0].tolist() == ["low", "narrow", "high"]
     X, y = _normals(3, [0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60)  # two against two: nobody is the background
     found = contrast(X, y, 4)
     assert not found.background.any()
-    assert found.relevant.all()
+    assert found.markers.all()
     assert found.direction[:, 0].tolist() == ["low", "low", "high", "high"]
     # Three classes that can all be told apart, the last two only just.
     X, y = _normals(0, [0.0, 3.0, 3.65], [1.0] * 3, 100)
     found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
     assert not found.background[:, 0].any()
-    assert found.relevant[:, 0].all()
+    assert found.markers[:, 0].all()
     # Each of the last two differs from one of the others beyond doubt.
     assert found.direction[1:, 0].tolist() == ["narrow", "high"]
 
@@ -431,7 +431,7 @@ def test_a_minority_that_is_spread_out_is_a_background() -> None:
     X, y = _normals(4, [0.0] * 7, [5.0, 5.0, 5.0, 0.1, 0.3, 0.8, 2.0], 80)
     found = contrast(X, y, 7)
     assert np.flatnonzero(found.background[:, 0]).tolist() == [0, 1, 2]
-    assert np.flatnonzero(found.relevant[:, 0]).tolist() == [3, 4, 5, 6]
+    assert np.flatnonzero(found.markers[:, 0]).tolist() == [3, 4, 5, 6]
     assert set(found.direction[3:, 0]) == {"narrow"}
 
 
@@ -443,7 +443,7 @@ def test_a_wide_class_and_one_with_two_modes_are_named() -> None:
     X[:100, 0] = rng.normal(rng.choice([0.25, 0.75], 100), 0.03)
     found = contrast(X, _classes(100, 100, 100, 100), 4)
     assert found.direction[0, 0] == "shape"
-    assert found.relevant[:, 0].tolist() == [True, False, False, False]
+    assert found.markers[:, 0].tolist() == [True, False, False, False]
 
 
 def contradictions(found: Contrast) -> list[tuple[int, int]]:
@@ -459,7 +459,7 @@ def contradictions(found: Contrast) -> list[tuple[int, int]]:
         "low": (higher > 0.0) | (same & (quartile > 0.0).any(axis=0)),
     }
     contradicted = np.logical_or.reduce([(found.direction == word) & of for word, of in wrong.items()])
-    return [(int(a), int(j)) for a, j in np.argwhere(found.relevant & contradicted)]
+    return [(int(a), int(j)) for a, j in np.argwhere(found.markers & contradicted)]
 
 
 def test_no_direction_contradicts_the_numbers_beside_it() -> None:
@@ -478,7 +478,7 @@ def test_no_direction_contradicts_the_numbers_beside_it() -> None:
         X[:, 3] = np.round(X[:, 3])
         X[:, 4] = rng.choice([-1.0, 1.0], y.size) * np.abs(shift[:, 4]) + 0.3 * rng.normal(size=y.size)
         found = contrast(X, y, n_classes)
-        n_marked += int(found.relevant.sum())
+        n_marked += int(found.markers.sum())
         assert not contradictions(found)
     assert n_marked > 400
 
@@ -491,7 +491,7 @@ def test_of_few_values_the_one_that_marks_the_class_is_told() -> None:
     X[20:26] = 1.0
     found = contrast(X, y, 3)
     assert found.n_values.tolist() == [4]
-    assert found.relevant[:, 0].tolist() == [True, False, False]
+    assert found.markers[:, 0].tolist() == [True, False, False]
     assert (found.value[0, 0], found.share[0, 0], found.background_share[0, 0]) == (2.0, 0.7, 0.0)
     assert (found.typical[0, 0], found.background_typical[0, 0]) == (2.0, 0.0)
 
@@ -501,8 +501,8 @@ def test_negligible_differences_are_left_out_however_significant() -> None:
     found = contrast(X, y, 3)
     assert found.pvalue[1, 0] < 1e-10
     assert found.background[:, 0].tolist() == [True, True, False]
-    assert found.relevant[:, 0].tolist() == [False, False, True]
-    assert contrast(X, y, 3, min_effect=0.0).relevant.all()
+    assert found.markers[:, 0].tolist() == [False, False, True]
+    assert contrast(X, y, 3, min_effect=0.0).markers.all()
 
 
 @pytest.mark.parametrize("marked", [0, 1, 2])
@@ -513,7 +513,7 @@ def test_a_rare_flag_that_no_other_class_has_is_not_negligible(marked: int) -> N
     found = contrast(X, y, 3)
     assert found.location[marked, 0] == pytest.approx(0.05)
     assert found.size[marked, 0] == pytest.approx(0.185, abs=1e-3)
-    assert np.flatnonzero(found.relevant).tolist() == [marked]
+    assert np.flatnonzero(found.markers).tolist() == [marked]
     assert np.flatnonzero(~found.background).tolist() == [marked]
 
 
@@ -524,7 +524,7 @@ def test_to_lack_a_rare_flag_marks_nothing() -> None:
     found = contrast(X, y, 3)
     assert found.pvalue[2, 0] < 0.01
     assert found.size[2, 0] == pytest.approx(0.05)
-    assert not found.relevant.any()
+    assert not found.markers.any()
 
 
 # ---------------------------------------------------------------------------------- levels and power
@@ -537,7 +537,7 @@ def test_classes_that_do_not_differ_get_no_variables(kind: str) -> None:
         rng = np.random.default_rng(seed)
         y = _classes(*rng.integers(15, 40, 5))
         X = COLUMNS[kind](rng, 8 * y.size).reshape(-1, 8)
-        found.append(contrast(X, y, 5).relevant.any(axis=1))
+        found.append(contrast(X, y, 5).markers.any(axis=1))
     assert np.mean(found) <= 0.015
 
 
@@ -579,7 +579,7 @@ def test_a_shift_of_one_deviation_and_a_halved_spread_are_found(
         y = _classes(*[100] * n_classes)
         X = rng.standard_normal((y.size, 20))
         X[y == 0, 0] = shift + width * X[y == 0, 0]
-        found.append(contrast(X, y, n_classes).relevant[0, 0])
+        found.append(contrast(X, y, n_classes).markers[0, 0])
     assert np.mean(found) >= least
 
 
@@ -640,14 +640,14 @@ def test_no_variable_is_found_that_few_groups_cannot_show(n_groups, kind):
         X[:, 0] = X[:, 0] if kind != "flags" else codes
         found = contrast(X, codes, 2, groups=groups)
         assert found.pvalue.min() > 0.1
-        assert not found.relevant.any()
+        assert not found.markers.any()
 
 
 def test_rows_of_several_classes_in_a_group_tell_them_apart():
     rng = np.random.default_rng(0)
     codes, groups = np.arange(200) % 2, np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 1)) + 2.0 * codes[:, np.newaxis]
-    assert contrast(X, codes, 2, groups=groups).relevant.all()
+    assert contrast(X, codes, 2, groups=groups).markers.all()
 
 
 def test_groups_of_one_row_change_nothing():
@@ -659,16 +659,16 @@ def test_groups_of_one_row_change_nothing():
 def test_one_group_for_each_class_says_nothing():
     X, codes, _ = rows_of_groups(0)
     X[:, 0] += 5.0 * codes
-    assert contrast(X, codes, 2).relevant[:, 0].all()
-    assert not contrast(X, codes, 2, groups=codes).relevant.any()
+    assert contrast(X, codes, 2).markers[:, 0].all()
+    assert not contrast(X, codes, 2, groups=codes).markers.any()
 
 
 def test_groups_with_random_labels_get_no_variables():
     with_groups = without = 0
     for seed in range(25):
         X, codes, groups = rows_of_groups(seed)
-        with_groups += contrast(X, codes, 2, groups=groups).relevant.any()
-        without += contrast(X, codes, 2).relevant.any()
+        with_groups += contrast(X, codes, 2, groups=groups).markers.any()
+        without += contrast(X, codes, 2).markers.any()
     assert with_groups <= 1
     assert without >= 20
 
@@ -683,7 +683,7 @@ def test_groups_that_differ_in_shape_alone_mark_no_class(shape):
         modes = rng.choice([-2.0, 2.0], (720, 5)) + 0.3 * rng.normal(size=(720, 5))
         one, other = (modes, 2.05 * normal) if shape == "two modes" else (exponential, -exponential)
         X = np.where((rng.random((24, 5)) < 0.5)[groups], one, other)
-        marked += contrast(X, groups % 2, 2, groups=groups).relevant.any()
+        marked += contrast(X, groups % 2, 2, groups=groups).markers.any()
     assert marked <= 1
 
 
@@ -718,7 +718,7 @@ def test_no_class_is_marked_by_groups_whose_rows_are_more_alike_than_in_the_othe
     marked = 0
     for seed in range(25):
         X, codes, groups = two_classes_of_groups(seed, classes, flag_rate)
-        marked += contrast(X, codes, 2, groups=groups).relevant.any()
+        marked += contrast(X, codes, 2, groups=groups).markers.any()
     assert marked <= 1
 
 
@@ -744,15 +744,14 @@ def test_groups_leave_what_is_there():
     X, codes, groups = rows_of_groups(0, n_groups=60)
     X[:, 4] += 3.0 * codes
     found = contrast(X, codes, 2, groups=groups)
-    assert_array_equal(found.relevant, np.arange(10) == np.full((2, 1), 4))
+    assert_array_equal(found.markers, np.arange(10) == np.full((2, 1), 4))
     assert_array_equal(found.direction[:, 4], ["low", "high"])
 
 
-@pytest.mark.parametrize("rule", ["contrast", "zscore"])
-def test_estimators_hand_on_their_groups(rule):
+def test_estimators_hand_on_their_groups():
     X, codes, groups = rows_of_groups(3)
     X = np.column_stack([X, codes[:, np.newaxis] + 0.1 * X[:, :1]])
-    selector = RodeoSelector(rule=rule, cutpoint=-0.5).fit(X, codes, groups=groups)
+    selector = MarkerSelector().fit(X, codes, groups=groups)
     expected = contrast(X, codes, 2, groups=groups)
     assert_array_equal(selector.contrast_.pvalue, expected.pvalue)
     fitted = RodeoClassifier(bandwidth="class").fit(X, codes, groups=groups)

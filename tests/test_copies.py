@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
-from corral import CopiedRowsWarning, RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
 from corral._core.copies import copies_and_units, effective_number, filled, number_copies
 from corral._core.rows import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
@@ -158,9 +158,9 @@ def test_few_levels_in_several_columns_are_separate(kind):
 def test_noise_of_few_rows_does_not_score_above_chance():
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(20, 5)), 10, axis=0), np.repeat(rng.permutation(np.arange(20) % 2), 10)
-    model = RodeoClassifierCV(**QUICK).fit(X, y)
+    model = CorralClassifier(**QUICK).fit(X, y)
     assert model.n_copies_ == 180
-    assert model.best_score_ < 0.8  # of 20 rows; it was 1.0
+    assert model.cv_accuracy_ < 0.8  # of 20 rows; it was 1.0
 
 
 def test_rows_given_so_often_by_chance_are_separate():
@@ -176,9 +176,9 @@ def test_noise_appended_to_itself_does_not_score_above_chance():
     scores = []
     for seed in range(4):
         X, y = np.random.default_rng(seed).integers(0, 10, (200, 3)).astype(float), np.arange(200) % 2
-        model = RodeoClassifierCV(**QUICK).fit(np.vstack([X, X]), np.tile(y, 2))
+        model = CorralClassifier(**QUICK).fit(np.vstack([X, X]), np.tile(y, 2))
         assert model.n_copies_ == 200
-        scores.append(model.best_score_)
+        scores.append(model.cv_accuracy_)
     assert np.mean(scores) < 0.58  # 0.91 where copies vote
 
 
@@ -221,11 +221,11 @@ def test_rescaled_weights_change_no_choice():
     keep = y <= 3
     X, y = X[keep][:, :8], y[keep]
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
-    one, other = (RodeoClassifierCV(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
-    assert one.best_params_["member"] == other.best_params_["member"]
-    assert_array_equal(one.relevant_, other.relevant_)
-    assert_allclose(one.weights_, other.weights_, rtol=1e-6)
-    for name in ("best_score_", "best_log_loss_"):
+    one, other = (CorralClassifier(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
+    assert one.members_[0].name == other.members_[0].name
+    assert_array_equal(one.markers_, other.markers_)
+    assert_allclose(one.member_weights_, other.member_weights_, rtol=1e-6)
+    for name in ("cv_accuracy_", "cv_log_loss_"):
         assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
 
 
@@ -241,7 +241,7 @@ def test_noise_does_not_score_above_chance(repeat):
         else:
             n = 120 if repeat == "all twice" else 12
             X, y = np.vstack([X, X[:n]]), np.append(y, y[:n])
-        scores.append(RodeoClassifierCV(**QUICK).fit(X, y, weights).best_score_)
+        scores.append(CorralClassifier(**QUICK).fit(X, y, weights).cv_accuracy_)
     # Rows share the members that predict them, so the score varies by half as much again as a binomial one.
     error = 1.5 * np.sqrt(0.25 / 120)
     assert max(scores) < 0.5 + 4 * error
@@ -253,13 +253,13 @@ def test_a_table_of_flags_keeps_its_accuracy():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 1500)
     X = (rng.random((1500, 3)) < np.array([[0.2, 0.5, 0.7], [0.8, 0.4, 0.3]])[y]).astype(float)
-    model = RodeoClassifierCV(**QUICK).fit(X[:1000], y[:1000])
+    model = CorralClassifier(**QUICK).fit(X[:1000], y[:1000])
     cells = X @ [4, 2, 1]
     best = [np.bincount(y[:1000][cells[:1000] == c], minlength=2).argmax() for c in range(8)]
     expected = np.mean(np.array(best)[cells[1000:].astype(int)] == y[1000:])
     assert model.n_copies_ == 0
     assert model.score(X[1000:], y[1000:]) > expected - 0.02
-    assert abs(model.best_score_ - expected) < 0.04
+    assert abs(model.cv_accuracy_ - expected) < 0.04
 
 
 def test_many_copies_are_told_of_and_few_are_not():
@@ -356,14 +356,14 @@ def patients(shift, seed=0, n_rows=8):
 
 def test_a_blank_that_all_groups_share_leaves_them_apart():
     X, y, groups, new = patients(0.0)
-    noise = RodeoClassifierCV(**QUICK).fit(X, y, groups=groups)
+    noise = CorralClassifier(**QUICK).fit(X, y, groups=groups)
     assert noise.n_copies_ == 0
     assert noise.predict_proba(new).max(axis=1).mean() < 0.65  # linked by the blank, it was 0.96
     assert noise.is_novel(new[:50] + 1000).all()
     X, y, groups, new = patients(3.0)
-    model = RodeoClassifierCV(**QUICK).fit(X, y, groups=groups)
-    assert abs(model.best_score_ - model.score(new, np.arange(500) % 2)) < 0.05
-    assert_array_equal(model.relevant_, [[True, False, False, False]] * 2)
+    model = CorralClassifier(**QUICK).fit(X, y, groups=groups)
+    assert abs(model.cv_accuracy_ - model.score(new, np.arange(500) % 2)) < 0.05
+    assert_array_equal(model.markers_, [[True, False, False, False]] * 2)
 
 
 @quiet
@@ -371,10 +371,10 @@ def test_a_blank_that_all_groups_share_leaves_them_apart():
 def test_noise_whose_groups_are_repeated_under_other_names_does_not_score_above_chance(n_times):
     X, y, groups, _ = patients(0.0, n_rows=4)
     named = np.concatenate([groups + 20 * k for k in range(n_times)])
-    model = RodeoClassifierCV(**QUICK).fit(np.tile(X, (n_times, 1)), np.tile(y, n_times), groups=named)
+    model = CorralClassifier(**QUICK).fit(np.tile(X, (n_times, 1)), np.tile(y, n_times), groups=named)
     assert model.n_copies_ == (n_times - 1) * 80
     assert_array_equal(np.unique(model.model_.data.units), np.arange(20))
-    assert model.best_score_ < 0.65
+    assert model.cv_accuracy_ < 0.65
 
 
 def test_rows_of_a_large_table_that_agree_by_chance_are_separate():
@@ -391,7 +391,7 @@ def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
 
 
 @quiet
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoClassifierCV(**QUICK)])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(**QUICK)])
 def test_groups_that_copies_make_one_are_refused(estimator):
     X = np.tile(np.random.default_rng(0).normal(size=(20, 3)), (3, 1))
     y, groups = np.arange(60) % 2, np.repeat([0, 1, 2], 20)

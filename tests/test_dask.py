@@ -17,8 +17,8 @@ import pytest
 from distributed import Client, LocalCluster, SchedulerPlugin, Status, get_worker
 from sklearn.base import clone
 
-from corral import RodeoClassifier, RodeoClassifierCV
-from corral.dask import DaskRodeoClassifierCV
+from corral import CorralClassifier, RodeoClassifier
+from corral.dask import DaskCorralClassifier
 from corral.datasets import make_shifted_groups
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
@@ -38,12 +38,12 @@ def chunked():
 
 def fit_on_cluster(X, y):
     """All rows are brought here, so that the model is that of a local search."""
-    return DaskRodeoClassifierCV(random_state=0).fit(X, y)
+    return DaskCorralClassifier(random_state=0).fit(X, y)
 
 
 def assert_same(found, X, y, queries=QUERIES):
     """Compare a model with that of a local search."""
-    local = RodeoClassifierCV(random_state=0).fit(X, y)
+    local = CorralClassifier(random_state=0).fit(X, y)
     np.testing.assert_array_equal(found.classes_, local.classes_)
     np.testing.assert_array_equal(found.class_count_, local.class_count_)
     np.testing.assert_allclose(found.log_density(queries), local.log_density(queries), rtol=0, atol=1e-10)
@@ -61,7 +61,7 @@ def test_labels_of_any_kind(names):
     y = names[np.searchsorted([1, 4, 5], Y)]
     rows, _ = chunked()
     found = fit_on_cluster(rows, da.from_array(y, chunks=31))
-    local = RodeoClassifierCV(random_state=0).fit(X, y)
+    local = CorralClassifier(random_state=0).fit(X, y)
     assert found.classes_.dtype == local.classes_.dtype
     labels = found.predict(da.from_array(QUERIES, chunks=(4, -1)))
     assert labels.dtype == local.predict(QUERIES).dtype
@@ -99,15 +99,15 @@ def test_parquet(tmp_path):
         rows = slice(30 * part, 30 * part + 30)
         FRAME.iloc[rows].assign(label=Y[rows]).to_parquet(tmp_path / f"{part}.parquet")
     table = dd.read_parquet(tmp_path)
-    found = DaskRodeoClassifierCV(**THINNED).fit(table[NAMES], table.label)
-    expected = DaskRodeoClassifierCV(**THINNED).fit(*chunked()).predict_proba(X)
+    found = DaskCorralClassifier(**THINNED).fit(table[NAMES], table.label)
+    expected = DaskCorralClassifier(**THINNED).fit(*chunked()).predict_proba(X)
     np.testing.assert_allclose(found.predict_proba(FRAME), expected, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(found.predict(table[NAMES]).compute(), found.predict(FRAME))
 
 
 def test_refuses_bad_rows():
     rows, labels = chunked()
-    model = DaskRodeoClassifierCV()
+    model = DaskCorralClassifier()
     for x, y, w, complaint in (
         (rows, da.zeros(120, chunks=50), None, "y must hold at least two classes, got one class: 0.0"),
         (rows, da.from_array(Y + 0.5, chunks=50), None, "Unknown label type"),
@@ -141,8 +141,8 @@ METHODS = (
 
 MODELS = [
     RodeoClassifier(beta=0.5, random_state=0),
-    RodeoClassifierCV(random_state=0),
-    DaskRodeoClassifierCV(**THINNED),
+    CorralClassifier(random_state=0),
+    DaskCorralClassifier(**THINNED),
 ]
 
 
@@ -160,7 +160,7 @@ def untouched(*_):
 def test_collections_are_predicted_when_asked_for(fitted, method):
     plain, named = fitted
     if not hasattr(plain, method):
-        assert isinstance(plain, RodeoClassifierCV)  # whose members have bandwidths of their own
+        assert isinstance(plain, CorralClassifier)  # whose members have bandwidths of their own
         return
     expected = getattr(plain, method)(QUERIES)
     rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
@@ -237,10 +237,10 @@ class Found:
 
 def search_on_cluster(cluster, client):
     with watching(cluster, client) as of_fit:
-        model = DaskRodeoClassifierCV(client=client, **THINNED).fit(*chunked())
+        model = DaskCorralClassifier(client=client, **THINNED).fit(*chunked())
     with watching(cluster, client) as of_predict:
         log_density = model.log_density(SOME_QUERIES).compute(scheduler=client)
-    return Found(model.weights_, log_density, {"fit": of_fit.done, "predict": of_predict.done})
+    return Found(model.member_weights_, log_density, {"fit": of_fit.done, "predict": of_predict.done})
 
 
 @pytest.fixture(scope="module")
@@ -283,13 +283,13 @@ def test_same_bits_on_one_and_two_workers(cluster, client, one_worker):
 
 @pytest.mark.parametrize("when", ["fit", "predict"])
 def test_a_worker_killed_in_a_search(cluster, client, one_worker, when):
-    model = DaskRodeoClassifierCV(client=client, **THINNED)
+    model = DaskCorralClassifier(client=client, **THINNED)
     if when == "predict":
         model.fit(*chunked())
     with watching(cluster, client, fatal=one_worker.tasks[when] // 2) as watch:
         if when == "fit":
             model.fit(*chunked())
-            np.testing.assert_array_equal(model.weights_, one_worker.weights)
+            np.testing.assert_array_equal(model.member_weights_, one_worker.weights)
         found = model.log_density(SOME_QUERIES).compute(scheduler=client)
         np.testing.assert_array_equal(found, one_worker.log_density)
     assert watch.done > one_worker.tasks[when]
@@ -305,7 +305,7 @@ def test_only_loopback_is_listened_to(client):
 
 
 def test_copies_share_the_client(client):
-    model = DaskRodeoClassifierCV(client=client, max_rows=7)
+    model = DaskCorralClassifier(client=client, max_rows=7)
     assert clone(model).client is client
     assert clone(model).max_rows == 7
 
@@ -356,4 +356,4 @@ def test_a_cluster_that_goes_away_in_a_fit_is_told(fatal):
     with cluster_in_this_process() as cluster:
         source = rows.map_blocks(Closing(cluster, fatal), meta=np.empty((0, 0)))
         with pytest.raises(ConnectionError, match=r"the Dask cluster has gone away.*fit again"):
-            DaskRodeoClassifierCV(**THINNED).fit(source, labels)
+            DaskCorralClassifier(**THINNED).fit(source, labels)

@@ -1,4 +1,4 @@
-"""RodeoClassifierCV of rows on a cluster: the same numbers for any partitions, and an ordinary model."""
+"""CorralClassifier of rows on a cluster: the same numbers for any partitions, and an ordinary model."""
 
 import math
 import pickle
@@ -13,12 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import naive
-from corral import RodeoClassifierCV, load_model, save_model, write_report
+from corral import CorralClassifier, load_model, save_model, write_report
 from corral._core.exact import add_sums, as_floats, exact_sums, exact_totals
 from corral._core.kinds import wanted_units
 from corral._core.scale import learn_scale
 from corral._estimators.encoding import Encoding
-from corral.dask import DaskRodeoClassifierCV
+from corral.dask import DaskCorralClassifier
 from corral.dask._rows import as_collection, overview, partitions, summary
 from corral.dask._sample import draw_rows, draws
 from corral.dask._units import learn_units
@@ -153,34 +153,34 @@ def test_few_rows_give_the_model_of_the_local_search(case):
     rows, queries = (FRAME, FRAME[::7]) if case == "mixed" else (X, QUERIES)
     weights = WEIGHTS + 0.5 if case == "weighted" else None
     groups = GROUPS if case == "grouped" else None
-    local = RodeoClassifierCV(random_state=0).fit(rows, Y, weights, groups)
-    found = DaskRodeoClassifierCV(random_state=0, block_rows=50).fit(rows, Y, weights, groups)
+    local = CorralClassifier(random_state=0).fit(rows, Y, weights, groups)
+    found = DaskCorralClassifier(random_state=0, block_rows=50).fit(rows, Y, weights, groups)
     assert_allclose(found.predict_proba(queries), local.predict_proba(queries), rtol=0, atol=1e-10)
-    assert found.best_score_ == pytest.approx(local.best_score_, abs=1e-10)
+    assert found.cv_accuracy_ == pytest.approx(local.cv_accuracy_, abs=1e-10)
     assert str(found.describe()) == str(local.describe())
     assert str(found.explain(queries)) == str(local.explain(queries))
 
 
 @pytest.fixture(scope="module")
 def thinned():
-    return DaskRodeoClassifierCV(**FEW).fit(*chunked())
+    return DaskCorralClassifier(**FEW).fit(*chunked())
 
 
 def test_same_numbers_for_any_partitions(thinned):
-    again = DaskRodeoClassifierCV(**FEW).fit(*chunked())
+    again = DaskCorralClassifier(**FEW).fit(*chunked())
     assert_array_equal(again.predict_proba(QUERIES), thinned.predict_proba(QUERIES))
     for chunks in (PARTITIONS[0], PARTITIONS[2]):
-        other = DaskRodeoClassifierCV(**FEW).fit(*chunked(chunks))
+        other = DaskCorralClassifier(**FEW).fit(*chunked(chunks))
         assert_allclose(other.predict_proba(QUERIES), thinned.predict_proba(QUERIES), rtol=0, atol=1e-10)
         assert_array_equal(other.model_.data.numbers, thinned.model_.data.numbers)
-    other = DaskRodeoClassifierCV(max_rows=25, random_state=1).fit(*chunked())
+    other = DaskCorralClassifier(max_rows=25, random_state=1).fit(*chunked())
     assert (other.predict_proba(QUERIES) != thinned.predict_proba(QUERIES)).any()
 
 
 def test_same_numbers_of_weighted_rows_for_any_partitions():
     weights = RNG.lognormal(size=len(X))
     first, second = (
-        DaskRodeoClassifierCV(**FEW).fit(*chunked(chunks), weights)
+        DaskCorralClassifier(**FEW).fit(*chunked(chunks), weights)
         for chunks in (PARTITIONS[1], PARTITIONS[2])
     )
     assert_allclose(first.predict_proba(QUERIES), second.predict_proba(QUERIES), rtol=0, atol=1e-10)
@@ -189,10 +189,11 @@ def test_same_numbers_of_weighted_rows_for_any_partitions():
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 def test_cells_have_all_rows_but_those_held_out(weights):
-    found = DaskRodeoClassifierCV(**FEW).fit(*chunked(), weights)
+    found = DaskCorralClassifier(**FEW).fit(*chunked(), weights)
     w = np.ones(len(X)) if weights is None else weights
     thinning, data = found.model_.thinning, found.model_.data
     in_cells = np.isin(np.arange(len(X)), thinning.held_out.numbers, invert=True) & (w > 0.0)
+    totals = []
     for a, label in enumerate(found.classes_):
         counted = (w > 0.0) & (label == Y)
         at = np.flatnonzero(in_cells & counted)
@@ -201,19 +202,21 @@ def test_cells_have_all_rows_but_those_held_out(weights):
             assert_array_equal(np.sort(data.numbers[data.codes == a]), np.flatnonzero(counted))
             continue
         assert of_class.counts.sum() == at.size
-        assert_allclose(of_class.weights.sum() * w.max(), w[at].sum(), rtol=1e-12)
+        shares = data.weights[data.codes == a]
+        totals.append(shares.sum() / w[at].sum())
         scale = {member.name: member.scale for member in found.model_.pool.members}
         for kind, centres in zip(thinning.kinds, of_class.centres, strict=True):
             for name, units in scale.items():
                 if kind in name:  # mean and scatter are those of all rows, one by one
                     x = units.transform(X[at])
                     mean = np.average(x, axis=0, weights=w[at])
-                    assert_allclose(np.average(centres, axis=0, weights=of_class.weights), mean, atol=1e-12)
+                    assert_allclose(np.average(centres, axis=0, weights=shares), mean, atol=1e-12)
+    assert_allclose(totals, totals[0], rtol=1e-12)
 
 
 def test_counts_and_priors_are_of_all_rows(thinned):
     y = np.where(Y == 1, 4, Y)
-    found = DaskRodeoClassifierCV(**FEW).fit(chunked()[0], da.from_array(y, chunks=33))
+    found = DaskCorralClassifier(**FEW).fit(chunked()[0], da.from_array(y, chunks=33))
     assert_array_equal(found.class_count_, [80.0, 40.0])
     assert_array_equal(found.class_prior_, [2 / 3, 1 / 3])
     assert_array_equal(thinned.class_count_, [40.0, 40.0, 40.0])
@@ -221,14 +224,14 @@ def test_counts_and_priors_are_of_all_rows(thinned):
 
 def test_an_ordinary_model(thinned, tmp_path):
     local = thinned.to_local()
-    assert type(local) is RodeoClassifierCV
+    assert type(local) is CorralClassifier
     expected = thinned.predict_proba(QUERIES)
     assert_array_equal(local.predict_proba(QUERIES), expected)
     save_model(local, tmp_path / "groups.corral")
     loaded = load_model(tmp_path / "groups.corral")
     assert_array_equal(loaded.predict_proba(QUERIES), expected)
     assert str(loaded.explain(QUERIES)) == str(thinned.explain(QUERIES))
-    with pytest.raises(TypeError, match=r"not DaskRodeoClassifierCV; call its to_local\(\) first"):
+    with pytest.raises(TypeError, match=r"not DaskCorralClassifier; call its to_local\(\) first"):
         save_model(thinned, tmp_path / "cluster.corral")
     write_report(tmp_path / "report.html", thinned, QUERIES[:3])
     assert thinned.typicality(QUERIES).shape == (15, 3)
@@ -260,7 +263,7 @@ def test_levels_gaps_weights_and_groups_of_many_rows(known):
         if not known:
             table["is_wet"] = table["is_wet"].cat.as_unknown()
         others = dd.from_pandas(columns, npartitions=table.npartitions, sort=False)
-        models.append(DaskRodeoClassifierCV(**FEW).fit(table, others["y"], others["w"], others["g"]))
+        models.append(DaskCorralClassifier(**FEW).fit(table, others["y"], others["w"], others["g"]))
     first, second = models
     assert [len(levels or ()) for levels in first.encoding_.levels] == [0, 0, 3, 2, 3]
     assert_allclose(first.predict_proba(frame), second.predict_proba(frame), rtol=0, atol=1e-10)
@@ -273,7 +276,7 @@ def test_levels_gaps_weights_and_groups_of_many_rows(known):
 def test_numbers_that_are_levels():
     codes = np.searchsorted([1, 4, 5], Y)
     table = np.column_stack([X[:, 0], codes])
-    found = DaskRodeoClassifierCV(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
+    found = DaskCorralClassifier(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
     assert found.encoding_.levels[1] == [0.0, 1.0, 2.0]
     assert (found.predict(table) == Y).all()
 
@@ -299,7 +302,7 @@ def test_copies_of_an_estimator(thinned):
     ids=str,
 )
 def test_refuses_parameters(change, complaint):
-    model = DaskRodeoClassifierCV(**FEW | change)
+    model = DaskCorralClassifier(**FEW | change)
     with pytest.raises(ValueError, match=complaint):
         model.fit(*chunked())
     assert not vars(model).keys() & {"classes_", "n_features_in_", "client_", "encoding_"}
@@ -318,20 +321,18 @@ def test_refuses_columns_by_name(column, complaint, monkeypatch):
     monkeypatch.setattr("corral.dask._levels._MOST_LEVELS", 100)
     frame = pd.DataFrame(X, columns=NAMES).assign(more=column)
     with pytest.raises(ValueError, match=complaint):
-        DaskRodeoClassifierCV(**FEW).fit(
-            dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(Y), 2)
-        )
+        DaskCorralClassifier(**FEW).fit(dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(Y), 2))
 
 
 def test_refuses_categories_and_groups_that_are_not_known():
     ordered = dd.from_pandas(FRAME, npartitions=2)
     ordered["size"] = ordered["size"].cat.as_unknown()
     with pytest.raises(ValueError, match=r"Column 'size' is ordered, but its categories are not known"):
-        DaskRodeoClassifierCV(**FEW).fit(ordered, dd.from_pandas(pd.Series(Y), npartitions=2))
+        DaskCorralClassifier(**FEW).fit(ordered, dd.from_pandas(pd.Series(Y), npartitions=2))
     with pytest.raises(ValueError, match=r"Column 'colour' holds values of type .*asks for numbers"):
-        DaskRodeoClassifierCV(**FEW, categorical_features=None).fit(FRAME, Y)
+        DaskCorralClassifier(**FEW, categorical_features=None).fit(FRAME, Y)
     gaps = np.where(GROUPS == 3, np.nan, GROUPS)
     with pytest.raises(ValueError, match="groups must name a group for each row"):
-        DaskRodeoClassifierCV(**FEW).fit(*chunked(), groups=gaps)
+        DaskCorralClassifier(**FEW).fit(*chunked(), groups=gaps)
     with pytest.raises(ValueError, match="groups must spread some class over at least two groups"):
-        DaskRodeoClassifierCV(**FEW).fit(*chunked(), groups=Y)
+        DaskCorralClassifier(**FEW).fit(*chunked(), groups=Y)

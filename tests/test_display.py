@@ -23,10 +23,11 @@ from sklearn.naive_bayes import GaussianNB
 import corral
 from corral import (
     BandwidthDisplay,
+    CorralClassifier,
     ExplanationDisplay,
+    MarkerSelector,
     RelevanceDisplay,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoPath,
     RodeoPathDisplay,
@@ -39,17 +40,15 @@ from corral.datasets import make_shifted_groups
 matplotlib.use("agg")
 
 NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", "_id", *"wxyz"]
-CV = RodeoClassifierCV(random_state=0)
+CV = CorralClassifier(random_state=0)
 DISPLAYS = [BandwidthDisplay, RelevanceDisplay, ExplanationDisplay, RodeoPathDisplay]
 MODELS = {
     "range": RodeoClassifier(),
     "standard": RodeoClassifier(scale="standard", c0=0.5),
     "rank": RodeoClassifier(scale="rank", update="sequential"),
-    "whiten": RodeoClassifier(scale="whiten"),
     "raw": RodeoClassifier(scale=None),
     "selected": RodeoClassifier(features="selected"),
     "class": RodeoClassifier(bandwidth="class"),
-    "separate": RodeoClassifier(bandwidth="initial", features="separate"),
 }
 SEARCHED = {**MODELS, "cv": CV}
 
@@ -128,13 +127,11 @@ def test_boxes_are_those_of_the_local_bandwidths(fitted, X_test, name):
         ends, colours = boxes(axes)
         assert_allclose(ends, np.percentile(part, [25, 75], axis=0).T, rtol=1e-12)
         assert_allclose(medians(axes), np.median(part, axis=0), rtol=1e-12)
-        filled = np.zeros(10, dtype=bool) if name == "whiten" else model.relevant_[a]
-        assert_array_equal(np.array(colours) != "#ffffff", filled)
+        assert_array_equal(np.array(colours) != "#ffffff", model.relevant_[a])
         assert axes.get_title() == f"{a + 1} (10 rows)"
         assert axes.lines[0].get_ydata()[0] == model.initial_bandwidth_[a]
     assert_array_equal(display.figure_, display.axes_[0].figure)
     units = {"standard": "standard deviations", "rank": "ranks, 0 to 1", "raw": "units of the data"}
-    units["whiten"] = "standard deviations of mixed variables"
     assert display.figure_.get_supylabel() == f"bandwidth ({units.get(name, 'ranges')})"
 
 
@@ -183,13 +180,13 @@ def markers(display):
     return {line.get_label(): line.get_xydata()[:, ::-1].astype(int).tolist() for line in display.ax_.lines}
 
 
-@pytest.mark.parametrize("name", ["range", "whiten", "cv"])  # effects are of ranks, whatever the densities
+@pytest.mark.parametrize("name", ["range", "rank", "cv"])  # effects are of ranks, whatever the densities
 def test_the_map_is_that_of_the_effects(fitted, name):
     model = fitted[name]
     display = RelevanceDisplay.from_estimator(model)
     assert_array_equal(display.im_.get_array(), model.describe().effect)
     marked = markers(display)
-    assert sorted(itertools.chain(*marked.values())) == np.argwhere(model.relevant_).tolist()
+    assert sorted(itertools.chain(*marked.values())) == np.argwhere(display.relevant).tolist()
     assert display.im_.get_clim() == (-1.0, 1.0)
     assert texts(display.ax_.get_yticklabels()) == ["1", "2", "3"]
     assert texts(display.ax_.get_xticklabels()) == [f"x{j}" for j in range(10)]
@@ -214,7 +211,7 @@ def test_markers_tell_how_a_class_differs():
     X[200:, 1] *= 3.0
     X[200:, 2] = rng.choice([-1.0, 1.0], 200) * (1.0 + 0.1 * X[200:, 2])
     X[:, 3] = rng.random(400) < np.repeat([0.1, 0.6], 200)
-    display = RelevanceDisplay.from_estimator(RodeoSelector().fit(X, np.repeat(["a", "b"], 200)))
+    display = RelevanceDisplay.from_estimator(MarkerSelector().fit(X, np.repeat(["a", "b"], 200)))
     assert markers(display) == {
         "high or low": [[0, 0], [1, 0]],
         "narrow or wide": [[0, 1], [1, 1]],
@@ -247,23 +244,23 @@ def test_the_map_of_bandwidths(fitted, name):
     assert "bandwidth" in display.figure_.axes[-1].get_ylabel()
 
 
-def test_the_map_of_a_selector(data):
-    selector = RodeoSelector().fit(*data)
+def test_the_maps_of_selectors(data):
+    selector = MarkerSelector().fit(*data)
     display = RelevanceDisplay.from_estimator(selector)
     assert_array_equal(display.values, selector.describe().effect)
-    assert_array_equal(display.relevant, selector.relevant_)
+    assert_array_equal(display.relevant, selector.markers_)
     with pytest.raises(
-        TypeError, match=r"^RelevanceDisplay cannot draw a RodeoSelector: it has no zscores_.$"
+        TypeError, match=r"^RelevanceDisplay cannot draw a MarkerSelector: it has no zscores_.$"
     ):
         RelevanceDisplay.from_estimator(selector, quantity="zscore")
-    selector = RodeoSelector(rule="zscore").fit(*data)
+    selector = RodeoSelector().fit(*data)
     assert_array_equal(RelevanceDisplay.from_estimator(selector, quantity="zscore").values, selector.zscores_)
 
 
 def test_a_map_without_any_marker():
     X = np.random.default_rng(0).normal(size=(40, 3))
     with pytest.warns(corral.EmptySelectionWarning):
-        selector = RodeoSelector().fit(X, np.arange(40) % 2)
+        selector = MarkerSelector().fit(X, np.arange(40) % 2)
     display = RelevanceDisplay.from_estimator(selector)
     assert markers(display) == {}
     picture(display)
@@ -272,7 +269,7 @@ def test_a_map_without_any_marker():
 # Explanations
 
 
-@pytest.mark.parametrize("name", ["range", "whiten", "selected", "separate", "cv"])
+@pytest.mark.parametrize("name", ["range", "selected", "class", "cv"])
 def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     model = fitted[name]
     explanation = model.explain(X_test, n_rows=4)
@@ -342,7 +339,7 @@ def test_a_class_with_fewer_rows_than_are_listed(data):
 
 
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
-@pytest.mark.parametrize("name", ["range", "standard", "rank", "whiten", "raw", "selected"])
+@pytest.mark.parametrize("name", ["range", "standard", "rank", "raw", "selected"])
 def test_the_path_ends_at_the_local_bandwidths(data, X_test, name, update):
     model = MODELS[name].__class__(**{**MODELS[name].get_params(), "update": update}).fit(*data)
     X_all = np.vstack([X_test[:3], data[0][:2]])  # a training row counts as a new one, as in predict
@@ -552,7 +549,7 @@ def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
 # Bad input
 
 
-@pytest.mark.parametrize("model", [RodeoClassifier(), RodeoClassifierCV(), RodeoDensity(), RodeoSelector()])
+@pytest.mark.parametrize("model", [RodeoClassifier(), CorralClassifier(), RodeoDensity(), MarkerSelector()])
 def test_estimators_that_are_not_fitted(model, X_test):
     draws = [
         lambda: BandwidthDisplay.from_estimator(model, X_test),

@@ -25,13 +25,10 @@ SIZES = {"tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
 CALLS = {
     "fit": lambda: RodeoClassifier(**SELECTED).fit(X, Y),
     "partial_fit": lambda: RodeoClassifier(**SELECTED).partial_fit(X, Y),
-    "selector": lambda: RodeoSelector(rule="zscore", **NONE).fit(X, Y),
-    "selector by shadows": lambda: RodeoSelector(rule="shadow", random_state=0).fit(np.ones_like(X), Y),
-    "transform": lambda: RodeoSelector(rule="zscore", **NONE).fit_transform(X, Y),
+    "selector": lambda: RodeoSelector(**NONE).fit(X, Y),
+    "transform": lambda: RodeoSelector(**NONE).fit_transform(X, Y),
     "pipeline": lambda: make_pipeline(RodeoClassifier(**SELECTED)).fit(X, Y),
-    "selector in a pipeline": lambda: make_pipeline(RodeoSelector(rule="zscore", **NONE), "passthrough").fit(
-        X, Y
-    ),
+    "selector in a pipeline": lambda: make_pipeline(RodeoSelector(**NONE), "passthrough").fit(X, Y),
     "grid": lambda: GridSearchCV(RodeoClassifier(**SELECTED), {"c0": [1.0]}, cv=2).fit(X, Y),
     "sample sizes": lambda: estimate_sample_sizes(X, Y, estimator=RodeoClassifier(**SELECTED), **SIZES),
 }
@@ -40,7 +37,7 @@ CALLS = {
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_points_at_the_line_of_the_user(name):
-    with pytest.warns(EmptySelectionWarning, match=r"describe the classes \[4, 5\] by rule='") as caught:
+    with pytest.warns(EmptySelectionWarning, match=r"relevant for the classes \[4, 5\] in scale='") as caught:
         CALLS[name]()
     told = [each for each in caught if issubclass(each.category, EmptySelectionWarning)]
     place = CALLS[name].__code__
@@ -54,12 +51,10 @@ def test_points_at_the_line_of_the_user(name):
         ("rank", "scale='rank'; where bandwidths hardly shrink, try scale='range'."),
         ("standard", "scale='standard'; where bandwidths hardly shrink, try scale='range' or 'rank'."),
         (None, "scale=None; where bandwidths hardly shrink, try scale='range' or 'rank'."),
-        # Whose relevant variables are those of the range.
-        ("whiten", "scale='whiten'; where bandwidths hardly shrink, try scale='rank'."),
     ],
 )
 def test_advises_other_units(scale, advice):
-    model = RodeoClassifier(scale=scale, rule="shadow", random_state=0)
+    model = RodeoClassifier(scale=scale, features="selected")
     with pytest.warns(EmptySelectionWarning) as caught:
         model.fit(np.ones_like(X), Y)
     assert str(caught[0].message).endswith(advice)
@@ -67,7 +62,7 @@ def test_advises_other_units(scale, advice):
 
 def test_halves_without_variables_are_counted_not_told():
     with pytest.warns(EmptySelectionWarning):
-        model = RodeoClassifier(rule="shadow", random_state=0).fit(np.ones_like(X), Y)
+        model = RodeoClassifier(features="selected").fit(np.ones_like(X), Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not model.selection_frequency(2, random_state=0).any()

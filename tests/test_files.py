@@ -23,9 +23,8 @@ from corral._persist.files import replacing
 from corral.cli import app
 from corral.datasets import load_penguins, make_shifted_groups, make_ten_groups
 
-resource = pytest.importorskip("resource", reason="needs links, locks, modes and limits of Unix")
+resource = pytest.importorskip("resource", reason="needs links, modes and limits of Unix")
 
-EARLIER = Path(__file__).parent / "models_0_1_0"
 NAMES = ["length", "width", "height"]
 FIT = ("fit", "t.csv", "--target", "species", "--id", "id", "--estimator", "rodeo")
 PREDICT = ("predict", "m.corral", "t.csv", "--out", "o.csv")
@@ -132,47 +131,85 @@ def another_writer(path, how):
         yield process
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(density, tmp_path):
-    with another_writer(tmp_path / "a.corral", "die") as process:
+def test_what_a_killed_writer_left_disturbs_nobody(density, tmp_path):
+    path = tmp_path / "a.corral"
+    save_model(density, path)
+    before = path.read_bytes()
+    with another_writer(path, "die") as process:
         assert process.wait() == -signal.SIGKILL
-    assert len(list(tmp_path.iterdir())) == 1
-    save_model(density, tmp_path / "b.corral")
-    assert [path.name for path in tmp_path.iterdir()] == ["b.corral"]
+    assert path.read_bytes() == before
+    left = contents(tmp_path)
+    save_model(density, path)
+    assert contents(tmp_path) == left
+    assert len(left) == 2
 
 
-def test_what_a_living_writer_writes_is_not_removed(density, tmp_path):
+def test_two_processes_may_write_the_same_file(tmp_path):
     with another_writer(tmp_path / "a.corral", "wait") as process:
         assert process.stdout.readline() == "here\n"
-        with replacing(tmp_path / "a.corral") as part:  # in this process as well
-            part.write_bytes(b"first")
-            save_model(density, tmp_path / "b.corral")
+        with replacing(tmp_path / "a.corral") as new:
+            new.write_bytes(b"first")
         assert (tmp_path / "a.corral").read_bytes() == b"first"
         process.communicate()
     assert process.returncode == 0
-    assert (tmp_path / "a.corral").read_bytes() == b"half"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.corral", "b.corral"]
+    assert contents(tmp_path) == {tmp_path / "a.corral": b"half"}
 
 
-def test_hidden_files_of_others_are_not_removed(density, tmp_path):
-    mine = tmp_path / "elsewhere"
-    mine.write_text("mine")
-    (tmp_path / ".corral.0123456789abcdef.part").symlink_to(mine)
-    for name in (".corral.part", ".corral.rc", ".m.corral.99999.part", ".corral.0123456789abcdefg.part"):
-        (tmp_path / name).write_text("theirs")
+@pytest.mark.parametrize(
+    "error", [ValueError("no."), OSError(28, "No space left on device"), KeyboardInterrupt()]
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_error_leaves_the_old_file_and_nothing_else(error, is_there, tmp_path):
+    path = tmp_path / "a.corral"
+    if is_there:
+        path.write_bytes(b"old")
     before = contents(tmp_path)
-    save_model(density, tmp_path / "m.corral")
-    assert contents(tmp_path).items() >= before.items()
+
+    def write():
+        with replacing(path) as new:
+            new.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
+    assert contents(tmp_path) == before
 
 
-def test_where_nothing_can_be_locked_nothing_is_taken_for_abandoned(density, tmp_path, monkeypatch):
-    def flock(file, operation):
-        raise OSError(95, "Operation not supported")
+def test_a_file_that_cannot_be_replaced_in_the_end_leaves_nothing(tmp_path, monkeypatch):
+    def replace(path, target):
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("fcntl.flock", flock)
-    with replacing(tmp_path / "a.corral") as part:
-        save_model(density, tmp_path / "b.corral")
-        part.write_bytes(b"a")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.corral", "b.corral"]
+    path = tmp_path / "a.corral"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(Path, "replace", replace)
+    with (
+        pytest.raises(OSError, match=rf"Permission denied: '{re.escape(str(path))}'$"),
+        replacing(path) as new,
+    ):
+        new.write_bytes(b"new")
+    assert contents(tmp_path) == {path: b"old"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ValueError("no.")])
+@pytest.mark.parametrize("out", ["o.csv", "o.csv.gz", "o.parquet", "o.xlsx"])
+def test_predictions_that_are_stopped_leave_no_result(out, error, folder, monkeypatch):
+    """And the next run writes what it would have written."""
+    predict = ("predict", "m.corral", "t.csv", "--out")
+    run(*predict, f"expected_{out}")
+    before, assess, calls = contents("."), RodeoClassifier.assess, iter(range(3))
+
+    def stopped(self, X):
+        if next(calls, None) is None:
+            raise error
+        return assess(self, X)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RodeoClassifier, "assess", stopped)
+        run(*predict, out, code=130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert contents(".") == before
+    run(*predict, out)
+    read = {".parquet": pd.read_parquet, ".xlsx": pd.read_excel}.get(Path(out).suffix, pd.read_csv)
+    pd.testing.assert_frame_equal(read(out), read(f"expected_{out}"))
 
 
 def test_a_file_may_have_the_longest_name(density, tmp_path):
@@ -194,6 +231,16 @@ def test_whoever_may_not_read_the_old_file_may_not_read_the_new_one(before, dens
         part.write_bytes(b"rows")
         assert mode(part) == 0o600
     assert mode(path) == before
+
+
+@pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_has_the_permissions_of_the_umask(umask, expected, density, tmp_path):
+    before = os.umask(umask)
+    try:
+        save_model(density, tmp_path / "m.corral")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "m.corral") == expected
 
 
 def test_a_new_file_is_not_run_as_the_owner_of_the_old_one(density, tmp_path):
@@ -289,98 +336,6 @@ def test_predictions_through_a_link(folder):
     ]
 
 
-# Rows that are kept until a table is whole
-
-
-def stop_after_three_chunks(monkeypatch):
-    calls = iter(range(3))
-    assess = RodeoClassifier.assess
-
-    def stopped(self, X):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return assess(self, X)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RodeoClassifier, "assess", stopped)
-        run(*PREDICT, code=130)
-
-
-@pytest.fixture
-def precious(folder):
-    """A folder of files that are not to be touched, though one looks like a part."""
-    for name in ("thesis.tex", "0" * 32 + "-0-9", "lock"):
-        (folder / "precious").mkdir(exist_ok=True)
-        (folder / "precious" / name).write_text("mine")
-    return folder / "precious"
-
-
-def test_a_link_in_place_of_the_folder_is_not_followed(precious):
-    Path(".o.csv.parts").symlink_to(precious)
-    assert refused(*PREDICT) == (
-        ".o.csv.parts is in the way of what is kept until o.csv is whole: "
-        "remove it, or write to another file."
-    )
-    Path(".o.csv.parts").unlink()
-    Path(".o.csv.parts").write_text("a file")
-    assert refused(*PREDICT).startswith(".o.csv.parts is in the way of")
-
-
-def test_a_link_in_place_of_the_lock_is_not_followed(precious):
-    Path(".o.csv.parts").mkdir()
-    for end in (precious / "lock", precious / "new"):
-        Path(".o.csv.parts/lock").symlink_to(end)
-        assert refused(*PREDICT).startswith(".o.csv.parts/lock is in the way of")
-        Path(".o.csv.parts/lock").unlink()
-
-
-def test_a_link_in_place_of_a_part_is_not_followed(folder, precious, monkeypatch):
-    run(*PREDICT)
-    expected = Path("o.csv").read_bytes()
-    stop_after_three_chunks(monkeypatch)
-    parts = sorted(Path(".o.csv.parts").glob("*-*"))
-    assert len(parts) == 3
-    parts[1].rename(precious / "part")
-    parts[1].symlink_to(precious / "part")
-    parts[2].unlink()
-    parts[2].symlink_to(precious / "thesis.tex")
-    before = contents(precious)
-    assert "note: going on from row 10, where a run was stopped.\n" in run(*PREDICT).stderr
-    assert contents(precious) == before
-    assert Path("o.csv").read_bytes() == expected
-    assert not Path(".o.csv.parts").exists()
-
-
-def test_only_what_was_written_here_is_removed(folder, monkeypatch):
-    kept = Path(".o.csv.parts")
-    kept.mkdir()
-    (kept / "notes").mkdir()
-    for name in ("thesis.tex", "notes/0", "deadbeef-1-2", "o.csv"):
-        (kept / name).write_text("mine")
-    (kept / ("1" * 32 + "-0-9")).symlink_to("thesis.tex")
-    before = contents(kept)
-    stop_after_three_chunks(monkeypatch)
-    written = [path.name for path in contents(kept) if path not in before]
-    assert len([name for name in written if name != "lock"]) == 3  # older filelocks remove their file at once
-    run(*PREDICT)
-    assert contents(kept) == before
-
-
-def test_what_version_0_1_0_left_is_removed(folder):
-    kept = Path(".o.csv.parts")
-    kept.mkdir()
-    part = "a" * 32 + "-0-19999"
-    for name in ("lock", part, f".{part}.4321.part", ".o.csv.4321.part"):
-        (kept / name).write_text("")
-    run(*PREDICT)
-    assert not kept.exists()
-
-
-def test_nobody_else_may_look_at_what_is_kept(folder, monkeypatch):
-    stop_after_three_chunks(monkeypatch)
-    assert mode(".o.csv.parts") == 0o700
-
-
 # Errors name the file
 
 WRITING = {
@@ -420,7 +375,7 @@ def test_a_write_that_fails_names_the_file(kind, folder):
     with no_file_larger_than(1000):
         said = run(*arguments, code=2).stderr
     assert said.splitlines()[-1] == f"error: {file}: File too large."
-    assert {path: of for path, of in contents(".").items() if ".parts" not in path.parent.name} == before
+    assert contents(".") == before
     run(*arguments)
     assert contents(".").keys() == {*before, Path(file)}
 
@@ -560,15 +515,6 @@ def test_predictions_are_known_by_any_names_that_they_can_have(name, folder, fra
 def test_tables_that_only_look_like_predictions(header, folder):
     Path("o.csv").write_text(header + "\n" + header + "\n")
     assert refused(*PREDICT) == f"o.csv {NOT_OF_ITS_KIND.format('a table of predictions')}"
-
-
-def test_files_of_version_0_1_0_are_known(folder):
-    Path("n.corral").write_bytes((EARLIER / "search.corral").read_bytes())
-    Path("n.html").write_bytes((EARLIER / "report_head.html").read_bytes())
-    notes = run(*FIT, "--model", "n.corral", "--report", "n.html").stderr
-    assert "note: n.corral is there and will be replaced.\n" in notes
-    assert "note: n.html is there and will be replaced.\n" in notes
-    assert isinstance(load_model("n.corral"), RodeoClassifier)
 
 
 def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):

@@ -28,9 +28,10 @@ from sklearn.utils.validation import has_fit_parameter
 from typer.testing import CliRunner
 
 from corral import (
+    CorralClassifier,
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     load_model,
@@ -50,16 +51,17 @@ SECONDS = 10
 GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
 MODELS = {
-    "search": RodeoClassifierCV(random_state=0),
-    "thinned": RodeoClassifierCV(max_rows=5, random_state=0),
+    "search": CorralClassifier(random_state=0),
+    "thinned": CorralClassifier(max_rows=5, random_state=0),
     "local": RodeoClassifier(priors=[0.2, 0.3, 0.5]),
-    "whiten": RodeoClassifier(scale="whiten", rule="shadow", bandwidth="class", random_state=0),
+    "class": RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),
     "density": RodeoDensity(),
     "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
     "levels": RodeoClassifier(bandwidth="class"),
     "levels density": RodeoDensity(),
-    "levels search": RodeoClassifierCV(random_state=0),
+    "levels search": CorralClassifier(random_state=0),
 }
 
 
@@ -247,7 +249,7 @@ def changed(tree, path, value):
 JUNK = (
     *(None, True, False, 0, 1, -1, 2, 10**9, 2**70, -(2**70), 0.0, 0.5, -1.0, 1e300, 1e-300),
     *(float("nan"), float("inf"), "", "a", "ä\x00", [], {}, [1, 2], {"a": 1}, [None] * 99),
-    *("rank", "whiten", "range", "local", "class", "initial", "selected", "separate", "auto", "loo", "all"),
+    *("rank", "range", "local", "class", "selected", "auto", "loo", "all"),
     *({"!tuple": []}, {"!text": ["b", "a"]}, {"!objects": [None]}, {"!float": "nan"}, {"!other": 1}),
 )
 NUMBERS = (0, 1, 2, -1, 10**9, 2**62, -(2**62))

@@ -17,7 +17,6 @@ from corral._core.density import (
     DensityPlan,
     class_log_densities,
     kernel_density,
-    separate_density,
     unit_density,
 )
 from corral._core.rows import ClassRows
@@ -215,66 +214,52 @@ def left_out(w, n, i):
     return w
 
 
-@pytest.mark.parametrize(
-    ("fast", "slow"),
-    [(kernel_density, naive.kernel_log_density), (separate_density, naive.product_log_density)],
-)
 @examples(30)
 @given(sample=samples(), tile=st.sampled_from([16, 1024]))
-def test_each_row_leaves_itself_out(fast, slow, sample, tile):
+def test_each_row_leaves_itself_out(sample, tile):
     X, w, x, own, h = sample
-    found = fast(arrange(X, w, tile), x, h, own)
+    found = kernel_density(arrange(X, w, tile), x, h, own)
     assert found.shape == (3, 6)
     for k in range(3):
-        expected = [slow(X, x[q], h[k], weights=left_out(w, len(X), own[q])) for q in range(6)]
+        expected = [
+            naive.kernel_log_density(X, x[q], h[k], weights=left_out(w, len(X), own[q])) for q in range(6)
+        ]
         assert_allclose(found[k], expected, rtol=1e-13, atol=1e-11)
 
 
-@pytest.mark.parametrize("density", [kernel_density, separate_density])
 @pytest.mark.parametrize("w", [None, [1.0], [0.5]])
-def test_a_row_alone_leaves_nothing(density, w):
+def test_a_row_alone_leaves_nothing(w):
     rows = arrange(np.array([[0.5, 0.5]]), None if w is None else np.array(w))
     x, h = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.1, 0.2])
-    found = density(rows, x, h, np.array([0, -1]))
+    found = kernel_density(rows, x, h, np.array([0, -1]))
     assert found[0] == -np.inf
     assert np.isfinite(found[1])
 
 
-@pytest.mark.parametrize("density", [kernel_density, separate_density])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_vector_does_not_depend_on_the_others(density, weighted):
+def test_a_vector_does_not_depend_on_the_others(weighted):
     random = np.random.RandomState(6)
     X, x = random.uniform(size=(70, 3)), random.uniform(size=(9, 3))
     rows = arrange(X, random.uniform(0.5, 2.0, 70) if weighted else None, 32)
     h = 10.0 ** random.uniform(-2, 0, (2, 4, 3))
     h[0, 1, 2] = np.inf
-    together = density(rows, x, h)
+    together = kernel_density(rows, x, h)
     assert together.shape == (2, 4, 9)
     for at in np.ndindex(2, 4):
-        assert_array_equal(together[at], density(rows, x, h[at]))
+        assert_array_equal(together[at], kernel_density(rows, x, h[at]))
 
 
 def test_a_variable_of_infinite_bandwidth_takes_no_part():
     random = np.random.RandomState(7)
     X, x = random.uniform(size=(30, 4)), random.uniform(size=(5, 4))
     h = np.array([0.1, np.inf, 0.3, np.inf])
-    for density in (kernel_density, separate_density):
-        without = density(arrange(X[:, [0, 2]]), x[:, [0, 2]], h[[0, 2]])
-        assert_allclose(density(arrange(X), x, h), without, rtol=1e-13)
+    without = kernel_density(arrange(X[:, [0, 2]]), x[:, [0, 2]], h[[0, 2]])
+    assert_allclose(kernel_density(arrange(X), x, h), without, rtol=1e-13)
 
 
-def test_separate_equals_joint_in_one_variable_only():
-    random = np.random.RandomState(8)
-    X, x, h = random.uniform(size=(30, 2)), random.uniform(size=(5, 2)), np.array([0.1, 0.3])
-    one = arrange(X[:, :1])
-    assert_array_equal(separate_density(one, x[:, :1], h[:1]), kernel_density(one, x[:, :1], h[:1]))
-    assert np.abs(separate_density(arrange(X), x, h) - kernel_density(arrange(X), x, h)).min() > 1e-3
-
-
-@pytest.mark.parametrize("density", [kernel_density, separate_density])
-def test_without_rows_there_is_no_density_at_any_bandwidth(density):
+def test_without_rows_there_is_no_density_at_any_bandwidth():
     rows = arrange(np.empty((0, 3)))
-    found = density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
+    found = kernel_density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
     assert_array_equal(found, np.full((4, 2), -np.inf))
 
 

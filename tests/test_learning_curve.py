@@ -14,9 +14,9 @@ from scipy.stats import beta, norm
 
 import naive
 from corral import (
+    CorralClassifier,
     LearningCurve,
     RodeoClassifier,
-    RodeoClassifierCV,
     SampleSizeDisplay,
     estimate_sample_sizes,
     load_model,
@@ -106,7 +106,7 @@ def test_extreme_surpluses():
 def test_noise_stays_at_what_chance_leaves():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 4)), np.arange(100) % 2
-    noise = LearningCurve.from_estimator(RodeoClassifierCV(random_state=0).fit(X, y), random_state=0)
+    noise = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(X, y), random_state=0)
     for n_rows in (400, math.inf):
         assert noise.log_loss(n_rows).value > math.log(2) - 0.01
         assert noise.accuracy(n_rows).value < 0.52
@@ -294,7 +294,7 @@ def test_noise_is_not_predicted_at_any_size():
 
 def test_of_many_rows_some_are_read(table, monkeypatch):
     monkeypatch.setattr(core, "CURVE_ROWS", 60)
-    found = LearningCurve.from_estimator(RodeoClassifierCV(random_state=0).fit(*table), random_state=0)
+    found = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(*table), random_state=0)
     assert found.measured.n_rows == 60
     assert found.n_rows == 120
     # The rows there are count as twice those that were measured.
@@ -427,7 +427,7 @@ def test_a_seed_determines_the_curve(table):
 
 def test_the_curve_of_a_thinned_pool_is_that_of_all_its_rows(tmp_path):
     X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
-    few, of_all = (RodeoClassifierCV(max_rows=n, random_state=0).fit(X, y) for n in (8, None))
+    few, of_all = (CorralClassifier(max_rows=n, random_state=0).fit(X, y) for n in (8, None))
     assert np.bincount(few.model_.data.codes).tolist() == [8, 8]
     found, expected = (LearningCurve.from_estimator(of, random_state=0) for of in (few, of_all))
     assert found.sizes.tolist() == [20, 20]
@@ -470,7 +470,7 @@ def test_a_class_of_one_row():
         ({"goal": "all"}, "goal must be .* got 'all'"),
         (
             {"estimator": RodeoClassifier()},
-            "estimator must be a RodeoClassifierCV for method='curve', got Ro",
+            "estimator must be a CorralClassifier for method='curve', got Ro",
         ),
         ({"step": 3}, "step belongs to method='bound'"),
         ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
@@ -495,7 +495,7 @@ def test_bad_questions_are_refused(curve):
         curve.accuracy(0)
     with pytest.raises(ValueError, match=r"n_rows must be .* got nan"):
         curve.log_loss(math.nan)
-    with pytest.raises(ValueError, match="estimator must be a RodeoClassifierCV, got RodeoClassifier"):
+    with pytest.raises(ValueError, match="estimator must be a CorralClassifier, got RodeoClassifier"):
         LearningCurve.from_estimator(RodeoClassifier())
 
 

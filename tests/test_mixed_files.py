@@ -14,7 +14,6 @@ from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
-from corral._core.agreement import agreeing_rows
 from corral._estimators.naive_bayes import MixedNaiveBayes
 from corral._evaluation.held_out import held_out_predictions, unseen_predictions
 from corral._evaluation.scores import grouped_interval, wilson_interval
@@ -401,31 +400,6 @@ def test_naive_bayes_against_plain_loops(frame):
                 likelihood *= (np.sum(column[own] == column[i]) + 1) / (own.sum() + n_levels)
             joint.append(likelihood)
         assert_allclose(proba[i], np.array(joint) / sum(joint), rtol=1e-8)
-
-
-def test_rows_whose_digits_were_cut_off_agree():
-    """Cut off, not rounded: numbers then differ by up to one unit of the last digit."""
-    training = np.random.default_rng(0).integers(10_000, 99_999, (40, 4)) / 1000.0
-    cut = np.floor(training * 10.0) / 10.0
-    assert agreeing_rows(cut, training).all()
-    assert not agreeing_rows(cut + 0.2, training).any()
-
-
-def test_rows_agree_in_gaps_and_levels():
-    training = np.array([[1.25, np.nan, 10.0], [2.5, 3.0, 1.0]])
-    is_level = np.array([False, False, True])
-    rows = np.array(
-        [
-            [1.25, np.nan, 10.0],
-            [1.25, 0.0, 10.0],  # a value where there was none
-            [1.25, np.nan, 12.0],  # another level, if near in number
-            [np.nan, 3.0, 1.0],  # a gap where there was a value
-            [1.3, np.nan, 10.0],  # rounded
-            [np.nan, np.nan, np.nan],
-        ]
-    )
-    for row, expected in zip(rows, [True, False, False, False, True, False], strict=True):
-        assert agreeing_rows(row[np.newaxis], training, is_level).tolist() == [expected]
 
 
 def test_new_rows_of_a_mixed_table_are_told_from_training_rows(frame, fitted):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from corral._core.density import ClassDensity
-from corral._core.model import ClassBandwidths
+from corral._core.model import ClassBandwidths, joint_log_probability, log_probability
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation, RodeoSettings
@@ -17,7 +17,7 @@ def sort(X, y, weights=None, expected=None):
     return LabelledRows.sort(TrainingRows(X, y, weights), expected)
 
 
-def learn(data, *, shadows=False, n_points=1000, seed=0, scale=None):
+def learn(data, *, seed=0, scale=None):
     scaled = learn_scale(data.X, data.weights, scale).transform(data.X)
     return ClassBandwidths.learn(
         data.arrange(scaled),
@@ -25,8 +25,6 @@ def learn(data, *, shadows=False, n_points=1000, seed=0, scale=None):
         RodeoSettings(),
         np.random.RandomState(seed),
         Computation(n_jobs=1),
-        shadows=shadows,
-        n_points=n_points,
     )
 
 
@@ -88,27 +86,14 @@ def test_some_of_the_rows_keep_all_classes(weighted):
 # What is learnt
 
 
-def test_relevant_variables_by_either_rule():
+def test_relevant_variables():
     X, y = two_classes()
-    learnt = learn(sort(X, y), shadows=True, scale="range")
-    for rule in ("zscore", "shadow"):
-        found = learnt.relevant(rule, -0.5)
-        assert_array_equal(found[:, :2], [[True, False], [False, True]])
-        assert not found[:, 3].any()  # constant
+    learnt = learn(sort(X, y), scale="range")
+    found = learnt.relevant(-0.5)
+    assert_array_equal(found[:, :2], [[True, False], [False, True]])
+    assert not found[:, 3].any()  # constant
     assert_array_equal(learnt.varies, [True, True, True, False])
     assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
-    assert learn(sort(X, y)).shadow_scores is None
-
-
-def test_bandwidths_are_averaged_over_some_rows():
-    data = sort(*two_classes())
-    everywhere, few, again, other = (
-        learn(data, n_points=n_points, seed=seed) for n_points, seed in [(1000, 0), (5, 0), (5, 0), (5, 1)]
-    )
-    assert_array_equal(few.means, again.means)
-    assert np.any(few.means != other.means)
-    assert np.any(few.means != everywhere.means)
-    assert_array_equal(learn(data, n_points=30, seed=1).means, everywhere.means)
 
 
 def test_a_plan_for_each_kind():
@@ -117,13 +102,10 @@ def test_a_plan_for_each_kind():
     learnt = learn(data)
     relevant = np.array([[True, False, False, False], [False] * 4, [False, True, True, False]])
 
-    for a, plan in enumerate(learnt.plans("initial", "all", relevant)):
-        assert_array_equal(plan.fixed, np.full(4, learnt.initial[a]))
-        assert (plan.outside, plan.separate) == (0.0, False)
-    for a, plan in enumerate(learnt.plans("class", "separate", relevant)):
+    for a, plan in enumerate(learnt.plans("class", "all", relevant)):
         assert_array_equal(plan.fixed, learnt.means[a])
         assert_array_equal(plan.variables, np.arange(4))
-        assert (plan.outside, plan.separate) == (0.0, True)
+        assert plan.outside == 0.0
     for plan in learnt.plans("local", "all", relevant):
         assert plan.fixed is None
 
@@ -141,8 +123,25 @@ def test_a_plan_for_each_kind():
 
 def test_a_class_without_rows_keeps_the_initial_bandwidth():
     X, y = two_classes()
-    learnt = learn(sort(X, y, expected=np.array(["z"])), shadows=True)
+    learnt = learn(sort(X, y, expected=np.array(["z"])))
     assert_allclose(learnt.means[2], 1.0 / math.log(math.log(16)), rtol=1e-15)
     assert_array_equal(learnt.zscores[2], np.zeros(4))
-    assert not learnt.relevant("zscore", -0.5)[2].any()
-    assert not learnt.relevant("shadow", -0.5)[2].any()
+    assert not learnt.relevant(-0.5)[2].any()
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6, 1e100])
+def test_the_lapse_goes_to_the_prior_however_far_a_sample_is(far):
+    # There the logarithm of a density is so large that adding that of the lapse does not change it.
+    prior = np.array([0.5, 0.3, 0.2])
+    joint = joint_log_probability(-far * np.array([[1.0, 2.0, np.inf]]), prior)
+    certain = np.exp(log_probability(joint, prior, 0.0))
+    assert_allclose(np.exp(log_probability(joint, prior, 0.25)), 0.75 * certain + 0.25 * prior, rtol=1e-12)
+
+
+def test_without_any_density_there_is_the_prior():
+    prior = np.array([0.5, 0.3, 0.2])
+    joint = joint_log_probability(np.full((1, 3), -np.inf), prior)
+    assert_allclose(np.exp(log_probability(joint, prior, 0.1)), prior[np.newaxis], rtol=1e-12)

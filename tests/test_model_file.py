@@ -16,9 +16,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import corral._persist.model_file
 from corral import (
+    CorralClassifier,
     LSPClassifier,
+    MarkerSelector,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     RodeoSelector,
     load_model,
@@ -37,12 +38,9 @@ CLASSIFIERS = [
     RodeoClassifier(update="sequential", scale=None, beta=0.8, c0=0.5, min_bandwidth=0.01, cutpoint=-np.inf),
     RodeoClassifier(scale="standard", priors=np.array([0.5, 0.25, 0.25])),
     RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
-    RodeoClassifier(scale="whiten", bandwidth="class", temperature=2.0, lapse=0.01),
-    RodeoClassifier(scale="whiten", rule="shadow", random_state=0),
-    RodeoClassifier(bandwidth="class", features="separate", priors=[0.2, 0.3, 0.5]),
-    RodeoClassifier(bandwidth="initial", priors="empirical"),
-    RodeoClassifierCV(**SMALL_SEARCH),
-    RodeoClassifierCV(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
+    RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
+    CorralClassifier(**SMALL_SEARCH),
+    CorralClassifier(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
 ]
 SPECIES = np.array(["ant", "bee", "cat"])
 LABELS = {
@@ -104,12 +102,10 @@ def assert_same(one, other, where="value"):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"temperature": 5.0},
-        {"lapse": 0.5},
         {"update": "sequential", "beta": 0.5, "c0": 3.0, "min_bandwidth": 0.2},
-        {"scale": None, "bandwidth": "class", "features": "separate"},
-        {"rule": "contrast", "cutpoint": 1.0, "min_effect": 0.6},
-        {"temperature": -1.0, "update": "never"},
+        {"scale": None, "bandwidth": "class", "features": "selected"},
+        {"cutpoint": 1.0, "min_effect": 0.6},
+        {"beta": -1.0, "update": "never"},
     ],
 )
 def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, queries, path):
@@ -129,7 +125,7 @@ def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, pa
     again = saved(density, path)
     assert_array_equal(again.score_samples(queries), expected)
     assert_same(again.get_params(), RodeoDensity().get_params())
-    pool = RodeoClassifierCV(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
+    pool = CorralClassifier(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
     assert saved(pool, path).min_effect == pool.model_.min_effect
 
 
@@ -141,8 +137,7 @@ def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
     model = clone(estimator).fit(X, y, sample_weight=weights)
     loaded = saved(model, path)
     for name, value in vars(model).items():  # private ones, too: densities, scale, members, rows
-        if name != "best_estimator_":
-            assert_same(value, getattr(loaded, name), name)
+        assert_same(value, getattr(loaded, name), name)
     assert vars(loaded).keys() == vars(model).keys()
     assert_array_equal(loaded.predict(queries), model.predict(queries))
     assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
@@ -150,8 +145,8 @@ def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
         assert_array_equal(loaded.local_bandwidths(queries), model.local_bandwidths(queries))
     assert_same(loaded.explain(queries), model.explain(queries))
     assert_array_equal(loaded.selection_frequency(2, 0), model.selection_frequency(2, 0))
-    if isinstance(model, RodeoClassifierCV):
-        assert_same(vars(loaded.best_estimator_), vars(model.best_estimator_))
+    if isinstance(model, CorralClassifier):
+        assert_same(vars(loaded.members_[0]), vars(model.members_[0]))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -176,7 +171,7 @@ def test_labels_may_be_booleans(data, queries, path):
 def test_names_of_variables_come_back_and_are_checked(data, queries, path):
     names = [f"x <{j}>" for j in range(data[0].shape[1])]
     frame = pd.DataFrame(data[0], columns=names)
-    loaded = saved(RodeoClassifierCV(**SMALL_SEARCH).fit(frame, data[1]), path)
+    loaded = saved(CorralClassifier(**SMALL_SEARCH).fit(frame, data[1]), path)
     assert loaded.feature_names_in_.tolist() == names
     assert loaded.explain(pd.DataFrame(queries, columns=names)).feature_names == names
     with pytest.raises(ValueError, match="feature names should match"):
@@ -196,8 +191,9 @@ def test_density_comes_back_whole(estimator, weighted, data, queries, path):
     assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
 
 
-def test_selector_comes_back_whole(data, path):
-    model = RodeoSelector().fit(*data)
+@pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
+def test_selector_comes_back_whole(selector, data, path):
+    model = selector.fit(*data)
     loaded = saved(model, path)
     assert_same(vars(loaded), vars(model))
     assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
@@ -378,7 +374,7 @@ def file(data, tmp_path_factory):
     """A small file with nearly everything that the format knows."""
     path = tmp_path_factory.mktemp("file") / "model.corral"
     X, y = data
-    model = RodeoClassifierCV(random_state=0)
+    model = CorralClassifier(random_state=0)
     save_model(model.fit(X[::3, :3], np.array(["a", "b", "c"])[np.searchsorted([1, 2, 5], y[::3])]), path)
     return path
 
@@ -393,7 +389,7 @@ def test_truncated_anywhere(file, path):
 
 def test_factors_that_cannot_be_inverted(data, path):
     X, y = data
-    save_model(RodeoClassifierCV(random_state=0).fit(X[:, :3], y), path)
+    save_model(CorralClassifier(random_state=0).fit(X[:, :3], y), path)
     header, arrays = take_apart(path)
     square = [name for name, x in arrays.items() if name.endswith("/factor") and x.shape == (3, 3)]
     assert square
@@ -403,11 +399,17 @@ def test_factors_that_cannot_be_inverted(data, path):
         load_model(path)
 
 
-def test_newer_format_and_unknown_estimator(file, path):
+@pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
+def test_another_format(another, file, path):
     header, arrays = take_apart(file)
-    put_together(path, header | {"format": FORMAT + 1, "state": "whatever comes"}, arrays)
-    with pytest.raises(ValueError, match=r"written by a newer corral \(format 4, and this one reads 3\)"):
+    put_together(path, header | {"format": another, "state": "whatever comes"}, arrays)
+    said = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
+    with pytest.raises(ValueError, match=said):
         load_model(path)
+
+
+def test_unknown_estimator_and_header_that_lacks_something(file, path):
+    header, arrays = take_apart(file)
     put_together(path, header | {"estimator": "os.system"}, arrays)
     with pytest.raises(ValueError, match=r"holds 'os\.system', which this corral does not know"):
         load_model(path)
@@ -417,6 +419,14 @@ def test_newer_format_and_unknown_estimator(file, path):
             load_model(path)
     put_together(path, header | {"versions": ["1"]}, arrays)
     with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
+        load_model(path)
+
+
+def test_a_parameter_is_missing(file, path):
+    header, arrays = take_apart(file)
+    del header["params"]["max_rows"]
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match="is damaged: params lack 'max_rows'"):
         load_model(path)
 
 
@@ -440,7 +450,7 @@ ROWS, POOL = "state/rows", "state/pool"
         (f"{ROWS}/X", lambda a: a * np.nan, "members contradict the rows"),
         (f"{ROWS}/X", lambda a: a[:, 1:], "X has the shape"),
         (f"{ROWS}/class_prior_", lambda a: a * 0.5, "class_prior_ does not sum to 1"),
-        (f"{ROWS}/relevant_", lambda a: a.astype(float), "relevant_ is not an array of bool"),
+        (f"{ROWS}/contrast/markers", lambda a: a.astype(float), "markers is not an array of bool"),
         (f"{ROWS}/contrast/effect", lambda a: a[1:], "effect has the shape"),
         (f"{ROWS}/contrast/direction", lambda a: a + 9, "direction holds a number"),
         (f"{POOL}/weights", lambda a: -a, "weights holds a number"),
@@ -489,7 +499,7 @@ def test_deeply_nested_header(file, path):
 
 
 def test_loads_in_a_fresh_process(data, queries, tmp_path):
-    model = RodeoClassifier(bandwidth="class", scale="whiten").fit(*data)
+    model = RodeoClassifier(bandwidth="class", scale="rank").fit(*data)
     save_model(model, tmp_path / "model.corral")
     np.save(tmp_path / "queries.npy", queries)
     code = (
@@ -513,9 +523,10 @@ def mixed():
 SIZED = {
     "density": RodeoDensity(),
     "classifier": RodeoClassifier(bandwidth="class"),
-    "search": RodeoClassifierCV(random_state=0),
-    "thinned": RodeoClassifierCV(max_rows=10, random_state=0),
+    "search": CorralClassifier(random_state=0),
+    "thinned": CorralClassifier(max_rows=10, random_state=0),
     "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
     "lspc": LSPClassifier(),
 }
 
@@ -574,7 +585,7 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path):
 def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     X, y = data
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
-    save_model(RodeoClassifierCV(max_rows=10, random_state=0).fit(frame, y), path)
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
     header, arrays = take_apart(path)
     header["state"]["thinning"]["n_rows"] = 10**9
     put_together(path, header, arrays)
@@ -610,11 +621,11 @@ def test_the_same_model_is_the_same_bytes(data, path):
 
 SAVE = """
 import sys, numpy as np, pandas as pd
-from corral import RodeoClassifierCV, save_model
+from corral import CorralClassifier, save_model
 rng = np.random.default_rng(0)
 X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xyz"), 60)}, index=map(str, range(60)))
 X.loc["3", "a"] = None
-save_model(RodeoClassifierCV(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
+save_model(CorralClassifier(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
 """
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from corral import NearDuplicatesWarning, RodeoClassifier, RodeoClassifierCV, RodeoSelector
-from corral._checking.table import check_table
+from corral import CorralClassifier, MarkerSelector, NearDuplicatesWarning, RodeoClassifier
+from corral._checking.table import table_findings
 from corral._core.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
 from test_cli import run
@@ -54,11 +54,11 @@ def test_a_fit_warns_of_them(kind):
     with pytest.warns(
         NearDuplicatesWarning, match=f"^150 of 150 rows equal another row but for {SAID[kind]}"
     ):
-        RodeoClassifierCV(random_state=0).fit(X, y)
+        CorralClassifier(random_state=0).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoSelector(rule="contrast")])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), MarkerSelector()])
 def test_other_estimators_warn_as_well(estimator):
     with pytest.warns(NearDuplicatesWarning, match=r"leave the column out, keep one of them, or pass groups"):
         estimator.fit(*noise("counter"))
@@ -88,21 +88,21 @@ def test_groups_that_hold_them_together_are_no_reason_to_warn():
     assert near_duplicates(X.to_numpy(), groups=apart).n_rows == 150
     with warnings.catch_warnings():
         warnings.simplefilter("error", NearDuplicatesWarning)
-        RodeoClassifierCV(random_state=0).fit(X, y, groups=together)
+        CorralClassifier(random_state=0).fit(X, y, groups=together)
 
 
 def test_rows_without_weight_do_not_count():
     X, y = noise("noise")
     with warnings.catch_warnings():
         warnings.simplefilter("error", NearDuplicatesWarning)
-        RodeoClassifierCV(random_state=0).fit(X, y, sample_weight=np.repeat([1.0, 0.0], 75))
+        CorralClassifier(random_state=0).fit(X, y, sample_weight=np.repeat([1.0, 0.0], 75))
 
 
 def test_a_column_that_gives_the_label_away_is_found_among_near_duplicates():
     X, y = noise("counter", n=100)
     rng = np.random.default_rng(0)
     twice = np.tile(rng.normal(size=100) + 20 * (y[:100] == "a"), 2)
-    kinds = {finding.kind: finding.columns for finding in check_table(X.assign(leak=twice), y)}
+    kinds = {finding.kind: finding.columns for finding in table_findings(X.assign(leak=twice), y)}
     assert kinds["gives the label away"] == ("leak",)
     assert "near duplicates" in kinds
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity, load_model, save_model
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity, load_model, save_model
 from corral.cli.text import visible
 from test_cli import run
 
@@ -33,7 +33,7 @@ def rows():
 def test_a_column_empty_in_training_may_hold_anything_later(kind, rows):
     X, y = rows
     with ignored:
-        classifier = RodeoClassifierCV(random_state=0).fit(X.assign(site=EMPTY[kind]), y)
+        classifier = CorralClassifier(random_state=0).fit(X.assign(site=EMPTY[kind]), y)
     expected = classifier.predict_proba(X.assign(site=EMPTY[kind]))
     for value in LATER.values():
         with told:
@@ -55,7 +55,7 @@ def test_a_column_of_no_type_is_empty(rows):
     X, y = rows
     frame = pl.from_pandas(X)
     with ignored:
-        classifier = RodeoClassifierCV(random_state=0).fit(frame.with_columns(site=pl.lit(None)), y)
+        classifier = CorralClassifier(random_state=0).fit(frame.with_columns(site=pl.lit(None)), y)
     with told:
         classifier.predict(frame.with_columns(site=pl.lit("north")))
 
@@ -63,7 +63,7 @@ def test_a_column_of_no_type_is_empty(rows):
 def test_a_file_knows_which_columns_were_empty(rows, tmp_path):
     X, y = rows
     with ignored:
-        save_model(RodeoClassifierCV(random_state=0).fit(X.assign(site=np.nan), y), tmp_path / "m.corral")
+        save_model(CorralClassifier(random_state=0).fit(X.assign(site=np.nan), y), tmp_path / "m.corral")
     with told:
         load_model(tmp_path / "m.corral").predict(X.assign(site="north"))
     X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
@@ -80,8 +80,8 @@ def test_further_rows_may_fill_an_empty_column(kind, rows):
     first = X.assign(site=None)
     second = -X.assign(site=np.nan)
     second["site"] = np.where(y == 1, "n", "s") if kind == "text" else np.arange(60.0)
-    parts = RodeoClassifierCV(random_state=0).fit(first, y).partial_fit(second, y)
-    at_once = RodeoClassifierCV(random_state=0).fit(pd.concat([first, second]), np.append(y, y))
+    parts = CorralClassifier(random_state=0).fit(first, y).partial_fit(second, y)
+    at_once = CorralClassifier(random_state=0).fit(pd.concat([first, second]), np.append(y, y))
     assert_array_equal(parts.predict_proba(second), at_once.predict_proba(second))
 
 
@@ -103,14 +103,14 @@ def test_what_stands_for_no_value_in_an_array_of_objects_is_missing(gap, rows):
     cells[0, 0] = gap
     expected = np.array(X)
     expected[0, 0] = np.nan
-    fitted = [RodeoClassifierCV(random_state=0).fit(table, y) for table in (cells, expected)]
+    fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (cells, expected)]
     assert_array_equal(fitted[0].predict_proba(cells), fitted[1].predict_proba(expected))
 
 
 def test_columns_stored_sparsely_are_columns(rows):
     X, y = rows
     sparse = X.astype(pd.SparseDtype(float))
-    fitted = [RodeoClassifierCV(random_state=0).fit(table, y) for table in (sparse, X)]
+    fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (sparse, X)]
     assert_array_equal(fitted[0].predict_proba(sparse), fitted[1].predict_proba(X))
 
 

@@ -1,18 +1,16 @@
 """Typicality, novelty, sets, decisions and explanations of odd tables: right answers, or one sentence."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, RodeoClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of odd tables there are many
 
 KINDS = {
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
     "class": RodeoClassifier(bandwidth="class"),
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
 }
@@ -196,14 +194,14 @@ def test_tiny_and_huge_weights_that_are_equal(factor):
 
 def test_groups_of_which_each_class_has_two():
     X, y = groups_of_rows()
-    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
+    model = CorralClassifier(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
     assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
 
 
 def test_a_level_that_no_training_row_has_counts_as_missing():
     X, y = groups_of_rows()
     rows = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(len(X)) % 2, "u", "v"))
-    model = RodeoClassifierCV(random_state=0).fit(rows, y)
+    model = CorralClassifier(random_state=0).fit(rows, y)
     samples = pd.DataFrame([USUAL, USUAL, FAR], columns=list("abc")).assign(kind=["new", None, "new"])
     with pytest.warns(UserWarning, match="Values that no training row has count as missing: 2 of 'kind'"):
         novel = model.is_novel(samples)
@@ -212,22 +210,17 @@ def test_a_level_that_no_training_row_has_counts_as_missing():
     assert_array_equal(found[0], found[1])
 
 
-def test_thinned_classes_with_and_without_their_rows(tmp_path):
+def test_thinned_classes():
     X, y = groups_of_rows(60)
-    model = RodeoClassifierCV(random_state=0, max_rows=30).fit(X, y)
+    model = CorralClassifier(random_state=0, max_rows=30).fit(X, y)
     samples = np.array([USUAL, FAR])
     assert_array_equal(check_answers(model, samples), [False, True])
-    save_model(model, tmp_path / "model.corral", keep_rows=False)
-    loaded = load_model(tmp_path / "model.corral")
-    assert_array_equal(loaded.is_novel(samples), [False, True])
-    with pytest.raises(ValueError, match="saved without training rows, so that samples with gaps"):
-        loaded.is_novel([[np.nan, 0.0, 0.0]])
 
 
 def test_same_bits_with_two_threads():
     X, y = groups_of_rows()
     samples = np.vstack([X[:5] + 0.1, FAR])
-    one, two = (RodeoClassifierCV(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
+    one, two = (CorralClassifier(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert_array_equal(a, b)
 
@@ -244,11 +237,3 @@ def test_samples_that_cannot_be_judged_get_one_sentence(method):
     ):
         with pytest.raises(ValueError, match=said):
             ask(samples)
-
-
-@pytest.mark.parametrize("name", ["local", "class_rank_weighted", "search_weighted"])
-def test_models_of_the_first_version(name):
-    model = load_model(Path(__file__).parent / "models_0_1_0" / f"{name}.corral")
-    rows = model.model_.compared_rows.X
-    samples = np.vstack([np.median(rows, axis=0), np.full(rows.shape[1], 1e6)])
-    assert_array_equal(check_answers(model, samples), [False, True])

@@ -26,11 +26,10 @@ from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
     CopiedRowsWarning,
-    EmptySelectionWarning,
+    CorralClassifier,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
-    RodeoClassifierCV,
     RodeoDensity,
     estimate_sample_sizes,
     load_model,
@@ -88,56 +87,30 @@ class Outline(HTMLParser):
 # Words
 
 
-CONCENTRATED = "more concentrated in it than in its other variables"
-BACKGROUND = "otherwise than all rows together"
-SHADOWS = "more concentrated in it than the rows of all classes together"
 CONTRAST = "than in the background of the class, by more than chance and not negligibly"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "meaning"),
-    [
-        ({}, CONCENTRATED),
-        ({"scale": "whiten"}, CONCENTRATED),
-        ({"scale": "rank"}, BACKGROUND),
-        ({"rule": "shadow", "random_state": 0}, SHADOWS),
-        ({"rule": "shadow", "scale": "rank", "random_state": 0}, SHADOWS),
-        ({"rule": "contrast"}, CONTRAST),
-        ({"rule": "contrast", "scale": "rank"}, CONTRAST),
-    ],
-)
-def test_what_it_means_that_a_variable_describes_a_class(rows, tmp_path, parameters, meaning):
-    fitted = RodeoClassifier(**parameters).fit(*rows)
-    assert fitted.relevant_.any()
-    text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
-    said = [each for each in (CONCENTRATED, BACKGROUND, SHADOWS, CONTRAST) if each in text]
-    assert said == [meaning]
-
-
-def test_a_search_compares_classes_whatever_it_chooses(rows, tmp_path):
-    search = RodeoClassifierCV(random_state=0)
-    text = Outline(page_of(search.fit(*rows), rows[0], folder=tmp_path)).text
-    assert CONTRAST in text
-    assert SHADOWS not in text
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=str)
+def test_what_it_means_that_a_variable_describes_a_class(estimator, rows, tmp_path):
+    assert CONTRAST in Outline(page_of(estimator.fit(*rows), rows[0], folder=tmp_path)).text
 
 
 def test_the_summary_says_what_marks_each_class(rows, tmp_path):
-    fitted = RodeoClassifierCV(random_state=0).fit(*rows)
+    fitted = CorralClassifier(random_state=0).fit(*rows)
     found = fitted.describe()
     text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
     for a in range(3):
-        assert found.relevant[a].any()
-        relevant = found.order[a, : found.relevant[a].sum()]
-        assert "\n".join(found.phrase(a, j) for j in relevant[:3]) in text
+        assert found.markers[a].any()
+        markers = found.order[a, : found.markers[a].sum()]
+        assert "\n".join(found.phrase(a, j) for j in markers[:3]) in text
 
 
 @pytest.fixture(scope="module")
 def joint():
     """Two classes that differ in no variable, but in the product of the first two; then noise."""
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
-    model = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.25)
-    with pytest.warns(EmptySelectionWarning):
-        return model.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different")), X
+    model = RodeoClassifier(bandwidth="class", c0=0.25)
+    return model.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different")), X
 
 
 def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
@@ -146,13 +119,6 @@ def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
     assert "No variable stands out as describing a class: no test of values or of single levels" in text
     assert text.count("no variable found\nlabels also rest on x") == 2
     assert [sorted(names) for names in data_of(page)["restOn"]] == [["x0", "x1"]] * 2
-
-
-def test_no_variable_by_bandwidths(joint, tmp_path):
-    X = joint[1]
-    fitted = RodeoClassifier(scale=None, c0=0.01).fit(X, np.arange(200) % 2)
-    assert not fitted.relevant_.any()
-    assert "bandwidths shrink hardly or all alike" in Outline(page_of(fitted, X, folder=tmp_path)).text
 
 
 # Numbers
@@ -185,12 +151,11 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
 
 
-@pytest.mark.parametrize("rule", ["zscore", "contrast"])
-def test_the_map_equals_describe(rows, tmp_path, rule):
-    fitted = RodeoClassifier(rule=rule, bandwidth="class").fit(*rows)
+def test_the_map_equals_describe(rows, tmp_path):
+    fitted = RodeoClassifier(bandwidth="class").fit(*rows)
     data, found = data_of(page_of(fitted, rows[0], folder=tmp_path)), fitted.describe()
-    assert_array_equal(data["relevant"], found.relevant)
-    assert found.relevant.any()
+    assert_array_equal(data["markers"], found.markers)
+    assert found.markers.any()
     assert_array_equal(data["order"], found.order)
     for a, j in np.ndindex(3, 6):
         assert f"{data['effects'][a][j]:.2f}" == f"{found.effect[a, j]:z.2f}"
@@ -421,12 +386,12 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
     X.iloc[1] = X.iloc[0]
     with pytest.warns(CopiedRowsWarning):
-        fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y)
+        fitted = RodeoClassifier(bandwidth="class").fit(X, y)
     text = Outline(page_of(fitted, X, folder=tmp_path)).text
     assert "Fewer than 10 rows have the class 'b' (8)" in text
     assert "1 of 68 rows is a copy of another; " in text
     assert "Rows have no groups." in text
-    fitted = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
+    fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
     said = (
         "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
@@ -562,7 +527,7 @@ def test_a_line_of_rows_that_a_goal_takes(rows, line):
 
 def test_the_accuracy_is_said_once(rows, tmp_path):
     X, y = rows
-    fitted = RodeoClassifierCV(random_state=3).fit(X[::2], y[::2])
+    fitted = CorralClassifier(random_state=3).fit(X[::2], y[::2])
     held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
     curve = LearningCurve.from_estimator(fitted, random_state=0)
     options = {"held_out": held_out, "sample_sizes": curve, "folder": tmp_path}
@@ -571,7 +536,7 @@ def test_the_accuracy_is_said_once(rows, tmp_path):
     assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
     assert "to expect by cross-validation" not in text
     text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
-    assert f"about {fitted.best_score_:.1%} should get the right label" in text
+    assert f"about {fitted.cv_accuracy_:.1%} should get the right label" in text
     assert text.index("should get the right label") < text.index("may be training rows")
 
 
@@ -614,11 +579,11 @@ def test_rows_that_halve_an_interval():
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
     X, y = rows
-    fitted = RodeoClassifierCV(random_state=3).fit(X, y)
+    fitted = CorralClassifier(random_state=3).fit(X, y)
     text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
-    assert "RodeoClassifierCV learnt 3 classes from 120 rows with 6 variables." in text
+    assert "CorralClassifier learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
-    assert f"Of new rows like the training rows, about {fitted.best_score_:.1%} should get the right" in text
+    assert f"Of new rows like the training rows, about {fitted.cv_accuracy_:.1%} should get the right" in text
     assert "accuracy to expect by cross-validation" in text
     for name, share in fitted.shares().items():
         assert name in text
@@ -648,10 +613,10 @@ def test_same_seed_same_page(rows, classifier, tmp_path):
     assert pages[0] == pages[1] != pages[2]
 
 
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
     X, y = rows
-    fitted = kind(**({"random_state": 0} if kind is RodeoClassifierCV else {})).fit(X, y)
+    fitted = kind(**({"random_state": 0} if kind is CorralClassifier else {})).fit(X, y)
     save_model(fitted, tmp_path / "m.corral")
     pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
     assert pages[0] == pages[1]
@@ -760,8 +725,7 @@ def wide():
     X[y == "b", 240:250] += 4.0
     X[y == "c", 230:232] += 1.2
     X *= -1e-5
-    with pytest.warns(EmptySelectionWarning):  # of d
-        return RodeoClassifier(rule="contrast", bandwidth="class").fit(X, y), X
+    return RodeoClassifier(bandwidth="class").fit(X, y), X
 
 
 def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
@@ -773,11 +737,11 @@ def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     assert "Of 260 variables this page shows the 200" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
     place = np.argsort(found.order, axis=1)
-    # What is not shown is relevant for no class, and stronger than no variable that is shown.
+    # What is not shown marks no class, and stronger than no variable that is shown.
     shown = np.isin(found.feature_names, data["variables"])
     assert shown.sum() == 200
     assert place[:, ~shown].min() > 20
-    assert not found.relevant[:, ~shown].any()
+    assert not found.markers[:, ~shown].any()
     assert "and 7 more" in Outline(page).text
     assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
     assert 20 <= len(data["rows"]) < 200
@@ -788,7 +752,7 @@ def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monk
     data = data_of(page_of(*wide, folder=tmp_path))
     assert len(data["curves"]) == 14
     for a, n_strongest in enumerate((6, 6, 2)):
-        assert sum(data["relevant"][a]) >= n_strongest
+        assert sum(data["markers"][a]) >= n_strongest
         assert {str(j) for j in data["order"][a][:n_strongest]} <= set(data["curves"])
 
 

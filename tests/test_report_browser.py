@@ -25,7 +25,6 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from corral import (
-    EmptySelectionWarning,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
@@ -88,7 +87,7 @@ def model():
     some = y <= 4
     frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    fitted = RodeoClassifier(rule="contrast", bandwidth="class").fit(frame[train], y[train])
+    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
     return fitted, frame[test], y[test]
 
 
@@ -109,14 +108,14 @@ def pages(model, tmp_path_factory):
     write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
     mixed, kinds = table_of_levels()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
-        of_levels = RodeoClassifier(rule="contrast", bandwidth="class").fit(mixed, kinds)
+        of_levels = RodeoClassifier(bandwidth="class").fit(mixed, kinds)
     write_report(folder / "mixed.html", of_levels, mixed, kinds)
     write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
 
 
 def quick():
-    return RodeoClassifier(rule="contrast", bandwidth="class")
+    return RodeoClassifier(bandwidth="class")
 
 
 @pytest.fixture(scope="module")
@@ -419,7 +418,7 @@ MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
 def mark(found, a, j):
-    return MARKS.get(found.direction[a, j], "◆") if found.relevant[a, j] else ""
+    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
 
 
 def test_map_equals_describe(usual, model):
@@ -433,7 +432,7 @@ def test_map_equals_describe(usual, model):
         assert f"x{j} {difference}" == found.phrase(a, j)
         assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
         assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
-        assert describes == (f"{mark(found, a, j)} yes" if found.relevant[a, j] else "no")
+        assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
     marks = usual.execute_script(
         "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent)"
     )
@@ -499,7 +498,7 @@ def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
     for a, j in ((2, 3), (0, 13)):
         said = (
             f"{a + 1}: {found.phrase(a, j)}; effect {found.effect[a, j]:+.2f}, p-value "
-            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.relevant[a, j])}"
+            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.markers[a, j])}"
         )
         cell = one(usual, f"a[href='#class-{a}-variable-{j}']")
         assert re.sub(r"e-0*(\d)", r"e-\1", said) == cell.get_attribute("aria-label")
@@ -542,9 +541,8 @@ def test_what_tells_two_classes_apart_best(browser, real):
 
 def test_a_class_that_no_variable_describes(browser, tmp_path):
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
-    fitted = RodeoClassifier(rule="contrast", bandwidth="class", c0=0.25)
-    with pytest.warns(EmptySelectionWarning):
-        fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
+    fitted = RodeoClassifier(bandwidth="class", c0=0.25)
+    fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
     opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
     names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
     assert names
@@ -994,7 +992,7 @@ def test_five_questions_are_answered(browser, real, name):
     opened(browser, address)
     found = fitted.describe()
     for a, line in enumerate(cells(browser, "#marks .table:has(.sortable)")):
-        strongest = found.order[a, : min(3, found.relevant[a].sum())]
+        strongest = found.order[a, : min(3, found.markers[a].sum())]
         assert line[0] == fitted.classes_[a]
         assert line[2].split("\n")[: strongest.size] == [found.phrase(a, j) for j in strongest]
     recalls = held_out.recalls()

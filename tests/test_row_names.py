@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, LSPClassifier, RodeoClassifier, load_model, save_model
 from corral.datasets import make_shifted_groups
 from forgery import put_together, take_apart
 from report_data import data_of
@@ -36,7 +36,7 @@ def folder(frame, tmp_path_factory):
 # Python
 
 
-@pytest.mark.parametrize("kind", [RodeoClassifier, RodeoClassifierCV])
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_an_index_names_training_rows(kind, frame, tmp_path):
     X = frame.set_index("patient")[NAMES]
     fitted = kind(random_state=0).fit(X, frame["y"])

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, LSPClassifier, RodeoClassifier, RodeoDensity
 from corral._core.kernels import product_by_rows
-from corral._core.scale import learn_scale
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -50,14 +49,12 @@ def assert_same_on_threads(model, function, queries):
 SETTINGS = [
     {"scale": scale, "bandwidth": bandwidth, "features": features, "update": update}
     for scale, bandwidth, features, update in itertools.product(
-        ("range", "standard", "rank", "whiten", None),
-        ("local", "class", "initial"),
-        ("all", "selected", "separate"),
+        ("range", "standard", "rank", None),
+        ("local", "class"),
+        ("all", "selected"),
         ("simultaneous", "sequential"),
     )
-    if (features == "all" or scale != "whiten")
-    and (features != "separate" or bandwidth != "local")
-    and (update == "simultaneous" or bandwidth == "local")
+    if update == "simultaneous" or bandwidth == "local"
 ]
 
 
@@ -65,13 +62,13 @@ SETTINGS = [
 def test_classifier(settings):
     X, y, queries = tables()
     weights = 1.0 + np.arange(len(y)) % 2
-    model = RodeoClassifier(**settings, cutpoint=-0.5, temperature=2.0, lapse=0.01).fit(X, y, weights)
+    model = RodeoClassifier(**settings, cutpoint=-0.5).fit(X, y, weights)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_rows_on_their_own(model.local_bandwidths, queries)
     assert_same_on_threads(model, model.log_density, queries)
 
 
-@pytest.mark.parametrize("scale", ["range", "standard", "rank", "whiten", None])
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_explanations(scale, bandwidth):
     X, y, queries = tables()
@@ -86,7 +83,7 @@ def test_explanations(scale, bandwidth):
 
 def test_search():
     X, y, queries = tables()
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
 
@@ -97,7 +94,7 @@ def test_search_with_gaps_and_levels():
     for table in (X, queries):
         table[:, 3] = random.integers(0, 3, size=len(table))
         table[random.random(table.shape) < 0.2] = np.nan
-    model = RodeoClassifierCV(random_state=0, categorical_features=[3]).fit(X, y)
+    model = CorralClassifier(random_state=0, categorical_features=[3]).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
@@ -121,18 +118,9 @@ def test_least_squares(scale):
 
 def test_chunks_of_a_collection():
     X, y, queries = tables()
-    model = RodeoClassifier(scale="whiten").fit(X, y)
+    model = RodeoClassifier().fit(X, y)
     lazy = model.predict_proba(da.from_array(queries, chunks=((1, 2, 7, 9), 3)))
     assert_close(lazy.compute(scheduler="synchronous"), model.predict_proba(queries))
-
-
-@pytest.mark.parametrize("d", [1, 2, 4, 9, 64, 131])
-def test_whitened_units(d):
-    X, y, queries = tables(d)
-    scale = learn_scale(X, None, "whiten", y)
-    assert_rows_on_their_own(scale.transform, queries)
-    standard = learn_scale(X, None, "standard").transform(queries)
-    assert_allclose(scale.transform(queries), standard @ scale.mixing, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(0, 3, 2), (1, 1, 1), (8, 4, 3), (9, 5, 1), (20, 3, 70)])
@@ -148,7 +136,7 @@ def test_accuracies_are_at_most_one():
     rng = np.random.default_rng(7)
     y = np.repeat([0, 1, 2], rng.integers(5, 12, size=3))
     X = y[:, np.newaxis] + 0.01 * rng.normal(size=(len(y), 1))
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
-    assert model.best_score_ == pytest.approx(1.0, abs=1e-9)
-    assert model.best_score_ <= 1.0
-    assert model.cv_results_["accuracy"].max() <= 1.0
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ == pytest.approx(1.0, abs=1e-9)
+    assert model.cv_accuracy_ <= 1.0
+    assert model.member_scores_["accuracy"].max() <= 1.0

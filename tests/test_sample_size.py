@@ -346,19 +346,18 @@ def test_a_bound_above_1_means_nothing_and_says_so():
     assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
 
 
-def test_relevance_is_that_of_the_rule_in_use(table):
-    for rule in ("zscore", "contrast"):
-        fitted = []
+def test_relevance_is_that_of_the_estimator(table):
+    fitted = []
 
-        class Recorder(RodeoClassifier):
-            def fit(self, X, y, fitted=fitted):
-                fitted.append(super().fit(X, y))
-                return fitted[-1]
+    class Recorder(RodeoClassifier):
+        def fit(self, X, y, fitted=fitted):
+            fitted.append(super().fit(X, y))
+            return fitted[-1]
 
-        settings = SETTINGS | {"initial_size": 60}
-        result = estimate_sample_sizes(*table, **settings, max_steps=2, estimator=Recorder(rule=rule))
-        for step, model in zip(result.steps, fitted, strict=True):
-            assert_array_equal(step.r, model.relevant_.sum(axis=1))
+    settings = SETTINGS | {"initial_size": 60}
+    result = estimate_sample_sizes(*table, **settings, max_steps=2, estimator=Recorder(cutpoint=-0.5))
+    for step, model in zip(result.steps, fitted, strict=True):
+        assert_array_equal(step.r, model.relevant_.sum(axis=1))
 
 
 # What the result says

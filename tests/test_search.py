@@ -1,4 +1,4 @@
-"""RodeoClassifierCV: a pool as an estimator, what it says of itself, and that its score is honest.
+"""CorralClassifier: a pool as an estimator, what it says of itself, and that its score is honest.
 
 tests/test_pool.py compares the pool itself with plain loops.
 """
@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import naive
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral._core import search as search_module
 from corral._core.conditionals import mixture_conditionals
 from corral._core.kinds import KINDS
@@ -28,7 +28,7 @@ from corral.datasets import make_shifted_groups
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
 PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density"]
-SHARED = ["classes_", "class_count_", "class_prior_", "relevant_", "weights_", "recall_"]
+SHARED = ["classes_", "class_count_", "class_prior_", "markers_", "member_weights_", "cv_recall_"]
 
 
 def three_classes(seed=0, n=12):
@@ -45,16 +45,15 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return RodeoClassifierCV(random_state=0).fit(*data)
+    return CorralClassifier(random_state=0).fit(*data)
 
 
 def assert_same_model(one, other, queries):
     """Equal to the last bit, in what was chosen and in every prediction."""
-    for name in (*SHARED, "balanced_accuracy_", "best_score_", "best_log_loss_"):
+    for name in (*SHARED, "cv_balanced_accuracy_", "cv_accuracy_", "cv_log_loss_"):
         assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
-    assert one.best_params_ == other.best_params_
     pd.testing.assert_frame_equal(
-        pd.DataFrame(one.cv_results_), pd.DataFrame(other.cv_results_), check_exact=True
+        pd.DataFrame(one.member_scores_), pd.DataFrame(other.member_scores_), check_exact=True
     )
     for method in PREDICTIONS:
         assert_array_equal(getattr(one, method)(queries), getattr(other, method)(queries), strict=True)
@@ -62,10 +61,10 @@ def assert_same_model(one, other, queries):
 
 def assert_sound(model, queries):
     """No NaN, and probabilities that are some."""
-    numbers = [model.best_score_, model.best_log_loss_, model.balanced_accuracy_]
-    numbers += [*model.cv_results_["log_loss"], *model.cv_results_["accuracy"]]
+    numbers = [model.cv_accuracy_, model.cv_log_loss_, model.cv_balanced_accuracy_]
+    numbers += [*model.member_scores_["log_loss"], *model.member_scores_["accuracy"]]
     assert np.isfinite(numbers).all()
-    assert -1e-12 <= model.best_score_ <= 1.0
+    assert -1e-12 <= model.cv_accuracy_ <= 1.0
     proba = model.predict_proba(queries)
     assert np.isfinite(proba).all()
     assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
@@ -82,11 +81,11 @@ def assert_sound(model, queries):
 @pytest.mark.parametrize("priors", ["empirical", "uniform", [0.2, 0.3, 0.5]])
 def test_the_posterior_is_a_plain_loop_over_members(data, priors):
     X, y = data
-    model = RodeoClassifierCV(priors=priors, random_state=0).fit(X, y)
+    model = CorralClassifier(priors=priors, random_state=0).fit(X, y)
     queries = np.vstack([X, X + 0.2, X[:1] + 1e3])
     joint = np.log(model.class_prior_) + sum(
         weight * member.log_density(queries) / member.model_.pool.weights[0]
-        for weight, member in zip(model.weights_, model.members_, strict=True)
+        for weight, member in zip(model.member_weights_, model.members_, strict=True)
     )
     assert_allclose(model.predict_joint_log_proba(queries), joint, rtol=1e-10, atol=1e-10)
     share = 1.0 / (y.size + 2.0)
@@ -96,9 +95,8 @@ def test_the_posterior_is_a_plain_loop_over_members(data, priors):
 
 def test_members_stand_on_their_own(fitted, data):
     X, y = data
-    assert 1 <= len(fitted.members_) == fitted.weights_.size <= 6
-    assert fitted.best_estimator_ is fitted.members_[0]
-    table = pd.DataFrame(fitted.cv_results_)
+    assert 1 <= len(fitted.members_) == fitted.member_weights_.size <= 6
+    table = pd.DataFrame(fitted.member_scores_)
     for member in fitted.members_:
         row = table[table["member"] == member.name].iloc[0]
         assert row["weight"] > 0.0
@@ -106,9 +104,10 @@ def test_members_stand_on_their_own(fitted, data):
         assert_allclose(member.predict_proba(X).sum(axis=1), 1.0)
         assert member.score(X, y) > 0.5
         assert len(member.explain(X[:3])) == 3
-    assert fitted.best_params_["member"] == fitted.best_estimator_.name
+    heaviest = table["member"][table["share"].argmax()]
+    assert fitted.members_[0].name == heaviest
     with pytest.raises(TypeError, match="a member of a pool cannot be fitted by itself"):
-        clone(fitted.best_estimator_).fit(X, y)
+        clone(fitted.members_[0]).fit(X, y)
 
 
 def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
@@ -116,7 +115,7 @@ def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
     rival = fitted.explain(queries).rival
     whole = fitted.explain(queries)
     parts = np.zeros(whole.conditional.shape)
-    for weight, member in zip(fitted.weights_, fitted.members_, strict=True):
+    for weight, member in zip(fitted.member_weights_, fitted.members_, strict=True):
         for i in range(len(queries)):
             codes = np.searchsorted(fitted.classes_, [whole.label[i], rival[i]])
             (mixtures,) = [member.model_.pool.members]
@@ -177,36 +176,36 @@ def test_the_score_is_that_of_new_rows():
     differences = []
     for seed in range(4):
         X, y = make_shifted_groups(60, random_state=seed)
-        model = RodeoClassifierCV(random_state=seed).fit(X, y)
+        model = CorralClassifier(random_state=seed).fit(X, y)
         differences.append(
-            model.best_score_ - model.score(*make_shifted_groups(400, random_state=100 + seed))
+            model.cv_accuracy_ - model.score(*make_shifted_groups(400, random_state=100 + seed))
         )
     assert abs(np.mean(differences)) < 0.03
 
 
 def test_it_is_as_good_as_it_says_on_real_data():
     X, y = load_breast_cancer(return_X_y=True)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
-    assert model.best_score_ > 0.96
-    assert abs(model.best_score_ - cross_val_score(model, X, y, cv=4).mean()) < 0.015
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ > 0.96
+    assert abs(model.cv_accuracy_ - cross_val_score(model, X, y, cv=4).mean()) < 0.015
 
 
 def test_a_rare_class_shows_in_its_recall():
     random = np.random.RandomState(0)
     y = np.repeat([0, 1], [380, 20])
-    model = RodeoClassifierCV(random_state=0).fit(random.normal(size=(400, 3)), y)
-    assert model.best_score_ > 0.9
-    assert model.recall_[1] < 0.3
-    assert model.balanced_accuracy_ == pytest.approx(model.recall_.mean())
-    uniform = RodeoClassifierCV(priors="uniform", random_state=0).fit(random.normal(size=(400, 3)), y)
-    assert uniform.best_score_ == pytest.approx(uniform.balanced_accuracy_)
+    model = CorralClassifier(random_state=0).fit(random.normal(size=(400, 3)), y)
+    assert model.cv_accuracy_ > 0.9
+    assert model.cv_recall_[1] < 0.3
+    assert model.cv_balanced_accuracy_ == pytest.approx(model.cv_recall_.mean())
+    uniform = CorralClassifier(priors="uniform", random_state=0).fit(random.normal(size=(400, 3)), y)
+    assert uniform.cv_accuracy_ == pytest.approx(uniform.cv_balanced_accuracy_)
 
 
 def test_probabilities_are_calibrated_where_variables_repeat():
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
     X = np.hstack([X[:, :2]] * 6)
     X_new, y_new = make_shifted_groups(1000, groups=(1, 2), random_state=1)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     proba = model.predict_proba(np.hstack([X_new[:, :2]] * 6))
     assert abs(proba.max(axis=1).mean() - (model.classes_[proba.argmax(axis=1)] == y_new).mean()) < 0.04
 
@@ -215,24 +214,24 @@ def test_probabilities_are_calibrated_where_variables_repeat():
 def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data, priors):
     X, y = data
     weights = np.random.RandomState(1).randint(0, 4, y.size)
-    model = RodeoClassifierCV(priors=priors, random_state=0)
+    model = CorralClassifier(priors=priors, random_state=0)
     weighted = clone(model).fit(X, y, sample_weight=weights)
     copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-6, atol=1e-9)
     assert copied.n_copies_ == weights.sum() - (weights > 0).sum()
-    assert weighted.best_score_ == pytest.approx(copied.best_score_)
+    assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
 
 
 @pytest.mark.parametrize("other", [{}, {"n_jobs": 2}, {"n_jobs": -1}])
 def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted, other):
-    assert_same_model(RodeoClassifierCV(random_state=0, **other).fit(*data), fitted, data[0])
+    assert_same_model(CorralClassifier(random_state=0, **other).fit(*data), fitted, data[0])
 
 
 def test_the_search_reads_some_rows_only(monkeypatch):
     monkeypatch.setattr(search_module, "SEARCH_ROWS", 120)
     monkeypatch.setattr(search_module, "SEARCH_POINTS", 60)
     X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     assert model.score(X, y) > 0.97
     assert len(model.members_[0].model_.data.X) == 400  # members are fitted to all rows
     assert model.explain(X[:1]).rows.max() < 400
@@ -262,33 +261,33 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_odd_rows(name):
     X, y = ROWS[name]
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     assert_sound(model, np.vstack([X, np.asarray(X) + 1e6, np.asarray(X) - 7.0]))
     assert np.isfinite(model.feature_importances_).all()
 
 
 def test_constants_tell_nothing():
-    model = RodeoClassifierCV(random_state=0).fit(np.ones((12, 2)), [0, 1] * 6)
+    model = CorralClassifier(random_state=0).fit(np.ones((12, 2)), [0, 1] * 6)
     assert_allclose(model.predict_proba([[1.0, 1.0]]), [[0.5, 0.5]], rtol=1e-9)
     assert_array_equal(model.explain([[1.0, 1.0]]).evidence, 0.0)
 
 
 def test_a_class_without_rows(data):
     X, y = data
-    model = RodeoClassifierCV(random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
+    model = CorralClassifier(random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
     assert_array_equal(model.classes_, [0, 1, 3, 5])
     assert_array_equal(model.class_count_, [0, 12, 12, 12])
     assert_sound(model, X)
-    assert np.isnan(model.recall_[0])
+    assert np.isnan(model.cv_recall_[0])
     assert_array_equal(model.predict_proba(X)[:, 0], 0.0)  # its prior is its share of the rows
-    uniform = RodeoClassifierCV(priors="uniform", random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
+    uniform = CorralClassifier(priors="uniform", random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
     assert_allclose(uniform.predict_proba(X)[:, 0], 0.25 / (y.size + 2.0), rtol=1e-9)
 
 
 def test_one_class_with_rows(data):
     X, y = data
     for rows in (X[y == 1], X[:1]):
-        model = RodeoClassifierCV(random_state=0).partial_fit(rows, np.ones(len(rows)), classes=[0, 1])
+        model = CorralClassifier(random_state=0).partial_fit(rows, np.ones(len(rows)), classes=[0, 1])
         assert_sound(model, X)
         assert set(model.predict(X)) == {1}
 
@@ -302,12 +301,12 @@ def test_batches_equal_one_fit(data, start, weighted):
     weights = np.random.RandomState(0).randint(1, 3, y.size).astype(float)
     A, B = np.flatnonzero(y < 5), np.flatnonzero(y == 5)
     both = np.concatenate([A, B])
-    model = RodeoClassifierCV(random_state=0)
+    model = CorralClassifier(random_state=0)
     getattr(model, start)(X[A], y[A])
     assert_array_equal(model.classes_, [1, 3])
     model.partial_fit(X[B], y[B], sample_weight=weights[B] if weighted else None)
     weights[A] = 1.0
-    expected = RodeoClassifierCV(random_state=0).fit(
+    expected = CorralClassifier(random_state=0).fit(
         X[both], y[both], sample_weight=weights[both] if weighted else None
     )
     assert_same_model(model, expected, X)
@@ -315,7 +314,7 @@ def test_batches_equal_one_fit(data, start, weighted):
 
 def test_fit_forgets_batches(data, fitted):
     X, y = data
-    model = RodeoClassifierCV(random_state=0).partial_fit(X[:, :2], y, classes=[1, 3, 5, 9]).fit(X, y)
+    model = CorralClassifier(random_state=0).partial_fit(X[:, :2], y, classes=[1, 3, 5, 9]).fit(X, y)
     assert_same_model(model, fitted, X)
     assert model.n_features_in_ == 4
 
@@ -323,10 +322,10 @@ def test_fit_forgets_batches(data, fitted):
 def test_names(data):
     X, y = data
     table = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
-    model = RodeoClassifierCV(random_state=0).fit(table, np.array(["ant", "bee", "cat"])[y // 2])
+    model = CorralClassifier(random_state=0).fit(table, np.array(["ant", "bee", "cat"])[y // 2])
     assert_array_equal(model.feature_names_in_, table.columns)
-    assert_array_equal(model.best_estimator_.feature_names_in_, table.columns)
-    assert model.n_features_in_ == model.best_estimator_.n_features_in_ == 4
+    assert_array_equal(model.members_[0].feature_names_in_, table.columns)
+    assert model.n_features_in_ == model.members_[0].n_features_in_ == 4
     assert model.explain(table[:2]).feature_names == table.columns.tolist()
     assert set(model.predict(table)) == {"ant", "bee", "cat"}
     for method in [*PREDICTIONS, "explain"]:
@@ -334,7 +333,7 @@ def test_names(data):
             getattr(model, method)(table[["width", "length", "height", "weight"]])
     model.fit(X, y)
     assert not hasattr(model, "feature_names_in_")
-    assert not hasattr(model.best_estimator_, "feature_names_in_")
+    assert not hasattr(model.members_[0], "feature_names_in_")
 
 
 def test_copies(data, fitted):
@@ -342,18 +341,18 @@ def test_copies(data, fitted):
     again = pickle.loads(pickle.dumps(fitted))
     assert_same_model(again, fitted, X)
     fresh = clone(fitted)
-    assert not hasattr(fresh, "best_estimator_")
+    assert not hasattr(fresh, "members_")
     assert fresh.get_params() == fitted.get_params()
     assert_same_model(fresh.fit(X, y), fitted, X)
     # A batch that arrives after loading is added to the rows from before.
-    both = RodeoClassifierCV(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
+    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
     assert_same_model(again.partial_fit(X[:9] + 0.1, y[:9]), both, X)
 
 
 def test_labels_come_back_as_they_were(data, fitted):
     X, y = data
     for labels in (np.array(["a", "b", "c"], dtype=object), np.array([-1, 0, 7], dtype=np.int8)):
-        model = RodeoClassifierCV(random_state=0).fit(X, labels[y // 2])
+        model = CorralClassifier(random_state=0).fit(X, labels[y // 2])
         assert model.predict(X).dtype == labels.dtype
         assert_array_equal(model.predict(X), labels[fitted.predict(X) // 2])
 
@@ -363,7 +362,7 @@ def test_labels_come_back_as_they_were(data, fitted):
 
 @pytest.mark.parametrize("verbose", [1, 2, True])
 def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys, verbose):
-    model = RodeoClassifierCV(random_state=0, verbose=verbose).fit(*data)
+    model = CorralClassifier(random_state=0, verbose=verbose).fit(*data)
     out, err = capsys.readouterr()
     assert out == ""
     assert "Search" in err
@@ -383,14 +382,14 @@ def test_the_bar_ends_with_the_search(data, monkeypatch):
             super().advance(task_id, advance)
 
     monkeypatch.setattr(rich.progress, "Progress", Counted)
-    RodeoClassifierCV(random_state=0, verbose=1).fit(*data)
+    CorralClassifier(random_state=0, verbose=1).fit(*data)
     assert totals[0] == ("Search", len(KINDS))
     assert sum(done) >= len(KINDS)
 
 
 @pytest.mark.parametrize("verbose", [0, -1, False])
 def test_silence(data, capsys, verbose):
-    RodeoClassifierCV(random_state=0, verbose=verbose).fit(*data).predict(data[0])
+    CorralClassifier(random_state=0, verbose=verbose).fit(*data).predict(data[0])
     assert capsys.readouterr() == ("", "")
 
 
@@ -430,7 +429,7 @@ def test_refused_rows_do_not_come_in_with_the_next_batch(data, fitted):
     model = pickle.loads(pickle.dumps(fitted))
     with pytest.raises(ValueError, match="min_effect"):
         model.set_params(min_effect=2.0).partial_fit(X[9:] - 0.1, y[9:])
-    both = RodeoClassifierCV(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
+    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
     assert_same_model(model.set_params(min_effect=0.15).partial_fit(X[:9] + 0.1, y[:9]), both, X)
 
 
@@ -459,21 +458,21 @@ def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
         (X, X[:, 0], "Unknown label type: continuous"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RodeoClassifierCV(random_state=0).fit(rows, labels)
+            CorralClassifier(random_state=0).fit(rows, labels)
     with pytest.raises(ValueError, match="X has 3 features, but RodeoClassifier"):
         fitted.predict(X[:, :3])
 
 
 @pytest.mark.parametrize("method", [*PREDICTIONS, "explain"])
 def test_unfitted(method):
-    with pytest.raises(NotFittedError, match="This RodeoClassifierCV instance is not fitted yet"):
-        getattr(RodeoClassifierCV(), method)([[0.0]])
-    with pytest.raises(NotFittedError, match="This RodeoClassifierCV instance is not fitted yet"):
-        RodeoClassifierCV().selection_frequency()
+    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
+        getattr(CorralClassifier(), method)([[0.0]])
+    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
+        CorralClassifier().selection_frequency()
 
 
 def test_iris_is_learnt_by_its_species():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
-    assert model.best_score_ > 0.94
-    assert model.recall_[0] == 1.0
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ > 0.94
+    assert model.cv_recall_[0] == 1.0

@@ -21,28 +21,38 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corral.dask
-from corral import LSPClassifier, RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector
+from corral import (
+    CorralClassifier,
+    LSPClassifier,
+    MarkerSelector,
+    RodeoClassifier,
+    RodeoDensity,
+    RodeoSelector,
+)
 from corral.datasets import make_shifted_groups
 
 # Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+    "ignore::corral.EmptySelectionWarning",
+    "ignore::corral.CopiedRowsWarning",
+    "ignore:No features were selected:UserWarning",  # scikit-learn's own, of the same
 )
 
 # Each value of a parameter that decides what is done with rows is in one of them.
 RODEOS = [
     RodeoClassifier(),
-    RodeoClassifier(scale=None, bandwidth="initial"),
+    RodeoClassifier(scale=None),
     RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
-    RodeoClassifier(scale="whiten", priors="empirical"),
-    RodeoClassifier(scale="standard", bandwidth="class", features="separate", temperature=2.0, lapse=0.01),
-    RodeoClassifierCV(random_state=0),
+    RodeoClassifier(scale="standard", bandwidth="class", priors="empirical"),
+    CorralClassifier(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard", update="sequential", n_jobs=2),
 ]
 ESTIMATORS = [
     *RODEOS,
+    RodeoSelector(),
+    MarkerSelector(),
     LSPClassifier(),
     LSPClassifier(scale="standard", n_jobs=2),
 ]
@@ -133,7 +143,7 @@ def test_pickle_keeps_every_bit(data, protocol):
         else:
             assert_array_equal(copy.predict(X), model.predict(X))
             assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
-            assert_array_equal(copy.relevant_, model.relevant_)
+            assert_array_equal(copy.describe().markers, model.describe().markers)
             # A batch that arrives after loading is added to the rows from before.
             assert_array_equal(
                 copy.partial_fit(X[:20] + 0.1, y[:20]).predict_proba(X),
@@ -288,7 +298,7 @@ def test_estimators_link_to_their_page(estimator_class, monkeypatch):
 @pytest.mark.parametrize("addresses", [[], ["Homepage, https://a.org/corral"]])
 def test_without_an_address_of_the_site_there_is_no_link(addresses, monkeypatch):
     install_with(monkeypatch, *addresses)
-    assert links(RodeoSelector()) == set()
+    assert links(MarkerSelector()) == set()
 
 
 def test_a_package_that_is_not_installed_links_to_nothing(monkeypatch):
@@ -305,5 +315,5 @@ def test_what_is_not_in_the_reference_has_no_link(monkeypatch):
 
     install_with(monkeypatch, "Documentation, https://a.org/corral/")
     X, y = make_shifted_groups(15, groups=(1, 2), random_state=0)
-    member = RodeoClassifierCV(random_state=0).fit(X, y).best_estimator_
+    member = CorralClassifier(random_state=0).fit(X, y).members_[0]
     assert links(Mine()) == links(member) == set()

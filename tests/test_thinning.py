@@ -3,7 +3,6 @@
 And pools whose classes are thinned: near those of all rows, and as valid.
 """
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 import corral._core.large
 import corral._core.sampling
-from corral import RodeoClassifierCV, RodeoDensity, load_model, save_model, write_report
+from corral import CorralClassifier, load_model, save_model
 from corral._core.frames import ClassFrame
 from corral._core.large import carried_over
 from corral._core.members import Mixture
@@ -20,7 +19,7 @@ from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.sampling import choose_sample
 from corral._core.scale import learn_scale
 from corral._core.settings import Computation
-from corral._core.thinning import Cells, CellSummary, Representatives, thin
+from corral._core.thinning import Cells, CellSummary, Representatives
 from tests import naive
 
 
@@ -32,6 +31,14 @@ def make_units(n, seed=0):
 
 
 IMPORTANCE = np.array([1.0, 0.0, 4.0])
+
+
+def thin(rows, n_cells, importance, seed):
+    """Averages of the rows that share a cell, and the cell of each row."""
+    x = rows.centres[0]
+    cells = Cells.learn(x, rows.weights, n_cells, importance, seed).divide(x)
+    filled, cells = np.unique(cells, return_inverse=True)
+    return rows.averaged(cells, filled.size), cells
 
 
 def moments(rows):
@@ -64,15 +71,6 @@ def test_cells_and_averages_are_those_of_plain_loops():
     assert thinned.counts.sum() == 40
 
 
-def test_rows_that_are_few_stay_as_they_are():
-    units, weights = make_units(20)
-    rows = Representatives.of_rows(units, weights)
-    thinned, cells = thin(rows, 20, IMPORTANCE, seed=0)
-    assert thinned is rows
-    assert cells.tolist() == list(range(20))
-    assert not any(scatter.any() for scatter in thinned.scatter)
-
-
 def test_thinning_is_the_same_for_a_seed():
     units, weights = make_units(300)
     rows = Representatives.of_rows(units, weights)
@@ -92,7 +90,7 @@ def test_means_and_covariances_stay_whatever_the_parts(weighted):
         parts.append(thin(part, 40, IMPORTANCE, seed=0)[0])
     merged, _ = thin(Representatives.together(parts), 25, IMPORTANCE, seed=0)
     for thinned in (whole, merged):
-        assert len(thinned) <= 25
+        assert thinned.weights.size <= 25
         assert thinned.counts.sum() == 500
         np.testing.assert_allclose(thinned.weights.sum(), rows.weights.sum(), rtol=1e-12)
         same_moments(thinned, rows)
@@ -129,7 +127,7 @@ def test_a_cell_knows_the_row_that_is_nearest_to_its_centre():
     summary = far.summarise(units, None, units[0], np.arange(100, 200))
     assert summary.numbers[-1] == -1
     kept = summary.filled()
-    assert len(kept.averages) == 7
+    assert kept.numbers.size == 7
     of_rows = far.divide(units[0])
     for k in range(7):
         mine = np.flatnonzero(of_rows == k)
@@ -138,24 +136,10 @@ def test_a_cell_knows_the_row_that_is_nearest_to_its_centre():
         np.testing.assert_array_equal(kept.X[k], units[0][mine[apart.argmin()]])
 
 
-def test_no_average_is_of_fewer_rows_than_asked_for():
-    units, weights = make_units(200)
-    rows = Representatives.of_rows(units, weights)
-    assert thin(rows, 60, IMPORTANCE, seed=0)[0].counts.min() == 1
-    thinned, cells = thin(rows, 60, IMPORTANCE, seed=0, min_count=4)
-    assert thinned.counts.min() >= 4
-    assert thinned.counts.tolist() == np.bincount(cells).tolist()
-    few, _ = thin(rows, 1000, IMPORTANCE, seed=0, min_count=4)  # each row has too few rows
-    assert few.counts.tolist() == [200]
-    again, _ = thin(thinned, 60, IMPORTANCE, seed=0, min_count=10)
-    assert again.counts.min() >= 10
-    same_moments(again, rows)
-
-
 def test_variables_without_importance_make_no_cells():
     units, weights = make_units(100)
     thinned, cells = thin(Representatives.of_rows(units, weights), 5, np.zeros(3), seed=0)
-    assert len(thinned) == 1
+    assert thinned.weights.size == 1
     assert not cells.any()
 
 
@@ -212,12 +196,12 @@ def rings():
 
 @pytest.fixture(scope="module")
 def fitted(rings):
-    return RodeoClassifierCV(max_rows=80, random_state=0).fit(*rings)
+    return CorralClassifier(max_rows=80, random_state=0).fit(*rings)
 
 
 @pytest.fixture(scope="module")
 def of_all(rings):
-    return RodeoClassifierCV(max_rows=None, random_state=0).fit(*rings)
+    return CorralClassifier(max_rows=None, random_state=0).fit(*rings)
 
 
 def log_loss(classifier, X, y):
@@ -242,26 +226,26 @@ def test_scores_are_those_of_the_model_that_predicts():
         cluster = random.randint(40, size=n)
         return centres[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
 
-    classifier = RodeoClassifierCV(max_rows=5, random_state=0).fit(*draw(2000))
+    classifier = CorralClassifier(max_rows=5, random_state=0).fit(*draw(2000))
     X, y = draw(2000)
     assert classifier.score(X, y) < 0.9
-    assert abs(classifier.best_score_ - classifier.score(X, y)) < 0.05
-    assert abs(classifier.best_log_loss_ - log_loss(classifier, X, y)) < 0.06
-    np.testing.assert_allclose(classifier.balanced_accuracy_, classifier.recall_.mean())
-    assert abs(classifier.balanced_accuracy_ - classifier.best_score_) < 0.02
+    assert abs(classifier.cv_accuracy_ - classifier.score(X, y)) < 0.05
+    assert abs(classifier.cv_log_loss_ - log_loss(classifier, X, y)) < 0.06
+    np.testing.assert_allclose(classifier.cv_balanced_accuracy_, classifier.cv_recall_.mean())
+    assert abs(classifier.cv_balanced_accuracy_ - classifier.cv_accuracy_) < 0.02
 
 
 def test_noise_is_not_predictable_by_frames_that_know_the_rows():
     random = np.random.RandomState(0)
     y = np.arange(600) % 2
-    classifier = RodeoClassifierCV(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
-    assert classifier.best_log_loss_ > 0.68
+    classifier = CorralClassifier(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
+    assert classifier.cv_log_loss_ > 0.68
     assert log_loss(classifier, random.normal(size=(600, 40)), y) < 0.71  # of which 0.693 is to be expected
 
 
 def test_classes_that_are_not_thinned_have_the_same_bits(rings, of_all):
     X, _ = make_rings(100, 1)
-    few = RodeoClassifierCV(max_rows=600, random_state=0).fit(*rings)
+    few = CorralClassifier(max_rows=600, random_state=0).fit(*rings)
     np.testing.assert_array_equal(few.predict_log_proba(X), of_all.predict_log_proba(X))
     np.testing.assert_array_equal(few.typicality(X), of_all.typicality(X))
 
@@ -270,11 +254,11 @@ def test_threads_and_the_order_of_rows_change_nothing(rings, fitted, monkeypatch
     X, y = rings
     new, _ = make_rings(100, 1)
     monkeypatch.setattr(corral._core.large, "PART_ROWS", 100)
-    parts = RodeoClassifierCV(max_rows=80, random_state=0).fit(X, y)
-    threads = RodeoClassifierCV(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
+    parts = CorralClassifier(max_rows=80, random_state=0).fit(X, y)
+    threads = CorralClassifier(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(parts.predict_log_proba(new), threads.predict_log_proba(new))
     np.testing.assert_allclose(parts.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
-    backwards = RodeoClassifierCV(max_rows=80, random_state=0).fit(X[::-1], y[::-1])
+    backwards = CorralClassifier(max_rows=80, random_state=0).fit(X[::-1], y[::-1])
     np.testing.assert_allclose(backwards.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
 
 
@@ -338,7 +322,7 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
     weights = np.random.RandomState(0).uniform(0.5, 2.0, len(y))
     new, _ = make_rings(100, 1)
     once, thrice = (
-        RodeoClassifierCV(max_rows=80, random_state=0).fit(X, y, sample_weight=w)
+        CorralClassifier(max_rows=80, random_state=0).fit(X, y, sample_weight=w)
         for w in (weights, 3.0 * weights)
     )
     np.testing.assert_allclose(once.predict_log_proba(new), thrice.predict_log_proba(new), rtol=1e-6)
@@ -350,7 +334,7 @@ def test_a_common_factor_of_weights_changes_nothing(rings):
 @pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])
 def test_max_rows_that_mean_nothing(rings, max_rows):
     with pytest.raises(ValueError, match="max_rows must be a positive integer, got"):
-        RodeoClassifierCV(max_rows=max_rows).fit(*rings)
+        CorralClassifier(max_rows=max_rows).fit(*rings)
 
 
 def test_bandwidths_are_carried_over_by_the_rate():
@@ -412,85 +396,19 @@ def all_thinned():
     frame = pd.DataFrame(
         X, columns=["a", "b", "c"], index=pd.Index([f"id{i}" for i in range(len(X))], name="id")
     )
-    return frame, y, RodeoClassifierCV(max_rows=60, random_state=0).fit(frame, y)
-
-
-def test_without_rows_no_training_value_is_in_the_file(all_thinned, tmp_path):
-    frame, _, fitted = all_thinned
-    save_model(fitted, tmp_path / "with.corral")
-    save_model(fitted, tmp_path / "without.corral", keep_rows=False)
-    held, found = (tmp_path / name for name in ("with.corral", "without.corral"))
-    content = found.read_bytes()
-    values = frame.to_numpy()
-    assert values[fitted.model_.data.numbers[0], 0].tobytes() in held.read_bytes()
-    assert not [value for value in values.ravel() if value.tobytes() in content]
-    # Four bytes are met by chance: 3,600 patterns in a file of this size about once in eight files.
-    assert sum(value.tobytes() in content for value in values.ravel().astype(np.float32)) <= 2
-    assert not [value for value in values.ravel().tolist() if repr(value).encode() in content]
-    assert b"id1" not in content
-    assert b"id1" in held.read_bytes()
-    assert len(content) < held.stat().st_size
-
-
-def test_without_rows_all_but_rows_is_known(all_thinned, tmp_path):
-    _, _, fitted = all_thinned
-    save_model(fitted, tmp_path / "model.corral", keep_rows=False)
-    loaded = load_model(tmp_path / "model.corral")
-    X, y = make_rings(400, 1)
-    X, y = pd.DataFrame(X[y != "rare"], columns=["a", "b", "c"]), y[y != "rare"]
-    counts = [of_class.counts.min() for of_class in loaded.model_.thinning.classes]
-    assert min(counts) >= 5
-    assert abs(log_loss(loaded, X, y) - log_loss(fitted, X, y)) < 0.005
-    code = np.searchsorted(loaded.classes_, y)
-    typicality = loaded.typicality(X)[np.arange(len(y)), code]
-    for level in (0.1, 0.5):
-        assert abs((typicality <= level).mean() - level) < 3.0 * np.sqrt(level * (1.0 - level) / 236.0)
-    assert loaded.predict_set(X, coverage=0.9)[np.arange(len(y)), code].mean() > 0.82
-    assert loaded.is_novel(pd.DataFrame([[0.0, 9.0, 0.0]], columns=["a", "b", "c"])).all()
-    assert repr(loaded.describe()) == repr(fitted.describe())
-    explanation = loaded.explain(X[:3])
-    assert (explanation.rows == -1).all()
-    assert "not known: the model was saved without training rows" in repr(explanation)
-    assert len(explanation.support_to_frame()) == 0
-    predicted = loaded.predict_log_proba(X[:3])
-    odds = np.abs(predicted[:, 0] - predicted[:, 1])
-    np.testing.assert_allclose(explanation.log_odds, odds, atol=1e-8)
-    write_report(tmp_path / "report.html", loaded, X[:20])
-    save_model(loaded, tmp_path / "again.corral", keep_rows=False)
-    again = load_model(tmp_path / "again.corral")
-    np.testing.assert_array_equal(again.predict_proba(X), loaded.predict_proba(X))
+    return frame, y, CorralClassifier(max_rows=60, random_state=0).fit(frame, y)
 
 
 def test_what_needs_rows_says_so(all_thinned, tmp_path):
     frame, y, fitted = all_thinned
-    save_model(fitted, tmp_path / "model.corral", keep_rows=False)
+    save_model(fitted, tmp_path / "model.corral")
     loaded = load_model(tmp_path / "model.corral")
-    with pytest.raises(ValueError, match="saved without training rows, so that samples with gaps"):
-        loaded.typicality(frame[:1].assign(b=np.nan))
-    with pytest.raises(ValueError, match="needs all 1180 training rows, and the model has kept none of them"):
+    kept = len(fitted.model_.compared_rows.X)
+    said = f"needs all 1180 training rows, and the model has kept only {kept} of them"
+    with pytest.raises(ValueError, match=said):
         loaded.selection_frequency()
     with pytest.raises(ValueError, match="partial_fit needs the 1180 rows of the fit"):
         loaded.partial_fit(frame, y)
-
-
-def test_rows_that_have_kernels_must_be_kept(rings, fitted, of_all, tmp_path):
-    for model, name, n in ((fitted, "rare", 40), (of_all, "inner", 600)):
-        with pytest.raises(ValueError, match=f"but each of the {n} rows of the class '{name}' has a kernel"):
-            save_model(model, tmp_path / "model.corral", keep_rows=False)
-    with pytest.raises(
-        TypeError, match="needs a RodeoClassifierCV whose classes are thinned, not RodeoDensity"
-    ):
-        save_model(RodeoDensity().fit(rings[0]), tmp_path / "model.corral", keep_rows=False)
-    assert not list(tmp_path.iterdir())
-
-
-def test_rows_are_not_written_where_nothing_can_take_their_places(all_thinned, tmp_path):
-    _, _, fitted = all_thinned
-    bare = copy(fitted)
-    bare.set_pool(replace(fitted.model_, pool=replace(fitted.model_.pool, cross_fitted=None)))
-    with pytest.raises(ValueError, match="keep_rows=False needs log densities of rows that were held out"):
-        save_model(bare, tmp_path / "model.corral", keep_rows=False)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_cell_is_not_called_a_single_row(all_thinned):
@@ -506,7 +424,7 @@ def test_names_of_rows_that_are_kept_are_kept(rings, tmp_path):
     frame = pd.DataFrame(
         X, columns=["a", "b", "c"], index=pd.Index([f"row {i}" for i in range(len(X))], name="id")
     )
-    named = RodeoClassifierCV(max_rows=80, random_state=0).fit(frame, y)
+    named = CorralClassifier(max_rows=80, random_state=0).fit(frame, y)
     save_model(named, tmp_path / "named.corral")
     loaded = load_model(tmp_path / "named.corral")
     explanation = loaded.explain(frame[:2])
@@ -518,7 +436,7 @@ def test_names_are_those_of_their_rows_if_all_are_kept(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(42, 2)), np.arange(42) % 2
     frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(42)])
-    save_model(RodeoClassifierCV(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
+    save_model(CorralClassifier(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
     loaded = load_model(tmp_path / "named.corral")
     assert len(loaded.model_.training.X) == 42  # a class that is hardly too large has a cell for each row
     assert loaded.row_names_in_.tolist() == frame.index.tolist()

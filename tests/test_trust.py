@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, RodeoClassifier, load_model, save_model
 from corral._core.left_out import member_without_rows
 from corral._core.missing_values import Removal, learn_effect
 from corral._core.pool import PoolModel
@@ -27,14 +27,16 @@ from corral._core.trust import (
 )
 from corral.datasets import make_shifted_groups
 
+# No bandwidth shrinks.
+INITIAL = {"bandwidth": "class", "min_bandwidth": 100.0}
+
 KINDS = {
     "local": RodeoClassifier(),
     "class": RodeoClassifier(bandwidth="class", scale="standard"),
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
-    "separate": RodeoClassifier(bandwidth="class", features="separate", scale=None),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "whiten": RodeoClassifier(bandwidth="initial", scale="whiten"),
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
 }
 
 
@@ -65,11 +67,11 @@ def fitted(request, iris):
 @pytest.mark.parametrize(
     ("bandwidth", "case"),
     [
-        ("initial", "plain"),
-        ("initial", "weights"),
-        ("initial", "copies"),
-        ("initial", "groups"),
-        ("initial", "lonely"),
+        ("fixed", "plain"),
+        ("fixed", "weights"),
+        ("fixed", "copies"),
+        ("fixed", "groups"),
+        ("fixed", "lonely"),
         ("local", "plain"),
         ("local", "groups"),
     ],
@@ -85,7 +87,8 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
         groups = np.arange(len(X)) // 2
     if case == "lonely":
         X, y = np.vstack([X, X[:1] + 0.5]), np.append(y, 3)
-    model = RodeoClassifier(bandwidth=bandwidth, scale=None, min_bandwidth=0.3)
+    fixed = INITIAL if bandwidth == "fixed" else {"min_bandwidth": 0.3}
+    model = RodeoClassifier(scale=None, **fixed)
     model.fit(X, y, sample_weight=weights, groups=groups)
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
@@ -96,7 +99,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
         if not left.any():
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
-        if bandwidth == "initial":
+        if bandwidth == "fixed":
             return naive.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
         return naive.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
 
@@ -116,7 +119,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
 def test_members_leave_rows_out_as_loops_do(grouped):
     X, y = table(30)
     groups = np.arange(30) // 3 if grouped else None
-    model = RodeoClassifierCV(random_state=0).fit(X, y, groups=groups).model_
+    model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
         found = member_without_rows(member, data, points, data.X[points])
@@ -137,7 +140,7 @@ def test_members_leave_rows_out_as_loops_do(grouped):
 
 
 def test_members_leave_rows_out_in_the_variables_asked_for(iris):
-    model = RodeoClassifierCV(random_state=0).fit(*iris[:2]).model_
+    model = CorralClassifier(random_state=0).fit(*iris[:2]).model_
     points = np.array([0, 30, 60])
     masked = model.data.X[points].copy()
     masked[:, 1] = np.nan
@@ -150,7 +153,7 @@ def test_members_leave_rows_out_in_the_variables_asked_for(iris):
 
 
 def test_pool_compares_with_rows_left_out_of_their_folds():
-    model = RodeoClassifierCV(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
+    model = CorralClassifier(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
     kept, data = model.pool.cross_fitted, model.data
     left_out = model.leave_out(kept.points, Computation())
     codes = data.codes[kept.points]
@@ -191,7 +194,7 @@ def test_shares_of_members_against_loops():
 
 def test_sets_against_loops(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifier(bandwidth="initial", scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
+    model = RodeoClassifier(**INITIAL, scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
     data = model.model_.data
 
     def log_posterior(x, unit):
@@ -214,7 +217,7 @@ def test_sets_against_loops(iris):
             ]
             if not any(expected):
                 expected[int(np.argmax(log_p))] = True
-            assert model.is_novel([x], 0.0)[0] or found.tolist() == expected
+            assert not found.any() or found.tolist() == expected
 
 
 def test_shares_are_exact_and_count_ties():
@@ -225,22 +228,24 @@ def test_shares_are_exact_and_count_ties():
     assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
 
 
-def test_numbers_below_all_others_by_a_margin():
-    below = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4)).are_below(np.array([1.2, 0.4, 0.2]))
-    assert_array_equal(below, [False, False, True])
-    assert_array_equal(
-        Shares.of(np.array([1.0, 1.0]), np.ones(2)).are_below(np.array([1.0, 0.9])), [False, True]
-    )
-    assert_array_equal(Shares.of(np.array([1.0]), np.ones(1)).are_below(np.array([1.0, 0.9])), [False, True])
-    assert_array_equal(Shares.of(np.empty(0), np.empty(0)).are_below(np.array([-1e9])), [False])
+def test_quantiles_of_few_numbers():
+    four = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
+    # Ranks 1, 2 and 2.5 of five numbers; half and two thirds of the probability of the lowest; none at all.
+    levels = [0.2, 0.4, 0.5, 0.1, 2 / 15, 0.0]
+    found = [four.quantile(level) for level in levels]
+    assert_allclose(found, [1.0, 1.5, 1.6, 0.3, 0.5, -1.0], atol=1e-8)
+    assert Shares.of(np.array([1.0]), np.ones(1)).quantile(0.01) == pytest.approx(1.0)
+    assert Shares.of(np.empty(0), np.empty(0)).quantile(0.5) == -np.inf
+    weighted = Shares.of(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))  # worth 8/3 rows
+    assert weighted.quantile((1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0)) == pytest.approx(2.0)
 
 
-def test_small_tables_call_few_rows_novel_below_the_level_that_they_can_reach():
-    # 40 rows cannot reach 0.01: one new row in 41 is the least typical of all.
-    rng = np.random.default_rng(0)
-    scores = -rng.exponential(size=(8000, 41))
-    novel = [Shares.of(row[1:], np.ones(40)).are_below(row[:1])[0] for row in scores]
-    assert abs(np.mean(novel) - 0.5 / 41) < 0.004
+@pytest.mark.parametrize("level", [0.1, 0.05, 0.02, 0.01])
+def test_levels_hold_whatever_ranks_a_small_table_can_reach(level):
+    # Ranks of 40 rows reach multiples of 1/41 only.
+    scores = -np.random.default_rng(0).exponential(size=(8000, 41))
+    novel = [row[0] < Shares.of(row[1:], np.ones(40)).quantile(level) for row in scores]
+    assert abs(np.mean(novel) - level) < 0.15 * level + 0.002
 
 
 # --------------------------------------------------------------------------------------- what must hold
@@ -271,6 +276,7 @@ def test_levels_of_known_rows(fitted, iris):
 
 def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
     _, _, X_new, y_new = iris
+    beyond = fitted.is_novel(X_new, 0.5 / 76)  # half as often as one of 76 rows is the least typical
     for coverage in (0.8, 0.9, 0.95):
         sets = fitted.predict_set(X_new, coverage)
         for a in range(3):
@@ -278,13 +284,13 @@ def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
         predicted = np.searchsorted(fitted.classes_, fitted.predict(X_new))
         single = sets.sum(axis=1) == 1
         assert (sets[single, predicted[single]]).mean() > 0.9
-        assert fitted.is_novel(X_new[~sets.any(axis=1)], 0.0).all() if (~sets.any(axis=1)).any() else True
-    assert fitted.predict_set(X_new, 1.0)[~fitted.is_novel(X_new, 0.0)].all()
+        assert_array_equal(sets.any(axis=1), ~beyond)
+    assert_array_equal(fitted.predict_set(X_new, 1.0).all(axis=1), ~beyond)
 
 
 def test_small_classes_do_not_prevent_novelty():
     X, y = make_shifted_groups(12, groups=(1, 2, 3, 4, 5), random_state=0)
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     X_new, _ = make_shifted_groups(100, groups=(1, 2, 3, 4, 5), random_state=1)
     assert model.is_novel(X_new).mean() <= 0.08  # 60 rows: it can be no less than 1 in 61
     assert model.is_novel(X_new + 3.0).all()
@@ -294,8 +300,8 @@ def test_unused_and_constant_columns_count():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 60)
     X = np.column_stack([rng.normal(3.0 * y, 1.0), rng.normal(size=120), np.full(120, 7.0)])
-    model = RodeoClassifier(bandwidth="class", features="selected", rule="contrast").fit(X, y)
-    assert not model.relevant_[:, 1:].any()
+    model = RodeoClassifier(bandwidth="class", features="selected", cutpoint=0.5).fit(X, y)
+    assert_array_equal(model.relevant_, [[True, False, False]] * 2)
     new, (shift, other) = X[:20] + np.array([0.01, 0.0, 0.0]), np.eye(3)[1:]
     assert not model.is_novel(new).all()
     assert model.is_novel(new + 10.0 * shift).all()
@@ -356,7 +362,7 @@ def test_a_few_values_far_out_do_not_hide_values_between():
     y = np.repeat([0, 1], 200)
     X = rng.normal(size=(400, 4)) + y[:, np.newaxis]
     X[:2, 0] = 60.0, 61.0
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     moved = rng.normal(size=(50, 4))
     moved[:, 0] += 10.0 * X[:, 0].std()
     assert model.is_novel(moved).all()
@@ -464,7 +470,7 @@ def test_pvalues_of_rows_with_gaps_keep_their_level_in_wide_tables():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         centers = 0.4 * rng.normal(size=(4, 20))
-        model = RodeoClassifierCV(random_state=0).fit(*wide_table(rng, 12, centers))
+        model = CorralClassifier(random_state=0).fit(*wide_table(rng, 12, centers))
         X_new, y_new = wide_table(rng, 60, centers)
         X_new[:, 0] = np.nan
         typicality.append(model.typicality(X_new)[np.arange(240), y_new])
@@ -478,7 +484,7 @@ def test_a_constant_column_may_as_well_be_missing():
     centers = np.append(0.4 * rng.normal(size=(4, 15)), np.full((4, 1), 7.0), axis=1)
     (X, y), (X_new, _) = (wide_table(rng, n, centers) for n in (12, 30))
     X[:, -1] = X_new[:, -1] = 7.0
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     missing = X_new.copy()
     missing[:, -1] = np.nan
     assert_allclose(model.predict_proba(missing), model.predict_proba(X_new), atol=1e-9)
@@ -516,8 +522,7 @@ def test_without_a_column_nearly_as_if_it_were_not_there(name, iris):
 
 def test_a_row_has_the_same_bits_alone_and_among_others(fitted, iris):
     X_new = iris[2].copy()
-    if fitted.get_params().get("scale") != "whiten":
-        X_new[::5, 1] = np.nan
+    X_new[::5, 1] = np.nan
     together = fitted.assess(X_new)
     for i in (0, 1, 5, 33):
         alone = fitted.assess(X_new[i : i + 1])
@@ -571,7 +576,7 @@ def test_calibration_rows_stand_for_all_rows_of_their_class():
 
 def test_members_judge_by_themselves(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     for member in model.members_:
         assert member.is_novel(X_new, 0.05).mean() <= 0.16
         assert member.is_novel(X_new + 50.0).all()
@@ -587,16 +592,6 @@ def test_files_keep_the_yardstick(name, iris, tmp_path):
     for found, expected in zip(loaded.assess(X_new), model.assess(X_new), strict=True):
         assert_array_equal(found, expected)
     assert_array_equal(loaded.predict_set(X_new), model.predict_set(X_new))
-
-
-def test_a_pool_without_rows_left_out_is_refused_in_one_sentence(iris):
-    from dataclasses import replace
-
-    model = RodeoClassifierCV(random_state=0).fit(*iris[:2])
-    model.set_pool(replace(model.model_, pool=replace(model.model_.pool, cross_fitted=None)))
-    model.predict(iris[2])
-    with pytest.raises(ValueError, match="fit it again"):
-        model.typicality(iris[2])
 
 
 def test_classes_of_one_row_and_of_none():
@@ -624,7 +619,7 @@ def test_scaled_weights_change_nothing(iris):
     X, y, X_new, _ = iris
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     first, second = (
-        RodeoClassifierCV(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
+        CorralClassifier(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
         for w in (weights, 8.0 * weights)
     )
     assert_array_equal(first.typicality, second.typicality)
@@ -632,7 +627,7 @@ def test_scaled_weights_change_nothing(iris):
 
 
 def test_levels_and_coverages_are_checked(iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         model.is_novel(iris[2], 1.5)
     with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
@@ -672,7 +667,7 @@ def test_remoteness_begins_at_three_deviations_from_the_class():
 def test_decisions_have_the_least_expected_cost(iris):
     X, y, X_new, _ = iris
     names = np.array(["setosa", "versicolor", "virginica"])
-    model = RodeoClassifierCV(random_state=0).fit(X, names[y])
+    model = CorralClassifier(random_state=0).fit(X, names[y])
     rng = np.random.default_rng(0)
     costs = rng.uniform(0.0, 10.0, (3, 3)) * (1.0 - np.eye(3))
     P = model.predict_proba(X_new)
@@ -689,7 +684,7 @@ def test_decisions_have_the_least_expected_cost(iris):
 
 def test_no_decision_where_it_costs_less(iris):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     decided = model.decide(X_new, 1.0 - np.eye(3), reject_cost=0.2)
     certain = model.predict_proba(X_new).max(axis=1) >= 0.8
     assert [label is None for label in decided] == (~certain).tolist()
@@ -720,20 +715,20 @@ def test_no_decision_where_it_costs_less(iris):
     ],
 )
 def test_bad_costs_get_one_sentence(costs, said, iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match=said):
         model.decide(iris[2], costs)
 
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, -np.inf, "2", True, [1.0], 1j])
 def test_bad_costs_of_no_decision_get_one_sentence(cost, iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     with pytest.raises(ValueError, match=r"^reject_cost must be a finite number, got .*\.$"):
         model.decide(iris[2], np.zeros((3, 3)), reject_cost=cost)
 
 
 def test_decisions_with_gains_and_with_the_largest_costs(iris):
-    model = RodeoClassifier(bandwidth="initial").fit(*iris[:2])
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
     gains = -np.eye(3)  # a right label is worth 1
     assert_array_equal(model.decide(iris[2], gains), model.predict(iris[2]))
     assert_array_equal(model.decide(iris[2], 1.79e308 * gains), model.predict(iris[2]))
@@ -766,13 +761,13 @@ def test_collections_block_by_block(iris):
 
 def test_wine_of_a_kind_never_seen():
     X, y = load_wine(return_X_y=True)
-    model = RodeoClassifierCV(random_state=0).fit(X[y != 1], y[y != 1])
+    model = CorralClassifier(random_state=0).fit(X[y != 1], y[y != 1])
     assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
 
 
 def test_a_value_that_does_not_go_with_the_others_is_novel():
     X, y = load_breast_cancer(return_X_y=True)
-    model = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+    model = CorralClassifier(random_state=0).fit(X[::2], y[::2])
     new = X[1::2].copy()
     assert model.is_novel(new).mean() < 0.03
     new[:, 0] = 0.0  # the mean radius, beside perimeters and areas as they were
@@ -784,7 +779,7 @@ def test_new_rows_of_wide_tables_are_not_novel():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(280, 95)), np.arange(280) % 2
     X[:, :5] += 0.6 * y[:, np.newaxis]
-    model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+    model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
     assert model.is_novel(X[80:], 0.05).mean() < 0.1
     sets = model.predict_set(X[80:])
     assert sets[np.arange(200), y[80:]].mean() > 0.85
@@ -805,7 +800,7 @@ def test_few_rows_with_long_tails_keep_the_level_of_novelty_and_sets(name):
         rng = np.random.default_rng(seed)
         X, y = LONG_TAILS[name](rng, (380, 60)), np.arange(380) % 2
         X[:, :3] += 1.5 * y[:, np.newaxis]
-        model = RodeoClassifierCV(random_state=0).fit(X[:80], y[:80])
+        model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
         rows, y_new = np.arange(300), y[80:]
         novel.append(model.is_novel(X[80:]).mean())
         covered.append(model.predict_set(X[80:], 0.9)[rows, y_new].mean())
@@ -825,7 +820,7 @@ def test_rows_with_missing_values_keep_the_level(trained):
         X[:, :3] += 1.2 * y[:, np.newaxis]
         X[160:][rng.random((300, 8)) < 0.3] = np.nan
         X[:160][rng.random((160, 8)) < trained] = np.nan
-        model = RodeoClassifierCV(random_state=0).fit(X[:160], y[:160])
+        model = CorralClassifier(random_state=0).fit(X[:160], y[:160])
         novel.append(model.is_novel(X[160:], 0.05).mean())
         covered.append(model.predict_set(X[160:], 0.9)[np.arange(300), y[160:]].mean())
     assert 0.02 <= np.mean(novel) <= 0.08
@@ -834,7 +829,7 @@ def test_rows_with_missing_values_keep_the_level(trained):
 
 def test_combinations_of_missing_values_share_one_reference(iris, monkeypatch):
     X, y, X_new, _ = iris
-    model = RodeoClassifierCV(random_state=0).fit(X, y)
+    model = CorralClassifier(random_state=0).fit(X, y)
     n_rows = []
     leave_out_of = PoolModel.leave_out_of
 
@@ -888,7 +883,7 @@ def test_a_row_without_values_is_as_typical_as_any():
     frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})
     y = np.repeat(["p", "q", "r"], [50, 30, 10])
     frame.loc[y == "q", "a"] += 1.0
-    classifier = RodeoClassifierCV(random_state=0).fit(frame, y)
+    classifier = CorralClassifier(random_state=0).fit(frame, y)
     nothing = frame.iloc[:1].reindex([-1])
     assert_array_equal(classifier.typicality(nothing), [[1.0, 1.0, 1.0]])
     assert classifier.predict_set(nothing).all()

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 import naive
-from corral import RodeoClassifier, RodeoClassifierCV
+from corral import CorralClassifier, RodeoClassifier
 from corral._core.explainers import explainer_of
 from corral._core.levels import LevelCounts, learn_levels
 from corral._core.mixed import MixedMixture
@@ -22,10 +22,9 @@ ALONE = Computation(1, 0)
 KINDS = {
     "local": RodeoClassifier(),
     "class": RodeoClassifier(bandwidth="class", scale="standard"),
-    "separate": RodeoClassifier(bandwidth="class", features="separate", scale=None),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
     "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
-    "whiten": RodeoClassifier(bandwidth="initial", scale="whiten"),
-    "pool": RodeoClassifierCV(random_state=0),
+    "pool": CorralClassifier(random_state=0),
 }
 
 
@@ -56,7 +55,7 @@ def test_unlikeness_against_loops(case):
     X, y = some_rows()
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X)) if case == "weights" else None
     groups = np.arange(len(X)) // 2 if case == "groups" else None
-    model = RodeoClassifier(bandwidth="initial", scale=None).fit(X, y, weights, groups)
+    model = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y, weights, groups)
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
     samples = np.vstack([X[[0, 20]] + 0.25, X[:2] + np.array([9.0, 0.0, 0.5])])
@@ -143,18 +142,12 @@ def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
     assert_allclose(alone, among, rtol=1e-9, atol=1e-12)
 
 
-def test_a_class_with_one_row_and_an_old_pool(iris):
+def test_a_class_with_one_row():
     X, y = some_rows()
     model = RodeoClassifier().fit(np.vstack([X, [[30.0, 0.0, 0.0]]]), np.append(y, 2))
     found = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
     assert np.isfinite(found.unlikeness).all()
     assert_array_equal(found.unlikeness[2], 0.0)
-    pool = RodeoClassifierCV(random_state=0).fit(*iris)
-    pool.set_pool(replace(pool.model_, pool=replace(pool.model_.pool, cross_fitted=None)))
-    found = pool.explain(iris[0][:1])
-    assert found.novel is found.nearest is found.typicality is found.unlikeness is None
-    assert (found.novelty(0), found.unlike(0)) == ("", [])
-    assert "unlikeness" not in found.to_frame()
 
 
 # ------------------------------------------------------------------------------- what is left out of evidence
@@ -194,7 +187,7 @@ def test_a_pool_leaves_whole_groups_out(levels):
         X = X.assign(d=X["d"].map("name {:.0f}".format, na_action="ignore").astype("category"))
     else:
         X = X.fillna(0.5)
-    model = RodeoClassifierCV(random_state=0).fit(X, y, weights, groups).model_
+    model = CorralClassifier(random_state=0).fit(X, y, weights, groups).model_
     data, points = model.data, np.array([1, 17, 40])
     coalitions = Coalitions.all(np.arange(4), 4)
     explainer = explainer_of(model, data.X[points], ALONE)
@@ -240,7 +233,7 @@ def test_names_of_rows_are_no_evidence():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
     X = pd.DataFrame({"a": rng.normal(size=120) + 1.5 * y, "id": [f"i{i}" for i in range(120)]})
-    description = RodeoClassifierCV(random_state=0).fit(X, y).describe()
+    description = CorralClassifier(random_state=0).fit(X, y).describe()
     assert np.abs(description.evidence[:, 1]).max() < 0.2
     assert description.evidence[:, 0].min() > 0.8
     assert "rest on" not in str(description)

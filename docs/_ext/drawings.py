@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoDensity
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_ten_groups, make_waveform
 
 CORAL, TEAL, GREY = "#d1495b", "#1b7f8c", "#8a8f98"
@@ -111,10 +111,10 @@ def contrast() -> Figure:
 def pool() -> Figure:
     """Draw the log loss of each member alone and of the pool, on waveforms."""
     X, y = make_waveform(60, random_state=0)
-    classifier = RodeoClassifierCV(random_state=0).fit(X, y)
-    table = classifier.cv_results_
+    classifier = CorralClassifier(random_state=0).fit(X, y)
+    table = classifier.member_scores_
     names = list(table["member"])
-    losses = np.append(table["log_loss"], classifier.best_log_loss_)
+    losses = np.append(table["log_loss"], classifier.cv_log_loss_)
     shares = [f"  share {share:.0%}" if share else "  not kept" for share in table["share"]]
     figure, axis = plt.subplots(figsize=(8, 3.4), layout="constrained")
     bars = axis.barh([*names, "the pool"], losses, color=[GREY] * len(names) + [TEAL])

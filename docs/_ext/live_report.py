@@ -5,7 +5,7 @@ from pathlib import Path
 from sklearn.model_selection import train_test_split
 from sphinx.application import Sphinx
 
-from corral import HeldOut, RodeoClassifierCV, write_report
+from corral import CorralClassifier, HeldOut, write_report
 from corral.datasets import load_penguins
 
 
@@ -15,7 +15,7 @@ def write_penguins(path: Path) -> None:
     train, test, y_train, y_test = train_test_split(
         penguins, species, test_size=1 / 3, stratify=species, random_state=0
     )
-    classifier = RodeoClassifierCV(random_state=0).fit(train, y_train)
+    classifier = CorralClassifier(random_state=0).fit(train, y_train)
     held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(test))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_report(path, classifier, test, y_test, held_out=held_out, source="Palmer penguins")

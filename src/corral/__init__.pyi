@@ -1,5 +1,7 @@
 """Sparse kernel density classification that explains itself."""
 
+from ._checking.findings import Finding
+from ._checking.table import check_table
 from ._core.path import RodeoPath
 from ._display import (
     BandwidthDisplay,
@@ -13,8 +15,9 @@ from ._estimators.density import RodeoDensity
 from ._estimators.description import Description
 from ._estimators.explanation import Explanation
 from ._estimators.lspc import LSPClassifier
+from ._estimators.marker_selector import MarkerSelector
 from ._estimators.pipelines import describe, explain
-from ._estimators.search import RodeoClassifierCV
+from ._estimators.search import CorralClassifier
 from ._estimators.selector import RodeoSelector
 from ._estimators.tables import UnknownLevelsWarning
 from ._estimators.trust import Assessment
@@ -29,17 +32,19 @@ __all__ = [
     "Assessment",
     "BandwidthDisplay",
     "CopiedRowsWarning",
+    "CorralClassifier",
     "Description",
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",
+    "Finding",
     "HeldOut",
     "LSPClassifier",
     "LearningCurve",
+    "MarkerSelector",
     "NearDuplicatesWarning",
     "RelevanceDisplay",
     "RodeoClassifier",
-    "RodeoClassifierCV",
     "RodeoDensity",
     "RodeoPath",
     "RodeoPathDisplay",
@@ -47,6 +52,7 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "UnknownLevelsWarning",
+    "check_table",
     "describe",
     "estimate_sample_sizes",
     "explain",

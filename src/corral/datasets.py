@@ -258,7 +258,7 @@ def load_anuran(
 
     See Also
     --------
-    corral.RodeoClassifierCV : Its `fit` takes `groups`, here the recordings.
+    corral.CorralClassifier : Its `fit` takes `groups`, here the recordings.
 
     Examples
     --------

@@ -10,23 +10,23 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 
 digits = load_digits()
 X_train, X_test, y_train, y_test = train_test_split(
     digits.data, digits.target, train_size=400, stratify=digits.target, random_state=0
 )
-classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
-print(f"expected accuracy {classifier.best_score_:.3f}, on other rows {classifier.score(X_test, y_test):.3f}")
+classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
+print(f"expected accuracy {classifier.cv_accuracy_:.3f}, on others {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# What :meth:`~corral.RodeoClassifierCV.describe` finds, as pictures: red pixels are darker in this digit
+# What :meth:`~corral.CorralClassifier.describe` finds, as pictures: red pixels are darker in this digit
 # than in the others, blue ones lighter, and white ones do not mark it.
 
 description = classifier.describe()
 figure, axes = plt.subplots(2, 5, figsize=(9, 4), layout="constrained")
 for digit, axis in zip(classifier.classes_, axes.flat, strict=True):
-    effect = description.effect[digit] * description.relevant[digit]
+    effect = description.effect[digit] * description.markers[digit]
     shown = axis.imshow(effect.reshape(8, 8), cmap="RdBu_r", vmin=-1, vmax=1)
     axis.set(title=f"digit {digit}", xticks=[], yticks=[])
 figure.colorbar(shown, ax=axes, label="effect (Cliff's delta)", shrink=0.8)

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral.datasets import load_anuran
 
 # %%
@@ -42,11 +42,11 @@ print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordi
 
 # %%
 # Fitted twice: once as if all rows were strangers to each other, once with recordings as groups.
-# ``best_score_`` is the accuracy to expect on rows that are held out in the same way.
+# ``cv_accuracy_`` is the accuracy to expect on rows that are held out in the same way.
 
-by_row = RodeoClassifierCV(random_state=0).fit(X, y)
-by_recording = RodeoClassifierCV(random_state=0).fit(X, y, groups=recording)
-print(f"expected accuracy by row {by_row.best_score_:.3f}, by recording {by_recording.best_score_:.3f}")
+by_row = CorralClassifier(random_state=0).fit(X, y)
+by_recording = CorralClassifier(random_state=0).fit(X, y, groups=recording)
+print(f"expected accuracy by row {by_row.cv_accuracy_:.3f}, by recording {by_recording.cv_accuracy_:.3f}")
 
 # %%
 # Which one is right? Hold out whole recordings, and single rows, and see.
@@ -56,7 +56,7 @@ def accuracy(splits):
     """Accuracy over three parts that are held out in turn."""
     hits = []
     for train, test in splits:
-        model = RodeoClassifierCV(random_state=0).fit(X[train], y[train], groups=recording[train])
+        model = CorralClassifier(random_state=0).fit(X[train], y[train], groups=recording[train])
         hits.append(model.predict(X[test]) == y[test])
     return np.concatenate(hits).mean()
 
@@ -71,9 +71,9 @@ print(f"measured: other syllables {new_rows:.3f}, other recordings {new_recordin
 # hundredths.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
-axis.barh([3, 2], [by_row.best_score_, new_rows], color="tab:orange", label="by row")
-axis.barh([1, 0], [by_recording.best_score_, new_recordings], color="tab:blue", label="by recording")
-axis.set_yticks([3, 2, 1, 0], ["best_score_", "other syllables", "best_score_, groups", "other recordings"])
+axis.barh([3, 2], [by_row.cv_accuracy_, new_rows], color="tab:orange", label="by row")
+axis.barh([1, 0], [by_recording.cv_accuracy_, new_recordings], color="tab:blue", label="by recording")
+axis.set_yticks([3, 2, 1, 0], ["cv_accuracy_", "other syllables", "cv_accuracy_, groups", "other recordings"])
 axis.set(xlim=(0, 1.5), xlabel="accuracy", title="What is promised, and what is held")
 axis.legend(loc="center right")
 plt.show()

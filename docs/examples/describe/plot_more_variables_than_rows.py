@@ -11,7 +11,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corral import RodeoClassifierCV, RodeoSelector
+from corral import CorralClassifier, MarkerSelector
 
 rng = np.random.default_rng(0)
 n_groups, n_rows, n_variables, n_marks = 4, 15, 2000, 10
@@ -30,32 +30,32 @@ X, y = draw(n_rows)
 X_new, y_new = draw(100)
 
 # %%
-# The contrast of :class:`~corral.RodeoSelector` looks at one variable at a time, by ranks, and corrects
+# The contrast of :class:`~corral.MarkerSelector` looks at one variable at a time, by ranks, and corrects
 # for the number of variables. It needs no bandwidths, so that thousands of columns take less than a
 # second.
 
 start = time.perf_counter()
-selector = RodeoSelector().fit(X, y)
+selector = MarkerSelector().fit(X, y)
 print(f"{time.perf_counter() - start:.1f} s")
-for group, relevant in zip(selector.classes_, selector.relevant_, strict=True):
-    found = np.flatnonzero(relevant)
+for group, markers in zip(selector.classes_, selector.markers_, strict=True):
+    found = np.flatnonzero(markers)
     right = np.isin(found, np.arange(n_marks * group, n_marks * (group + 1))).sum()
     print(f"group {group}: {found.size} variables, {right} of them of its {n_marks}")
 
 # %%
 # With 15 rows and 2,000 tests not every mark can be told from noise, but what is named is right. The
 # classifier does not depend on that list: its members weigh all variables, and selection happens inside
-# its folds, so that ``best_score_`` stays honest.
+# its folds, so that ``cv_accuracy_`` stays honest.
 
-classifier = RodeoClassifierCV(random_state=0).fit(X, y)
-print(f"expected accuracy {classifier.best_score_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")
+classifier = CorralClassifier(random_state=0).fit(X, y)
+print(f"expected accuracy {classifier.cv_accuracy_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")
 
 # %%
 # What if there is nothing to find? With shuffled labels the score must be that of chance, here 0.25.
 
-nothing = RodeoClassifierCV(random_state=0).fit(X, rng.permutation(y))
-print(f"expected accuracy with shuffled labels {nothing.best_score_:.2f}")
-print("variables named:", int(nothing.relevant_.sum()))
+nothing = CorralClassifier(random_state=0).fit(X, rng.permutation(y))
+print(f"expected accuracy with shuffled labels {nothing.cv_accuracy_:.2f}")
+print("variables named:", int(nothing.markers_.sum()))
 
 # %%
 

@@ -9,7 +9,7 @@ It is fitted as it is, without filling in or encoding.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 
-from corral import ExplanationDisplay, RelevanceDisplay, RodeoClassifierCV
+from corral import CorralClassifier, ExplanationDisplay, RelevanceDisplay
 from corral.datasets import load_penguins
 
 penguins, species = load_penguins(return_X_y=True)
@@ -28,11 +28,11 @@ penguins.isna().sum()
 train, new, y_train, y_new = train_test_split(
     penguins, species, test_size=1 / 3, stratify=species, random_state=0
 )
-classifier = RodeoClassifierCV(random_state=0).fit(train, y_train)
+classifier = CorralClassifier(random_state=0).fit(train, y_train)
 print(f"accuracy on the other rows: {classifier.score(new, y_new):.3f}")
 
 # %%
-# :meth:`~corral.RodeoClassifierCV.describe` says what marks each species: in which variables it differs
+# :meth:`~corral.CorralClassifier.describe` says what marks each species: in which variables it differs
 # from the others, in which direction, and what is typical. Each finding has been tested; in pure noise a
 # species would get one with a probability of 1 % at most, all variables together.
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from corral import BandwidthDisplay, RelevanceDisplay, RodeoClassifier, RodeoClassifierCV
+from corral import BandwidthDisplay, CorralClassifier, RelevanceDisplay, RodeoClassifier
 from corral.datasets import make_ten_groups
 
 X, y = make_ten_groups(150, random_state=0)
@@ -49,7 +49,7 @@ models = {
     "the same, selected variables": RodeoClassifier(scale=None, bandwidth="class", features="selected").fit(
         X, y
     ),
-    "the pool": RodeoClassifierCV(random_state=0).fit(X, y),
+    "the pool": CorralClassifier(random_state=0).fit(X, y),
     "Gaussian naive Bayes": GaussianNB().fit(X, y),
 }
 scores = {name: model.score(X_test, y_test) for name, model in models.items()}
@@ -59,7 +59,7 @@ for name, score in scores.items():
 # %%
 # The paper's rule loses to naive Bayes: the variables are independent, as that assumes. In a class's tail
 # the local bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector
-# per class mends that, and :class:`~corral.RodeoClassifierCV` weighs such densities by how well they predict
+# per class mends that, and :class:`~corral.CorralClassifier` weighs such densities by how well they predict
 # rows left out.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")

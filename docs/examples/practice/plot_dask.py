@@ -2,7 +2,7 @@
 What if the rows do not fit one machine?
 ========================================
 
-:class:`~corral.dask.DaskRodeoClassifierCV` reads training rows where they lie, on the workers of a cluster
+:class:`~corral.dask.DaskCorralClassifier` reads training rows where they lie, on the workers of a cluster
 or on disk, and leaves an ordinary model of few rows here. Neither the number of workers nor the partitions
 change its numbers.
 """
@@ -10,7 +10,7 @@ change its numbers.
 import dask.array as da
 import numpy as np
 
-from corral.dask import DaskRodeoClassifierCV
+from corral.dask import DaskCorralClassifier
 from corral.datasets import make_shifted_groups
 
 X, y = make_shifted_groups(2000, groups=(1, 4, 5), random_state=0)
@@ -21,7 +21,7 @@ X_new, y_new = make_shifted_groups(500, groups=(1, 4, 5), random_state=1)
 # lines run there. Each class has 2000 rows here, of which 500 weighted averages are made.
 
 rows, labels = da.from_array(X, chunks=(1500, 10)), da.from_array(y, chunks=1500)
-classifier = DaskRodeoClassifierCV(max_rows=500, random_state=0).fit(rows, labels)
+classifier = DaskCorralClassifier(max_rows=500, random_state=0).fit(rows, labels)
 print(f"{classifier.class_count_.sum():.0f} rows, {len(classifier.model_.data.X)} representatives")
 
 # %%
@@ -34,7 +34,7 @@ print(f"accuracy {(lazy.compute() == y_new).mean():.3f}")
 # %%
 # Another partition, the same numbers.
 
-other = DaskRodeoClassifierCV(max_rows=500, random_state=0).fit(rows.rechunk((987, 10)), labels.rechunk(987))
+other = DaskCorralClassifier(max_rows=500, random_state=0).fit(rows.rechunk((987, 10)), labels.rechunk(987))
 np.testing.assert_allclose(other.predict_proba(X_new), classifier.predict_proba(X_new), atol=1e-10)
 
 # %%

@@ -15,12 +15,12 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
 import corral
-from corral import RodeoClassifierCV, load_model, save_model
+from corral import CorralClassifier, load_model, save_model
 
 wines = load_wine(as_frame=True)
 names = wines.target_names[wines.target]
 X_train, X_test, y_train, y_test = train_test_split(wines.data, names, stratify=names, random_state=0)
-classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
+classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 
 # %%
 # Save it. The file is written whole or not at all, and carries a checksum and the versions that wrote it.
@@ -62,4 +62,4 @@ except ValueError as error:
 # %%
 # Densities are made of training rows, so the file holds them: do not pass it on where the rows must not
 # go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for
-# tables of any length, in chunks, and goes on after an interruption.
+# tables of any length, in chunks.

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from corral import RodeoClassifier, RodeoClassifierCV, RodeoSelector, describe, explain
+from corral import CorralClassifier, MarkerSelector, RodeoClassifier, describe, explain
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})
@@ -30,12 +30,12 @@ def add_ratio(table):
     return table.assign(jaggedness=table["mean perimeter"] ** 2 / table["mean area"])
 
 
-pipeline = make_pipeline(FunctionTransformer(add_ratio), RodeoClassifierCV(random_state=0))
+pipeline = make_pipeline(FunctionTransformer(add_ratio), CorralClassifier(random_state=0))
 pipeline.fit(X, y)
 
 # %%
-# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports, displays
-# and model files take pipelines as well. Columns keep their names.
+# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports and displays
+# take pipelines as well. Columns keep their names.
 
 describe(pipeline)
 
@@ -44,14 +44,14 @@ describe(pipeline)
 print(explain(pipeline, X[:1]))
 
 # %%
-# A selector as a step: :class:`~corral.RodeoSelector` keeps the variables that mark a class. Any classifier
+# A selector as a step: :class:`~corral.MarkerSelector` keeps the variables that mark a class. Any classifier
 # with ``feature_importances_`` also works in ``SelectFromModel``.
 
 models = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
-    "marks, then logistic regression": make_pipeline(RodeoSelector(), StandardScaler(), LogisticRegression()),
+    "markers, then regression": make_pipeline(MarkerSelector(), StandardScaler(), LogisticRegression()),
     "ten most important, then logistic regression": make_pipeline(
-        SelectFromModel(RodeoClassifierCV(random_state=0), max_features=10, threshold=-1.0),
+        SelectFromModel(CorralClassifier(random_state=0), max_features=10, threshold=-1.0),
         StandardScaler(),
         LogisticRegression(),
     ),

@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 
 cancer = load_breast_cancer(as_frame=True)
 names = cancer.target_names[cancer.target]
 X_train, X_test, y_train, y_test = train_test_split(
     cancer.data, names, train_size=200, stratify=names, random_state=0
 )
-classifier = RodeoClassifierCV(random_state=0).fit(X_train, y_train)
+classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 print(f"accuracy {classifier.score(X_test, y_test):.3f}")
 
 # %%

@@ -11,12 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_iris
 
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 species = load_iris().target_names[y]
 even = np.arange(len(X)) % 2 == 0
-classifier = RodeoClassifierCV(random_state=0).fit(X[even], species[even])
+classifier = CorralClassifier(random_state=0).fit(X[even], species[even])
 new = X[~even]
 
 # %%
@@ -37,7 +37,7 @@ print(classifier.typicality(new[:1]).round(3), classifier.typicality(slipped[:1]
 # And a species that was not there? Fit two of three, and show the third.
 
 known = species != "virginica"
-two = RodeoClassifierCV(random_state=0).fit(X[even & known], species[even & known])
+two = CorralClassifier(random_state=0).fit(X[even & known], species[even & known])
 figure, axis = plt.subplots(figsize=(7, 3), layout="constrained")
 for name in ("setosa", "versicolor", "virginica"):
     best = two.typicality(X[~even & (species == name)]).max(axis=1)

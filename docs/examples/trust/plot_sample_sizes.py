@@ -9,7 +9,7 @@ many would bring, with intervals, and how many reach a goal, if any number does.
 import matplotlib.pyplot as plt
 from sklearn.metrics import accuracy_score
 
-from corral import RodeoClassifierCV, SampleSizeDisplay, estimate_sample_sizes
+from corral import CorralClassifier, SampleSizeDisplay, estimate_sample_sizes
 from corral.datasets import make_waveform
 
 X, y = make_waveform(40, random_state=0)
@@ -29,7 +29,7 @@ plt.show()
 X_test, y_test = make_waveform(1000, random_state=1)
 for times in (2, 4):
     expected = curve.accuracy(times * len(X))
-    more = RodeoClassifierCV(random_state=0).fit(*make_waveform(times * 40, random_state=2))
+    more = CorralClassifier(random_state=0).fit(*make_waveform(times * 40, random_state=2))
     reached = accuracy_score(y_test, more.predict(X_test))
     print(
         f"{times} times the rows: {expected.low:.3f} to {expected.high:.3f} expected, {reached:.3f} reached"

@@ -10,12 +10,12 @@ where it is hard.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corral import RodeoClassifierCV
+from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
 
 X, y = make_shifted_groups(100, random_state=0)
 X_new, y_new = make_shifted_groups(400, random_state=1)
-classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"accuracy {classifier.score(X_new, y_new):.3f}")
 
 # %%

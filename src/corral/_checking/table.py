@@ -18,7 +18,7 @@ from corral._checking.columns import (
     sentinels,
     text_among_numbers,
 )
-from corral._checking.findings import Finding
+from corral._checking.findings import Finding, listed
 from corral._checking.giveaways import giveaways
 from corral._checking.labels import is_missing, of_labels
 from corral._checking.rows import copies, near_duplicates_of, of_groups, of_near_duplicates, repeated_ids
@@ -29,6 +29,54 @@ if TYPE_CHECKING:
 
 
 def check_table(
+    frame: pd.DataFrame,
+    target: str | None = None,
+    *,
+    ids: Sequence[str] = (),
+    group: str | None = None,
+    categorical: Sequence[str] = (),
+) -> list[Finding]:
+    """Look for mistakes in a table before a classifier is fitted to it, as `corral check` does.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns of numbers or text; missing values are NaN or None.
+    target : str, default=None
+        Column with the classes of the rows, if there is one; a class may be missing.
+    ids : sequence of str, default=()
+        Columns that name rows.
+    group : str, default=None
+        Column that names what rows belong to, such as a patient with several measurements.
+    categorical : sequence of str, default=()
+        Columns whose values are categories, whatever they look like.
+
+    Returns
+    -------
+    findings : list of Finding
+        In the order in which they should be mended. `print` shows one as a sentence.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from corral import check_table
+    >>> heights, weights = [1.7, 1.6, -999.0, 1.8, -999.0, 1.9], [70.5, 66.1, 71.2, 80.3, 69.9, 84.0]
+    >>> frame = pd.DataFrame({"height": heights, "weight": weights, "site": 3})
+    >>> for finding in check_table(frame):
+    ...     print(finding)
+    column 'site' holds 3 in every row, which tells nothing: leave it out.
+    column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
+    """
+    named = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
+    unknown = [name for name in named if name not in frame.columns]
+    if unknown:
+        raise ValueError(f"the table has no column {unknown[0]!r}; it has {listed(list(frame.columns))}.")
+    y = None if target is None else frame[target].astype(object).to_numpy()
+    table = frame if target is None else frame.drop(columns=target)
+    return table_findings(table, y, ids=ids, group=group, categorical=categorical)
+
+
+def table_findings(
     table: pd.DataFrame,
     y: NDArray[Any] | None = None,
     *,
@@ -36,37 +84,7 @@ def check_table(
     group: str | None = None,
     categorical: Sequence[str] = (),
 ) -> list[Finding]:
-    """Look for mistakes in a table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns of numbers or text; missing values are NaN or None.
-    y : ndarray of shape (n_rows,), default=None
-        Classes of the rows, if they are known; None or NaN where one is missing.
-    ids : sequence of str
-        Columns that name rows.
-    group : str, default=None
-        Column that names what rows belong to, such as a patient with several measurements.
-    categorical : sequence of str
-        Columns whose values are levels, whatever they look like.
-
-    Returns
-    -------
-    findings : list of Finding
-        In the order in which they should be mended.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from corral._checking.table import check_table
-    >>> heights, weights = [1.7, 1.6, -999.0, 1.8, -999.0, 1.9], [70.5, 66.1, 71.2, 80.3, 69.9, 84.0]
-    >>> table = pd.DataFrame({"height": heights, "weight": weights, "site": 3})
-    >>> for finding in check_table(table):
-    ...     print(finding)
-    column 'site' holds 3 in every row, which tells nothing: leave it out.
-    column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
-    """
+    """Findings of a table whose classes (n_rows,), if there are any, stand beside it; see `check_table`."""
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     strange = [*neither_numbers_nor_text(variables, categorical)]
     variables = variables.drop(columns=[finding.columns[0] for finding in strange])

@@ -71,7 +71,7 @@ class Contrast:
 
     Attributes
     ----------
-    relevant : which variables describe the class: significant at the level and not negligible.
+    markers : which variables mark the class: significant at the level and not negligible.
     pvalue : p-values, adjusted for the number of variables of the class.
     statistic : the same before adjustment as normal quantiles, with the sign of the effect.
     effect : from -1 to 1, what `direction` says: `location`, `spread` or the size of another difference.
@@ -90,7 +90,7 @@ class Contrast:
     n_values : (n_features,) number of distinct values.
     """
 
-    relevant: Bools
+    markers: Bools
     pvalue: Floats
     statistic: Floats
     effect: Floats
@@ -108,29 +108,10 @@ class Contrast:
     background_share: Floats
     n_values: Integers
 
-    def rounded(self) -> Contrast:
-        """The same with four digits of values and quartiles, which may be those of single rows otherwise.
-
-        A variable with few values keeps them as they are: each is that of many rows, and its name if it is a
-        code.
-        """
-        names = ("typical", "background_typical", "quartiles", "background_quartiles", "value")
-        few = self.n_values <= FEW_VALUES
-        return replace(
-            self,
-            **{name: np.where(few, getattr(self, name), _four_digits(getattr(self, name))) for name in names},
-        )
-
     def shares_of_ones(self) -> Floats:
         """(2, n_classes, n_features) shares of 1 in class and background, where values are flags."""
         shares = np.stack([self.share, self.background_share])
         return np.where(self.value == 1.0, shares, 1.0 - shares)
-
-
-def _four_digits(x: Floats) -> Floats:
-    """Numbers with four significant digits."""
-    rounded = [float(f"{value:.4g}") for value in x.ravel().tolist()]
-    return np.array(rounded).reshape(x.shape)
 
 
 def contrast(
@@ -180,7 +161,7 @@ def contrast(
     found = _join([_compare(table, level, min_effect) for table in blocks])
     n_varying = max(int((found.n_values > 1).sum()), 1)
     pvalue = np.minimum(found.pvalue * n_varying, 1.0)
-    return replace(found, pvalue=pvalue, relevant=found.relevant & (pvalue <= level))
+    return replace(found, pvalue=pvalue, markers=found.markers & (pvalue <= level))
 
 
 def mixed_contrast(
@@ -222,7 +203,7 @@ def mixed_contrast(
         if not n_levels:
             parts.append(_pick(flagged, np.tile(at, (n_classes, 1))))
             continue
-        signed = np.where(flagged.relevant[:, at], flagged.statistic[:, at], -np.inf)
+        signed = np.where(flagged.markers[:, at], flagged.statistic[:, at], -np.inf)
         some = np.isfinite(signed).any(axis=1) & (signed.max(axis=1) > 0.0)
         best = np.where(some, signed.argmax(axis=1), np.abs(flagged.statistic[:, at]).argmax(axis=1))
         part = _pick(flagged, at[best][:, np.newaxis])
@@ -236,7 +217,7 @@ def mixed_contrast(
                 background_typical=background[:, np.newaxis],
                 share=own_share,
                 background_share=background_share,
-                relevant=np.logical_or.reduce(flagged.relevant[:, at], axis=1, keepdims=True),
+                markers=np.logical_or.reduce(flagged.markers[:, at], axis=1, keepdims=True),
                 n_values=np.array([n_levels]),
             )
         )
@@ -534,7 +515,7 @@ def _best_group(groups: Bools, eligible: Bools, statistic: Floats) -> Bools:
 
 
 def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
-    """Compare classes with their background; p-values are not adjusted yet, `relevant` means noticeable."""
+    """Compare classes with their background; p-values are not adjusted yet, `markers` means noticeable."""
     m, n_classes, n_cells = table.counts.shape
     pairs = _compare_pairs(table, level, min_effect)
     background = _find_background(table, pairs, level, min_effect)
@@ -557,7 +538,7 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     quantile = special.ndtri_exp(np.where(known, log_p, 0.0) - np.log(2.0))
     value, share, background_share = _most_typical_value(own, other, table.values)
     return Contrast(
-        relevant=(known & (size >= min_effect)).T,
+        markers=(known & (size >= min_effect)).T,
         pvalue=np.where(known, np.exp(log_p), 1.0).T,
         statistic=np.where(effect < 0, quantile, -quantile).T,
         effect=np.where(known, effect, 0.0).T,

@@ -99,14 +99,6 @@ def unit_density(rows: ClassRows, x: Floats) -> Floats:
     return log_density
 
 
-def separate_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of products of one-dimensional estimates: variables are taken as independent."""
-    log_density = np.zeros((*h.shape[:-1], len(x)))
-    for j in range(x.shape[1]):
-        log_density += kernel_density(rows.select(np.array([j])), x[:, j : j + 1], h[..., j : j + 1], own)
-    return log_density
-
-
 @dataclass(frozen=True, eq=False)
 class DensityPlan:
     """Which variables and bandwidths the density of a class is made of.
@@ -116,13 +108,11 @@ class DensityPlan:
     variables : (n_used,) columns that take part.
     fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
     outside : logarithm of the density of all other variables, which are taken as uniform.
-    separate : whether variables are taken as independent within the class (with fixed bandwidths only).
     """
 
     variables: Integers
     fixed: Floats | None = None
     outside: float = 0.0
-    separate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +145,8 @@ class ClassDensity:
         if self.plan.fixed is None:
             log_density, steps = local_density(self.rows, self.grid, used, update, own)
             return self.completed(log_density, self.grid[steps], x.shape[1])
-        density = separate_density if self.plan.separate else kernel_density
-        return self.completed(density(self.rows, used, self.plan.fixed, own), self.plan.fixed, x.shape[1])
+        log_density = kernel_density(self.rows, used, self.plan.fixed, own)
+        return self.completed(log_density, self.plan.fixed, x.shape[1])
 
     def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
         """Extend both from the variables used to all d of them."""

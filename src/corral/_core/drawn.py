@@ -56,16 +56,8 @@ def pool_of_drawn_rows(
         complete = ~np.isnan(sample.data.X).any(axis=1)
         sample = replace(sample.take(np.flatnonzero(complete)), mixed=False)
     pool = fit_pool(drawn, prior, random, computation, empirical=empirical, sample=sample)
-    n_classes, d = prior.size, drawn.X.shape[1]
-    thinning = Thinning(
-        held_out=drawn.take(np.empty(0, dtype=np.int64)),
-        classes=[None] * n_classes,
-        kinds=[],
-        importance=[np.zeros(d)] * n_classes,
-        standard=sample.scales["standard"],
-        n_rows=n_rows,
-    )
-    return drawn, thinning, pool
+    nothing = drawn.take(np.empty(0, dtype=np.int64))
+    return drawn, Thinning(nothing, [None] * prior.size, [], n_rows), pool
 
 
 def _weighed(rows: LabelledRows, sizes: Integers) -> LabelledRows:

@@ -184,9 +184,7 @@ def _log_odds_of_sets(
             log_density[y, asked] = densities_of_sets(
                 explainer, y, samples[asked], out[asked], coalitions, computation
             )
-    v = np.empty(log_density.shape[1:])
-    log_prior = log_of_prior(model.prior)
-    kernels.log_odds(log_density, log_prior, 1.0 / model.temperature, model.lapse, label, rival, v)
+    v = log_odds(log_density, log_of_prior(model.prior), model.lapse, label, rival)
     if left_out is not None:
         return v
     whole = model.posterior(explainer.log_density[samples])
@@ -195,6 +193,21 @@ def _log_odds_of_sets(
         predicted = whole[at, label] - whole[at, rival]
     known = (given & explainer.used).astype(np.float64)
     return np.where(coalitions.sums(known) == known.sum(axis=1, keepdims=True), predicted[:, np.newaxis], v)
+
+
+def log_odds(
+    log_density: Floats, log_prior: Floats, lapse: float, label: Integers, rival: Integers
+) -> Floats:
+    """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets)."""
+    if lapse > 0.0:
+        odds = np.empty(log_density.shape[1:])
+        kernels.log_odds(log_density, log_prior, lapse, label, rival, odds)
+        return odds
+    at = np.arange(label.size)
+    with np.errstate(invalid="ignore"):  # NaN if both are 0
+        of_prior = (log_prior[label] - log_prior[rival])[:, np.newaxis]
+        without_lapse: Floats = of_prior + (log_density[label, at] - log_density[rival, at])
+    return without_lapse
 
 
 def densities_of_sets(
@@ -253,7 +266,7 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
     part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
-    evidence = np.zeros(model.relevant.shape)
+    evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
     for some in _classes_together(model):
         examples = [model.examples(a) for a in some]
         X, weights, own, left_out = (np.concatenate(parts) for parts in zip(*examples, strict=True))

@@ -93,7 +93,7 @@ class RodeoExplainer(Explainer):
         self.log_density, h = model.estimate(X, computation, bandwidths=True)
         self._scaled = model.scale.transform(X)
         self._data = model.data
-        self._units = model.bandwidths.widths, model.scale.mixing
+        self._widths = model.bandwidths.widths
         self._densities = model.densities
         self._untiled: dict[int, UntiledClass] = {}
         self._used = np.zeros(X.shape[1], dtype=bool)
@@ -122,9 +122,9 @@ class RodeoExplainer(Explainer):
             x, h = self._scaled[i], self.bandwidths[i, a]
             if isinstance(of_class, GeneralRows) or np.isnan(x).any():
                 general = of_class if isinstance(of_class, GeneralRows) else GeneralRows.of(of_class)
-                conditional[k], shares[k] = general_conditionals(x, h, general, rows, self._units[0])
+                conditional[k], shares[k] = general_conditionals(x, h, general, rows, self._widths)
             else:
-                conditional[k], shares[k] = conditional_log_densities(x, h, rows, *self._units)
+                conditional[k], shares[k] = conditional_log_densities(x, h, rows, self._widths)
         return conditional, shares
 
     def _rows(self, a: int) -> UntiledClass:
@@ -150,9 +150,7 @@ class RodeoExplainer(Explainer):
             untiled.log_weights,
             general,
             untiled.plan.variables,
-            untiled.plan.separate,
-            np.log(self._units[0]),
-            self._units[1],
+            np.log(self._widths),
         )
         coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
         at = self._data.members()[a]

@@ -1494,15 +1494,14 @@ def _log_sum(x, y):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def log_odds(log_density, log_prior, power, lapse, label, rival, out):
+def log_odds(log_density, log_prior, lapse, label, rival, out):
     """Logarithms of the odds of label and rival, as `model.log_probability` has them; NaN if both are 0.
 
     Parameters
     ----------
     log_density : (n_classes, n_queries, n_sets)
     log_prior : (n_classes,)
-    power : the inverse temperature.
-    lapse : share of the posterior that is given to the prior; with 0 only label and rival are looked at.
+    lapse : share of the posterior that is given to the prior, more than 0.
     label, rival : (n_queries,) numbers of classes.
     out : (n_queries, n_sets) written.
     """
@@ -1510,18 +1509,17 @@ def log_odds(log_density, log_prior, power, lapse, label, rival, out):
     for q in range(n_queries):
         a, b = label[q], rival[q]
         for s in range(n_sets):
-            of_label = log_prior[a] + power * log_density[a, q, s]
-            of_rival = log_prior[b] + power * log_density[b, q, s]
-            if lapse > 0.0:
-                most = -np.inf
-                for y in range(n_classes):
-                    most = max(most, log_prior[y] + power * log_density[y, q, s])
-                total = 0.0
-                for y in range(n_classes):
-                    joint = log_prior[y] + power * log_density[y, q, s]
-                    total += math.exp(joint - most)
-                log_total = most + math.log(total)
-                kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
-                of_label = _log_sum(kept + of_label, given + log_prior[a])
-                of_rival = _log_sum(kept + of_rival, given + log_prior[b])
+            of_label = log_prior[a] + log_density[a, q, s]
+            of_rival = log_prior[b] + log_density[b, q, s]
+            most = -np.inf
+            for y in range(n_classes):
+                most = max(most, log_prior[y] + log_density[y, q, s])
+            total = 0.0
+            for y in range(n_classes):
+                joint = log_prior[y] + log_density[y, q, s]
+                total += math.exp(joint - most)
+            log_total = most + math.log(total)
+            kept, given = math.log1p(-lapse) - log_total, math.log(lapse)
+            of_label = _log_sum(kept + of_label, given + log_prior[a])
+            of_rival = _log_sum(kept + of_rival, given + log_prior[b])
             out[q, s] = of_label - of_rival

@@ -37,13 +37,13 @@ from corral._core.left_out import AnyFrame
 from corral._core.members import Member, Mixture
 from corral._core.model import learn_contrast
 from corral._core.parallel import on_threads, progress
-from corral._core.pool import CrossFitted, Pool, PoolModel, Thinning
+from corral._core.pool import CellMeans, CrossFitted, Pool, PoolModel, Thinning
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.sampling import choose_sample, n_knots
 from corral._core.scale import Scale
 from corral._core.search import Search, search
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
-from corral._core.thinning import Cells, CellSummary
+from corral._core.thinning import Cells, CellSummary, Representatives
 from corral._core.trial import Trial, make_target
 from corral._core.weighing import fit_weights, heaviest_first, judge, score_points, shares_of
 
@@ -200,7 +200,7 @@ class ThinningPlan:
                 for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
             ]
             cells = list(on_threads(divisions, computation.n_jobs))
-        kinds = list(dict.fromkeys([_COMPARED, "standard", *(member.kind.scale for member in members)]))
+        kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
         return cls(whole, found, kinds, members, importance, cells, points)
 
     @property
@@ -249,12 +249,10 @@ class ThinningPlan:
         summaries = [None if summary is None else summary.filled() for summary in summaries]
         data, held_out = self._kept_rows(summaries, rest)
         representatives = [None if summary is None else summary.averages for summary in summaries]
-        thinning = Thinning(
-            held_out, representatives, self.kinds, self.importance, self.scales["standard"], n_rows
-        )
+        cells = [None if of is None else CellMeans(of.centres, of.counts) for of in representatives]
+        thinning = Thinning(held_out, cells, self.kinds, n_rows)
         with threadpool_limits(1, user_api="blas"):
-            members = [self._build(member, data, thinning) for member in self.members]
-            pool = self._calibrated(members, data, thinning)
+            pool = self._calibrated(data, representatives, thinning)
         return data, thinning, pool
 
     def _kept_rows(
@@ -285,13 +283,14 @@ class ThinningPlan:
             replace(held_out, weights=held_out.all_weights / largest, counts=rest.counts),
         )
 
-    def _build(self, plan: MemberPlan, data: LabelledRows, thinning: Thinning) -> Member:
+    def _build(
+        self, plan: MemberPlan, data: LabelledRows, representatives: Sequence[Representatives | None]
+    ) -> Member:
         """Put kernels on representatives, and on the rows of classes that are not thinned."""
         scale, of_units = self.scales[plan.kind.scale], self.kinds.index(plan.kind.scale)
         classes = []
-        for y, of_class in enumerate(data.members()):
+        for y, (of_class, thinned) in enumerate(zip(data.members(), representatives, strict=True)):
             weights, kernel = data.weights_of(of_class), (plan.frames[y], plan.bandwidths[y], plan.pulls[y])
-            thinned = thinning.classes[y]
             if thinned is None:
                 classes.append(Mixture.of_rows(scale.transform(data.X[of_class]), weights, *kernel))
             else:
@@ -300,15 +299,18 @@ class ThinningPlan:
                 classes.append(Mixture.of_representatives(centres, weights, spread, *kernel))
         return Member(plan.kind.name, scale, classes)
 
-    def _calibrated(self, members: Sequence[Member], data: LabelledRows, thinning: Thinning) -> Pool:
+    def _calibrated(
+        self, data: LabelledRows, representatives: Sequence[Representatives | None], thinning: Thinning
+    ) -> Pool:
         """Fit temperatures and weights to rows that members do not know, and judge the pool by them."""
         found = self.found
+        members = [self._build(plan, data, representatives) for plan in self.members]
         points = _positions(self.sample, self.points, data, thinning.held_out)
         trial = found.trial.restricted_to(np.searchsorted(found.points, self.points))
         target = make_target(self.sample, self.points, trial.prior)
         candidates = []
         for plan in self.members:
-            log_density = self._cross_fitted(plan, data, thinning, points, trial)
+            log_density = self._cross_fitted(plan, data, representatives, thinning, points, trial)
             candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], target))
         log_weights = fit_weights(candidates, target)
         judged = judge(candidates, trial, target, found.parts, empirical=found.empirical)
@@ -331,7 +333,13 @@ class ThinningPlan:
         )
 
     def _cross_fitted(
-        self, plan: MemberPlan, data: LabelledRows, thinning: Thinning, points: Integers, trial: Trial
+        self,
+        plan: MemberPlan,
+        data: LabelledRows,
+        representatives: Sequence[Representatives | None],
+        thinning: Thinning,
+        points: Integers,
+        trial: Trial,
     ) -> Floats:
         """Log densities (n_points, n_classes) of points by a member whose frames do not know their folds.
 
@@ -341,7 +349,7 @@ class ThinningPlan:
         log_density = np.empty((points.size, trial.prior.size))
         for inside, others, _ in folds_of(self.whole, trial, [plan.kind], self.whole)[plan.kind.n_parts]:
             frames = frames_of_kind(plan.kind, others, trial.prior, self.found.seed)
-            member = self._build(replace(plan, frames=_class_frames(frames)), data, thinning)
+            member = self._build(replace(plan, frames=_class_frames(frames)), data, representatives)
             at = points[inside]
             log_density[inside] = thinning.log_densities_without(member, data, at, X[at])
         return log_density
@@ -381,7 +389,6 @@ def learn_large_pool(
         labels=data.labels,
         counts=data.counts,
         prior=prior,
-        relevant=differences.relevant,
         n_copies=data.n_copies,
         training=training,
         data=rows,

@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from corral._core import kernels
 from corral._core.gaps import patterns
@@ -275,18 +274,14 @@ class KernelClass:
     log_weights : (n_rows,)
     general : the same where values are missing or levels or rows are left out together, else None.
     used : (n_used,) the variables.
-    separate : whether variables are taken as independent.
     log_widths : (n_features,) of all variables: those that are not used are uniform.
-    mixing : (n_used, n_used) matrix that made scaled rows mixtures of the variables, or None.
     """
 
     rows: Floats
     log_weights: Floats
     general: GeneralRows | None
     used: Integers
-    separate: bool
     log_widths: Floats
-    mixing: Floats | None
 
     def marginals(self, x: Floats, h: Floats, coalitions: Coalitions, left_out: Integers) -> Floats:
         """Log densities (n_samples, n_sets) of scaled samples, with bandwidths (n_samples, n_features).
@@ -298,36 +293,14 @@ class KernelClass:
         units = np.arange(len(self.rows)) if self.general is None else self.general.units
         out = np.where(left_out >= 0, units[np.maximum(left_out, 0)], NO_UNIT)
         start = beginnings(self.log_weights, units, out)
-        if self.mixing is not None:
-            return self._mixed(x, h, coalitions.walk(self.used), start)
         unused = np.where(np.isnan(x), 0.0, -self.log_widths)
         unused[:, self.used] = 0.0
         T, unknown = self._terms(x[:, self.used], h[:, self.used], left_out), np.isnan(x[:, self.used])
-        if not self.separate:
-            log_density = product_log_densities(coalitions.walk(self.used), start, T, unknown)
-            return log_density + coalitions.sums(unused)
-        whole = logsumexp(-start, axis=1, keepdims=True)
-        alone = logsumexp(-(start[:, np.newaxis] + T), axis=2) - whole
-        unused[:, self.used] = np.where(unknown, 0.0, alone)
-        return known_only(coalitions.sums(unused), start)
+        log_density = product_log_densities(coalitions.walk(self.used), start, T, unknown)
+        return log_density + coalitions.sums(unused)
 
     def _terms(self, x: Floats, h: Floats, left_out: Integers) -> Floats:
         if self.general is None:
             return normal_terms(x, self.rows, 1.0 / h)
         T: Floats = -log_factors(self.general, x, h, left_out)
         return T
-
-    def _mixed(self, x: Floats, h: Floats, walk: Walk, start: Floats) -> Floats:
-        """Log densities where scaled samples are mixtures; a root of the covariance is M^-1 diag(h)."""
-        assert self.mixing is not None
-        unmixing = np.linalg.inv(self.mixing)
-        origin = self.rows.mean(axis=0)
-        rows, x = (kernels.product_by_rows(of - origin, unmixing) for of in (self.rows, x))
-        found = np.empty((len(x), walk.at.size))
-        equal, which = np.unique(h, axis=0, return_inverse=True)
-        no_term = np.full(self.used.size, -1)
-        for k, of_equal in enumerate(equal):
-            at = np.flatnonzero(which.reshape(-1) == k)
-            normal = NormalKernels(walk, unmixing * of_equal, rows, no_term)
-            found[at] = normal.log_densities(x[at], start[at], np.empty((at.size, 0, len(rows))))
-        return found

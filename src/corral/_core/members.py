@@ -125,32 +125,6 @@ class Mixture:
             centres, weights, frame.variables, wider, log_volume, frame.mean, pull, averaged=True
         )
 
-    def with_centres(self, centres: Floats, weights: Floats, more_spread: Floats) -> Mixture:
-        """Put the kernels on other averages of the same rows, which have lost more of their spread.
-
-        Parameters
-        ----------
-        centres : (n_centres, n_features) averages of scaled rows.
-        weights : (n_centres,)
-        more_spread : (n_features, n_features) by how much rows vary more around these than around the others.
-        """
-        if self.pull == 0.0 or not self.factor.size:
-            return self
-        covariance = np.linalg.inv(self.factor @ self.factor.T)
-        covariance += self.pull**2 * more_spread[np.ix_(self.variables, self.variables)]
-        factor = np.linalg.inv(np.linalg.cholesky(covariance)).T
-        wider = float(np.linalg.slogdet(self.factor)[1] - np.linalg.slogdet(factor)[1])
-        return self.of_centres(
-            centres,
-            weights,
-            self.variables,
-            factor,
-            self.log_volume - wider,
-            self.mean,
-            self.pull,
-            averaged=True,
-        )
-
     @cached_property
     def _origin(self) -> Floats:
         """What coordinates are relative to, so that they keep their digits."""

@@ -1,11 +1,11 @@
 r"""The fitted model: all that a fit has learnt of classes, in one object, and how it is learnt.
 
-The classes' densities, raised to the power 1 / T and weighed by the priors, give the posterior; a share
-:math:`\varepsilon` (the lapse) of it is given to the prior instead,
+The classes' densities, weighed by the priors, give the posterior; a pool gives a share
+:math:`\varepsilon` (the lapse) of it to the prior instead,
 
 .. math::
 
-    P(y \mid x) = (1 - \varepsilon) \frac{\pi_y \hat p_y(x)^{1/T}}{\sum_{y'} \pi_{y'} \hat p_{y'}(x)^{1/T}}
+    P(y \mid x) = (1 - \varepsilon) \frac{\pi_y \hat p_y(x)}{\sum_{y'} \pi_{y'} \hat p_{y'}(x)}
         + \varepsilon \pi_y.
 """
 
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, stdtrit
+from scipy.special import log_softmax
 
 from corral._core.calibration import log_of_prior
 from corral._core.contrast import Contrast, contrast, mixed_contrast
 from corral._core.density import ClassDensity, DensityPlan, class_log_densities
-from corral._core.relevance import SHADOW_ROUNDS, mean_bandwidths, shadow_scores, zscores
+from corral._core.relevance import mean_bandwidths, zscores
 from corral._core.rows import AnyRows, LabelledRows, TrainingRows
 from corral._core.sampling import sampling_keys
 from corral._core.scale import Scale, learn_scale, spreads
@@ -37,13 +37,8 @@ from corral._core.settings import (
     Integers,
     ModelSettings,
     RodeoSettings,
-    Rule,
-    ScaleKind,
 )
 from corral._core.trust import MAX_POINTS, Estimates, Trust, spread_rows
-
-# The share of classes in which noise may be taken for a relevant variable by rule="shadow".
-_SHADOW_LEVEL = 0.01
 
 # Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
 _MAX_EXAMPLES = 50
@@ -58,7 +53,6 @@ class ClassBandwidths:
     initial : (n_classes,) bandwidths that all variables of a class start from.
     means : (n_classes, n_features) mean leave-one-out bandwidths.
     zscores : (n_classes, n_features) the same, standardised over the variables of a class.
-    shadow_scores : (n_classes, n_features) or None if not asked for.
     widths : (n_features,) range of each variable in all rows, 1 where it is constant.
     varies : (n_features,) which variables are not constant.
     """
@@ -66,20 +60,16 @@ class ClassBandwidths:
     initial: Floats
     means: Floats
     zscores: Floats
-    shadow_scores: Floats | None
     widths: Floats
     varies: Bools
 
     @classmethod
-    def collect(
-        cls, initial: Floats, means: Floats, shadow: Floats | None, spread: Floats
-    ) -> ClassBandwidths:
+    def collect(cls, initial: Floats, means: Floats, spread: Floats) -> ClassBandwidths:
         """Put together mean bandwidths and the ranges (n_features,) of the variables."""
         return cls(
             initial,
             means,
             np.array([zscores(h) for h in means]),
-            shadow,
             np.where(spread > 0.0, spread, 1.0),
             spread > 0.0,
         )
@@ -92,41 +82,27 @@ class ClassBandwidths:
         settings: RodeoSettings,
         random: np.random.RandomState,
         computation: Computation,
-        *,
-        shadows: bool,
-        n_points: int | None = None,
     ) -> ClassBandwidths:
-        """Learn from the rows of each class; bandwidths are averaged over `n_points` of a larger one."""
-        means = mean_bandwidths(rows, settings, random, computation, n_points)
-        shadow = shadow_scores(rows, settings, random, computation) if shadows else None
+        """Learn from the rows of each class."""
+        means = mean_bandwidths(rows, settings, random, computation)
         initial = np.array([settings.initial_bandwidth(of_class.measure.n) for of_class in rows])
-        return cls.collect(initial, means, shadow, spread)
+        return cls.collect(initial, means, spread)
 
-    def relevant(self, rule: Rule, cutpoint: float) -> Bools:
+    def relevant(self, cutpoint: float) -> Bools:
         """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
-        if rule == "zscore":
-            relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
-        else:
-            assert self.shadow_scores is not None
-            # Student's t, since the standard error is estimated from so many differences.
-            d = self.widths.size
-            relevant = self.shadow_scores <= stdtrit((SHADOW_ROUNDS - 1) * d, _SHADOW_LEVEL / d)
+        relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
         varying: Bools = relevant & self.varies  # what never varies tells no class from another
         return varying
 
     def plans(self, bandwidth: Bandwidth, features: Features, relevant: Bools) -> list[DensityPlan]:
         """Plan the density of each class; a class without relevant variables keeps them all."""
         plans = []
-        for a, h0 in enumerate(self.initial):
+        for a in range(self.initial.size):
             used = relevant[a] if features == "selected" and relevant[a].any() else np.ones_like(self.varies)
             variables = np.flatnonzero(used)
-            fixed = {
-                "local": None,
-                "class": self.means[a, variables],
-                "initial": np.full(variables.size, h0),
-            }[bandwidth]
+            fixed = self.means[a, variables] if bandwidth == "class" else None
             outside = -float(np.log(self.widths[~used]).sum())
-            plans.append(DensityPlan(variables, fixed, outside, features == "separate"))
+            plans.append(DensityPlan(variables, fixed, outside))
         return plans
 
 
@@ -156,18 +132,16 @@ class LocalModel(ABC):
     labels : (n_classes,) classes in order.
     counts : (n_classes,) training rows of each class, weights counted.
     prior : (n_classes,) probability of each class before a sample is seen.
-    relevant : (n_classes, n_features) which variables describe each class.
     n_copies : how many training rows are copies of others.
     training : the rows as they were given.
     data : the rows that count, sorted by class, with their positions among those given.
-    min_effect : least difference from the background that makes a variable relevant by contrast.
+    min_effect : least difference from the background that makes a variable a marker.
     learnt_contrast : how classes differ, if the fit had to know it.
     """
 
     labels: NDArray[Any]
     counts: Floats
     prior: Floats
-    relevant: Bools
     n_copies: int
     training: TrainingRows
     data: LabelledRows
@@ -175,22 +149,17 @@ class LocalModel(ABC):
     learnt_contrast: Contrast | None = None
 
     @property
-    @abstractmethod
-    def temperature(self) -> float:
-        """Densities are raised to the power of its inverse."""
-
-    @property
-    @abstractmethod
     def lapse(self) -> float:
-        """Share of every probability that is given to the prior."""
+        """Share of every probability that is given to the prior; a pool has one."""
+        return 0.0
 
     @abstractmethod
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) in scaled units."""
 
     def joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times tempered density, from log densities."""
-        return joint_log_probability(log_density, self.prior, self.temperature)
+        """Logarithm of prior times density, from log densities."""
+        return joint_log_probability(log_density, self.prior)
 
     def posterior(self, log_density: Floats) -> Floats:
         """Logarithm of the posterior, from log densities."""
@@ -232,14 +201,9 @@ class LocalModel(ABC):
         return len(self.training.X)
 
     @property
-    def has_rows(self) -> bool:
-        """Whether training rows are known, and not only averages of them."""
-        return True
-
-    @property
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
-        return True
+        return len(self.training.X) == self.n_rows
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
@@ -259,11 +223,6 @@ class LocalModel(ABC):
     def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
         """Look at some of the rows."""
         return Examples(rows.X[at], rows.all_weights[at], own, left_out)
-
-    @property
-    def knows_typicality(self) -> bool:
-        """Whether training rows can be left out, as `trust` does."""
-        return True
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""
@@ -318,22 +277,14 @@ class FittedModel(LocalModel):
     scale : units of the densities.
     densities : one per class.
     bandwidths : what algorithm 2 has learnt.
+    relevant : (n_classes, n_features) which variables are relevant for each class.
     """
 
     settings: ModelSettings
     scale: Scale
     densities: Sequence[ClassDensity]
     bandwidths: ClassBandwidths
-
-    @property
-    def temperature(self) -> float:
-        """Densities are raised to the power of its inverse."""
-        return self.settings.temperature
-
-    @property
-    def lapse(self) -> float:
-        """Share of every probability that is given to the prior."""
-        return self.settings.lapse
+    relevant: Bools
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) in scaled units."""
@@ -379,19 +330,10 @@ def learn_model(
     computation: Computation,
 ) -> FittedModel:
     """Learn units, bandwidths, relevant variables and densities of all classes."""
-    mixed = settings.scale == "whiten"
-    # Relevance is that of the original variables, also where the densities are of mixtures of them.
-    kind: ScaleKind = "range" if mixed and not data.general else settings.scale
-    units = learn_scale(data.X, data.weights, kind, levels=data.levels)
-    shadows = settings.rule == "shadow"
-    rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=shadows)
-    differences = learn_contrast(data, settings.min_effect) if settings.rule == "contrast" else None
-    relevant = differences.relevant if differences else bandwidths.relevant(settings.rule, settings.cutpoint)
+    units = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
+    rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
+    relevant = bandwidths.relevant(settings.cutpoint)
     plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
-    if mixed:
-        units = learn_scale(data.X, data.weights, "whiten", data.codes)
-        rows, of_mixed = _learn_bandwidths(data, units, settings.rodeo, random, computation, shadows=False)
-        plans = of_mixed.plans(settings.bandwidth, settings.features, relevant)
     densities = [
         ClassDensity.build(of_class, settings.rodeo.grid(of_class.measure.n), plan)
         for of_class, plan in zip(rows, plans, strict=True)
@@ -409,7 +351,6 @@ def learn_model(
         training=training,
         data=data,
         min_effect=settings.min_effect,
-        learnt_contrast=differences,
     )
 
 
@@ -442,20 +383,18 @@ def _learn_bandwidths(
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
-    *,
-    shadows: bool,
 ) -> tuple[Sequence[AnyRows], ClassBandwidths]:
     scaled = units.transform(data.X)
     rows = data.arrange(scaled)
     spread = spreads(scaled)
     spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
-    return rows, ClassBandwidths.learn(rows, spread, settings, random, computation, shadows=shadows)
+    return rows, ClassBandwidths.learn(rows, spread, settings, random, computation)
 
 
-def joint_log_probability(log_density: Floats, prior: Floats, temperature: float) -> Floats:
-    """Logarithm of prior times density^(1 / temperature)."""
+def joint_log_probability(log_density: Floats, prior: Floats) -> Floats:
+    """Logarithm of prior times density."""
     log_prior = log_of_prior(prior)
-    joint: Floats = log_density / temperature + log_prior
+    joint: Floats = log_density + log_prior
     # Only classes without rows may be left with a positive prior: then nothing is known but it.
     return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
 
@@ -468,7 +407,5 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
     """
     log_proba: Floats = log_softmax(joint, axis=1)
     if lapse > 0.0:
-        with np.errstate(divide="ignore"):  # a lapse of 1 leaves nothing to the densities
-            log_rest = np.log1p(-lapse)
-        log_proba = np.logaddexp(log_rest + log_proba, np.log(lapse) + log_of_prior(prior))
+        log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
     return log_proba

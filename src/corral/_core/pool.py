@@ -20,14 +20,9 @@ from corral._core.left_out import member_without_rows
 from corral._core.members import Member
 from corral._core.model import Examples, LocalModel, example_rows
 from corral._core.rows import LabelledRows
-from corral._core.scale import Scale
 from corral._core.settings import Bools, Computation, Floats, Integers, ScaleKind
-from corral._core.thinning import Representatives
 from corral._core.trust import (
-    Calibration,
     Estimates,
-    Trust,
-    TrustWithoutRows,
     medians_and_spread,
     shares_of_members,
     weigh_points,
@@ -92,7 +87,7 @@ class Pool:
     lapse : share of probabilities given to the prior.
     scores : what to expect.
     table : columns about all members tried.
-    cross_fitted : log densities of training rows; None of a pool that was saved without them.
+    cross_fitted : log densities of training rows.
     """
 
     members: Sequence[Member]
@@ -102,7 +97,7 @@ class Pool:
     lapse: float
     scores: PoolScores
     table: dict[str, Any]
-    cross_fitted: CrossFitted | None
+    cross_fitted: CrossFitted
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
@@ -120,6 +115,19 @@ class Pool:
         return found
 
 
+class CellMeans(NamedTuple):
+    """What stands for the rows of a class that is thinned.
+
+    Attributes
+    ----------
+    centres : for each kind of units (n_cells, n_features) means of the rows of each cell.
+    counts : (n_cells,) how many rows these are.
+    """
+
+    centres: Sequence[Floats]
+    counts: Integers
+
+
 @dataclass(frozen=True, eq=False)
 class Thinning:
     """How the classes of a pool are represented where rows are many.
@@ -127,22 +135,15 @@ class Thinning:
     Attributes
     ----------
     held_out : rows of thinned classes that are in no cell, by which the pool is calibrated.
-    classes : the representatives of each class, None for one whose rows have kernels each.
-    kinds : the units that representatives are averaged in.
-    importance : for each class (n_features,) what weighs squared differences in the first of them.
-    standard : units in which averages can be brought back to those of the table.
+    classes : the cells of each class, None for one whose rows have kernels each.
+    kinds : the units that means of cells are in.
     n_rows : how many training rows were given.
-    calibration : what is known of rows that were held out, if `held_out` has none because the model was saved
-        without rows: then `data` has averages of rows, without numbers (-1).
     """
 
     held_out: LabelledRows
-    classes: Sequence[Representatives | None]
+    classes: Sequence[CellMeans | None]
     kinds: Sequence[ScaleKind]
-    importance: Sequence[Floats]
-    standard: Scale
     n_rows: int
-    calibration: Calibration | None = None
 
     def log_densities_without(
         self, member: Member, data: LabelledRows, points: Integers, X: Floats
@@ -175,11 +176,6 @@ class PoolModel(LocalModel):
     thinning: Thinning | None = None
 
     @property
-    def temperature(self) -> float:
-        """1, since the weights have the temperature in them."""
-        return 1.0
-
-    @property
     def lapse(self) -> float:
         """Share of every probability that is given to the prior."""
         return self.pool.lapse
@@ -190,20 +186,15 @@ class PoolModel(LocalModel):
 
     def alone(self, m: int) -> PoolModel:
         """Take one member, at the temperature at which it is calibrated on its own."""
-        kept, weights = self.pool.cross_fitted, 1.0 / self.pool.temperatures[m : m + 1]
+        weights = 1.0 / self.pool.temperatures[m : m + 1]
         pool = replace(
             self.pool,
             members=[self.pool.members[m]],
             weights=weights,
             temperatures=self.pool.temperatures[m : m + 1],
-            cross_fitted=None if kept is None else kept.of_members(np.array([m]), weights),
+            cross_fitted=self.pool.cross_fitted.of_members(np.array([m]), weights),
         )
         return replace(self, pool=pool)
-
-    @property
-    def knows_typicality(self) -> bool:
-        """Whether log densities of rows left out are known; an earlier corral did not keep them."""
-        return self.pool.cross_fitted is not None
 
     @cached_property
     def compared_rows(self) -> LabelledRows:
@@ -217,9 +208,9 @@ class PoolModel(LocalModel):
         Where classes are thinned, members have learnt from many more rows than `data` has, and so has the
         contrast: a column in which it found no value of any class is empty.
         """
-        if self.thinning is None or self.learnt_contrast is None:
+        if self.thinning is None:
             return super().empty_columns
-        return np.flatnonzero(np.isnan(self.learnt_contrast.typical).all(axis=0))
+        return np.flatnonzero(np.isnan(self.contrast.typical).all(axis=0))
 
     @property
     def all_rows(self) -> LabelledRows:
@@ -227,10 +218,9 @@ class PoolModel(LocalModel):
         if self.thinning is None:
             return self.data
         if not self.has_all_rows:
-            kept = f"only {len(self.training.X)}" if self.has_rows else "none"
             raise ValueError(
-                f"what is asked for needs all {self.n_rows} training rows, and the model has kept {kept} of "
-                "them."
+                f"what is asked for needs all {self.n_rows} training rows, and the model has kept only "
+                f"{len(self.training.X)} of them."
             )
         return LabelledRows.sort(self.training, self.labels)
 
@@ -238,30 +228,6 @@ class PoolModel(LocalModel):
     def n_rows(self) -> int:
         """How many training rows were given."""
         return super().n_rows if self.thinning is None else self.thinning.n_rows
-
-    @cached_property
-    def trust(self) -> Trust:
-        """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
-        if self._calibration is None:
-            return Trust(self)
-        both = np.array([self.pool.weights, self._likeness_weights])
-        return TrustWithoutRows(
-            self, self._calibration, Estimates(*np.tensordot(both, self._cross_fitted.log_density, 1))
-        )
-
-    @property
-    def _calibration(self) -> Calibration | None:
-        return None if self.thinning is None else self.thinning.calibration
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether training rows are known, and not only averages of them."""
-        return self._calibration is None
-
-    @property
-    def has_all_rows(self) -> bool:
-        """Whether `training` has all rows that were given, and not only those that a file has kept."""
-        return self.has_rows and len(self.training.X) == self.n_rows
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
@@ -278,7 +244,7 @@ class PoolModel(LocalModel):
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a thinned class, some that are in no cell."""
-        if self.thinning is None or self.thinning.classes[a] is None or not self.has_rows:
+        if self.thinning is None or self.thinning.classes[a] is None:
             return super().examples(a)
         of_class = self.thinning.held_out.members()[a]
         at = of_class[example_rows(self.thinning.held_out, of_class)]
@@ -287,17 +253,14 @@ class PoolModel(LocalModel):
 
     def calibration_points(self) -> Integers:
         """Which of the compared rows are left out, one by one: those that the search has left out."""
-        return self._cross_fitted.points
+        return self.pool.cross_fitted.points
 
     @cached_property
     def _likeness_weights(self) -> Floats:
         """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
-        kept = self._cross_fitted
-        if self._calibration is None:
-            codes = self.compared_rows.codes[kept.points]
-            weights = weigh_points(self.compared_rows, kept.points)
-        else:
-            codes, weights, _ = self._calibration
+        kept = self.pool.cross_fitted
+        codes = self.compared_rows.codes[kept.points]
+        weights = weigh_points(self.compared_rows, kept.points)
         own = self._left_out[:, np.arange(codes.size), codes]
         spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
         shares = shares_of_members(self._left_out, codes, weights)
@@ -317,7 +280,7 @@ class PoolModel(LocalModel):
             members=[self.pool.members[m] for m in kept.tolist()],
             weights=self._likeness_weights[kept],
             temperatures=self.pool.temperatures[kept],
-            cross_fitted=self._cross_fitted.of_members(kept, self._likeness_weights[kept]),
+            cross_fitted=self.pool.cross_fitted.of_members(kept, self._likeness_weights[kept]),
         )
         return replace(self, pool=pool)
 
@@ -328,7 +291,7 @@ class PoolModel(LocalModel):
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
         """Estimates of rows without themselves, and without what was learnt from their fold."""
-        kept = self._cross_fitted
+        kept = self.pool.cross_fitted
         positions = np.searchsorted(kept.points, points)
         likeness = np.tensordot(self._likeness_weights, self._left_out[:, positions], 1)
         return Estimates(kept.log_density_of_pool[positions], likeness)
@@ -359,7 +322,7 @@ class PoolModel(LocalModel):
         Refined bandwidths have another level in each fold, so that those of all rows take their place. Only
         a pool of nothing else uses them for likenesses.
         """
-        kept = self._cross_fitted
+        kept = self.pool.cross_fitted
         if not kept.refined.all():
             return kept.log_density
         rows = self.compared_rows.X[kept.points]
@@ -370,12 +333,3 @@ class PoolModel(LocalModel):
             if self.thinning is not None:
                 return self.thinning.log_densities_without(member, self.data, points, X)
             return known(member_without_rows(member, self.data, points, X))
-
-    @property
-    def _cross_fitted(self) -> CrossFitted:
-        if self.pool.cross_fitted is None:
-            raise ValueError(
-                "the model comes from a file without log densities of rows left out, which an earlier corral "
-                "has written: fit it again."
-            )
-        return self.pool.cross_fitted

@@ -14,10 +14,6 @@ from corral._core.settings import Computation, Floats, Integers, RodeoSettings
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
 MAX_POINTS = 1000
 
-# How often shadows are drawn, and how many rows of a larger class bandwidths are averaged over each time.
-SHADOW_ROUNDS = 5
-_SHADOW_POINTS = 200
-
 
 def leave_one_out_bandwidths(
     classes: Sequence[AnyRows],
@@ -50,14 +46,13 @@ def mean_bandwidths(
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
-    n_points: int | None = None,
 ) -> Floats:
     """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
 
-    They are averaged over `n_points` (by default MAX_POINTS) random rows of a larger class. The initial
-    bandwidth stands in for a class without rows.
+    They are averaged over MAX_POINTS random rows of a larger class. The initial bandwidth stands in for a
+    class without rows.
     """
-    points = [some_rows(rows.n_rows, n_points or MAX_POINTS, random) for rows in classes]
+    points = [some_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
@@ -81,61 +76,6 @@ def zscores(means: Floats) -> Floats:
         return np.zeros_like(means)
     z: Floats = (means - means.mean()) / spread
     return z
-
-
-def shadow_scores(
-    classes: Sequence[AnyRows],
-    settings: RodeoSettings,
-    random: np.random.RandomState,
-    computation: Computation,
-) -> Floats:
-    """How many standard errors each mean bandwidth lies above that of its shadow.
-
-    The shadows of a class's variables are columns of rows drawn from all classes in equal parts, put
-    beside the class's own rows at random. Variables that are distributed in the class as in the pool,
-    independently of the others, cannot be told from their shadows when both take part in the same
-    Rodeo; so the difference of their mean leave-one-out bandwidths has mean zero, whatever the units.
-    Its standard error is that of the shadows over the rounds, pooled over the variables of the class.
-
-    Parameters
-    ----------
-    classes : the rows of each class.
-    settings : how bandwidths are found.
-    random : source of the shadows and, in large classes, of the points to average over.
-    computation : threads and progress.
-
-    Returns
-    -------
-    scores : (n_classes, n_features)
-    """
-    d = classes[0].n_features
-    means = np.empty((SHADOW_ROUNDS, len(classes), 2 * d))
-    pools = [(rows.all(), rows.weights) for rows in classes if rows.n_rows]
-    for k in range(SHADOW_ROUNDS):
-        beside = [rows.beside(_shadow(rows.n_rows, pools, random)) for rows in classes]
-        means[k] = mean_bandwidths(beside, settings, random, computation, _SHADOW_POINTS)
-    variable, shadow = means[:, :, :d], means[:, :, d:]
-    variance = shadow.var(axis=0, ddof=1).mean(axis=1, keepdims=True)
-    # Where no shadow moves, nothing less than one step at one row can be told apart.
-    grids = [settings.grid(rows.measure.n) for rows in classes]
-    step = np.array(
-        [[(h[0] - h[1:2].sum()) / max(rows.n_rows, 1)] for h, rows in zip(grids, classes, strict=True)]
-    )
-    difference = variable.mean(axis=0) - shadow.mean(axis=0)
-    scores: Floats = difference / np.sqrt(np.maximum(variance * (1.0 + 1.0 / SHADOW_ROUNDS), step**2))
-    return scores
-
-
-def _shadow(n: int, pools: Sequence[tuple[Floats, Floats | None]], random: np.random.RandomState) -> Floats:
-    """Draw n whole rows, in equal parts from all classes and in proportion to weights."""
-    drawn = []
-    for part, (X, w) in zip(np.array_split(np.arange(n), len(pools)), pools, strict=True):
-        order = random.permutation(len(X))
-        ends = np.arange(1, len(X) + 1) if w is None else np.cumsum(w[order])
-        # Systematic sampling repeats a row only where it must: ties would narrow bandwidths.
-        at = (random.uniform() + np.arange(part.size)) / max(part.size, 1) * ends[-1]
-        drawn.append(X[order[np.searchsorted(ends, at, side="right")]])
-    return random.permutation(np.concatenate(drawn))
 
 
 def some_rows(n_rows: int, max_rows: int, random: np.random.RandomState) -> Integers:

@@ -358,10 +358,6 @@ class ClassRows:
         """What is left of the class when each query leaves a row out, or none (-1)."""
         return self.measure.left(self.weight(own))
 
-    def beside(self, columns: Floats) -> ClassRows:
-        """Put further columns (n_rows, n_more) beside the variables."""
-        return ClassRows.arrange(np.hstack([self.all(), columns]), self.weights)
-
     def select(self, variables: Integers) -> ClassRows:
         """Keep some of the variables."""
         return replace(self, tiles=np.ascontiguousarray(self.tiles[:, variables]))
@@ -460,10 +456,6 @@ class GeneralRows:
     def select(self, variables: Integers) -> GeneralRows:
         """Keep some of the variables."""
         return replace(self, X=np.ascontiguousarray(self.X[variables]), levels=self.levels[variables])
-
-    def beside(self, columns: Floats) -> GeneralRows:
-        """Put further columns (n_rows, n_more) of the same kinds beside the variables."""
-        return replace(self, X=np.vstack([self.X, columns.T]), levels=np.tile(self.levels, 2))
 
     def take(self, positions: Integers) -> Floats:
         """Return some of the scaled rows, (n_positions, n_features)."""

@@ -11,16 +11,14 @@ from corral._core.settings import Floats, Integers
 # About so many rows are a sample, and of each class at least as many as it may have representatives.
 SAMPLE_ROWS = 100_000
 
-# Ranks and normal scores are known at about so many values of each column.
+# Ranks and normal scores are known at about so many values of each column, with so many rows for each.
 MAX_KNOTS = 1000
-
-# Averages of fewer rows tell too much of them where no row may be told of.
-MIN_COUNT = 5
+_ROWS_PER_KNOT = 5
 
 
 def n_knots(n_sample: int) -> int:
     """At how many values of each column ranks are known from a sample of so many rows."""
-    return min(MAX_KNOTS, n_sample // MIN_COUNT)
+    return min(MAX_KNOTS, n_sample // _ROWS_PER_KNOT)
 
 
 def sample_sizes(sizes: Integers, max_rows: int) -> Integers:

@@ -13,8 +13,6 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtr, ndtri
 
-from corral._core import kernels
-from corral._core.copies import effective_number
 from corral._core.settings import Bools, Floats, Integers, ScaleKind
 
 # Averages of so many values are nobody's.
@@ -23,25 +21,21 @@ _FEW = 5
 # Squared distances of such numbers over the smallest bandwidth are still finite.
 _LARGEST = 1e100
 
-_MIXED = "scale='whiten' mixes variables, and needs numbers without gaps (NaN)."
-
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows; perhaps mixed.
+    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows.
 
     Attributes
     ----------
     center, half_width : (n_features,) halves, because the width of a column can overflow.
     knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes,
         or None for a column that stays as it is; None otherwise.
-    mixing : (n_features, n_features) symmetric matrix that scaled rows are multiplied by, or None.
     """
 
     center: Floats
     half_width: Floats
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
-    mixing: Floats | None = None
 
     def transform(self, X: Floats) -> Floats:
         """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
@@ -55,16 +49,10 @@ class Scale:
         scaled -= 0.5 * self.center
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
             scaled /= self.half_width
-        np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
-        if self.mixing is None:
-            return scaled
-        if np.isnan(scaled).any():
-            raise ValueError(_MIXED)
-        mixed: Floats = kernels.product_by_rows(scaled, self.mixing)
-        return mixed
+        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
 
     def restore(self, scaled: Floats) -> Floats:
-        """Bring rows back into raw units (neither from ranks, which do not determine them, nor unmixed)."""
+        """Bring rows back into raw units; ranks do not determine them."""
         with np.errstate(over="ignore"):
             halves = scaled * self.half_width + 0.5 * self.center
         largest = np.finfo(np.float64).max
@@ -92,28 +80,18 @@ class Scale:
         return float(self.log_widths.sum())
 
 
-def learn_scale(
-    X: Floats,
-    weights: Floats | None,
-    kind: ScaleKind,
-    codes: Integers | None = None,
-    levels: Integers | None = None,
-) -> Scale:
+def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
     """Learn a scale from pooled rows, each counting as often as its weight says.
 
     A column without spread, or with less than the smallest normal double, keeps its own units, and so does
-    one of levels. Only "whiten" looks at the class numbers; it needs measurements without gaps.
+    one of levels.
     """
     if (levels is not None and levels.any()) or np.isnan(X).any():
         return _learn_general(X, weights, kind, np.zeros(X.shape[1]) if levels is None else levels)
-    return _learn_measured(X, weights, kind, codes)
+    return _learn_measured(X, weights, kind)
 
 
-def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind, codes: Integers | None) -> Scale:
-    if kind == "whiten":
-        assert codes is not None
-        standard = learn_scale(X, weights, "standard")
-        return replace(standard, mixing=_whitening(standard.transform(X), weights, codes))
+def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind) -> Scale:
     d = X.shape[1]
     if kind == "rank":
         return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
@@ -132,8 +110,6 @@ def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind, codes: I
 
 def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | Floats) -> Scale:
     """Learn the scale of each column from the rows that have a value; of levels and empty ones, none."""
-    if kind == "whiten":
-        raise ValueError(_MIXED)
     has_unit = (np.asarray(levels) == 0) & ~np.isnan(X).all(axis=0)
     X = np.where(has_unit, X, np.nan)
     d = X.shape[1]
@@ -278,19 +254,6 @@ class SortedColumns:
         found = np.empty((n, d))
         np.put_along_axis(found, self._order, between, axis=0)
         return found
-
-
-def _whitening(scaled: Floats, weights: Floats | None, codes: Integers) -> Floats:
-    """The inverse root of the covariance within classes, shrunk as by `sklearn.covariance.oas`.
-
-    The symmetric root, because it keeps each new variable as close as can be to the old one.
-    """
-    m = np.ones(len(scaled)) if weights is None else weights / weights.max()
-    totals = np.maximum(np.bincount(codes, m), np.finfo(np.float64).tiny)
-    means = np.array([np.bincount(codes, m * x) / totals for x in scaled.T])
-    residuals = scaled - means.T[codes]
-    covariance = shrunk_covariance(residuals, m, effective_number(m))
-    return np.eye(scaled.shape[1]) if covariance is None else inverse_root(covariance)[0]
 
 
 def shrunk_covariance(residuals: Floats, weights: Floats, n: float) -> Floats | None:

@@ -46,7 +46,6 @@ def learn_pool(
         labels=data.labels,
         counts=data.counts,
         prior=prior,
-        relevant=differences.relevant,
         n_copies=data.n_copies,
         training=training,
         data=data,

@@ -18,10 +18,9 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 Update = Literal["simultaneous", "sequential"]
-Bandwidth = Literal["local", "class", "initial"]
-Features = Literal["all", "selected", "separate"]
-Rule = Literal["zscore", "shadow", "contrast"]
-ScaleKind = Literal["range", "standard", "rank", "whiten", "score"] | None
+Bandwidth = Literal["local", "class"]
+Features = Literal["all", "selected"]
+ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15
@@ -79,24 +78,18 @@ class ModelSettings:
     ----------
     rodeo : how bandwidths are found.
     scale : kind of units.
-    bandwidth : whether bandwidths are chosen at each sample, for each class, or not at all.
-    features : which variables take part in the densities, and how.
-    rule : which variables are relevant.
+    bandwidth : whether bandwidths are chosen at each sample or for each class.
+    features : which variables take part in the densities.
     cutpoint : largest z-score of a relevant variable.
-    min_effect : least difference from the background that makes a variable relevant by contrast.
-    temperature : densities are raised to the power of its inverse.
-    lapse : share of every probability that is given to the prior.
+    min_effect : least difference from the background that makes a variable a marker.
     """
 
     rodeo: RodeoSettings = RodeoSettings()
     scale: ScaleKind = "range"
     bandwidth: Bandwidth = "local"
     features: Features = "all"
-    rule: Rule = "zscore"
     cutpoint: float = -1.0
     min_effect: float = MIN_EFFECT
-    temperature: float = 1.0
-    lapse: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ all of them, and a representative is an average in each. Distances are those in 
 
 **Parts.** Cells are learnt from some of the rows. Then all rows can be divided among them part by part,
 wherever they lie, since averages, weights and the spread are sums: in exact arithmetic the parts do not
-matter. Representatives can be thinned again, too, because they know the spread that they have lost.
+matter.
 """
 
 from __future__ import annotations
@@ -74,9 +74,6 @@ class Representatives:
             np.concatenate([part.counts for part in parts]),
             [np.sum(scatter, axis=0) for scatter in zip(*(part.scatter for part in parts), strict=True)],
         )
-
-    def __len__(self) -> int:
-        return self.weights.size
 
     @property
     def spreads(self) -> list[Floats]:
@@ -202,43 +199,6 @@ class CellSummary:
         """Keep the cells that have rows."""
         at = np.flatnonzero(self.averages.weights > 0.0)
         return CellSummary(self.averages.take(at), self.distances[at], self.numbers[at], self.X[at])
-
-
-def thin(
-    rows: Representatives, max_rows: int, importance: Floats, seed: int, *, min_count: int = 1
-) -> tuple[Representatives, Integers]:
-    """Represent rows by at most `max_rows` averages of them.
-
-    Parameters
-    ----------
-    rows : the rows, or representatives of parts of them; all weights are positive.
-    max_rows : how many there may be; rows that are not more stay as they are.
-    importance : (n_features,) weights of squared differences in the first units.
-    seed : of the random choice of rows that cells are learnt from.
-    min_count : how many rows must be behind each average.
-
-    Returns
-    -------
-    thinned : the averages.
-    cells : for each of the rows the number of its average.
-    """
-    everything = np.arange(len(rows))
-    if len(rows) <= max_rows and (rows.counts >= min_count).all():
-        return rows, everything
-    x = _coordinates(rows.centres[0], importance)
-    centres, cells = x, everything
-    if len(rows) > max_rows:
-        centres = Cells.learn(rows.centres[0], rows.weights, max_rows, importance, seed).centres
-        cells = nearest(x, centres)
-    counts = np.bincount(cells, rows.counts, minlength=len(centres))
-    enough = np.flatnonzero(counts >= min_count)
-    few = np.flatnonzero(counts[cells] < min_count)
-    if not enough.size:
-        cells = np.zeros(len(rows), dtype=np.int64)
-    elif few.size:
-        cells[few] = enough[nearest(x[few], centres[enough])]
-    filled, cells = np.unique(cells, return_inverse=True)
-    return rows.averaged(cells, filled.size), cells
 
 
 def nearest(x: Floats, centres: Floats) -> Integers:

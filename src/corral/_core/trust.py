@@ -29,7 +29,8 @@ the values of other rows, so that the level is kept.
 .. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
 
 **Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
-has only coarse p-values; together they are as fine as the whole table is large.
+has only coarse p-values; together they are as fine as the whole table is large. At levels between them, and
+below the least of them, a row is novel if its score is below an interpolated quantile: `Shares.quantile`.
 
 **Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
 exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
@@ -160,20 +161,24 @@ class Shares(NamedTuple):
         """How many numbers of equal weight there are."""
         return float(self.below[-1])
 
-    def are_below(self, x: Floats) -> Bools:
-        """Whether x is below all numbers, by more than the lowest and the third lowest differ.
+    def quantile(self, level: float) -> float:
+        """The number that another one, exchangeable with these, is below with about the probability `level`.
 
-        One of n + 1 exchangeable numbers is below all others with the probability 1 / (n + 1), which may be
-        more than a level that is asked for. The margin makes it half of that where numbers have exponential
-        tails: the gaps between the lowest numbers are then exponential with rates 1, 2, 3 and so on, and the
-        first exceeds the next two together with the probability 2/3 times 3/4.
+        One of n + 1 numbers is below all others with the probability 1 / (n + 1), below all but one with
+        2 / (n + 1), and so on; between these levels the quantile is interpolated. A lower level needs a
+        margin below the lowest number. The gaps between the lowest numbers of an exponential tail are
+        exponential with rates 1, 2, 3 and so on, so that the first gap exceeds the next k - 1 together with
+        the probability 2 / (k + 1): the margin is the distance from the lowest number to the k-th lowest.
         """
         if not self.values.size:
-            return np.zeros(x.size, dtype=bool)
-        lowest = self.values[0]
-        margin = self.values[:3][-1] - lowest
-        margin += _ROUNDING_OF_SCORES * (1.0 + abs(lowest))
-        return np.asarray(x < lowest - margin)
+            return -np.inf
+        rank, lowest = level * (1.0 + self.n), self.values[0]
+        if rank >= 1.0:
+            quantile = np.interp(rank - 1.0, self.below[:-1], self.values)
+        else:
+            k = 2.0 / max(rank, _ROUNDING_OF_SCORES) - 1.0
+            quantile = 2.0 * lowest - np.interp(k, np.arange(1, self.values.size + 1), self.values)
+        return float(quantile - _ROUNDING_OF_SCORES * (1.0 + abs(quantile)))
 
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
@@ -311,14 +316,14 @@ class Judgement(NamedTuple):
     scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
     typicality : (n_samples, n_classes) p-values of these scores.
     novelty : (n_samples,) p-value of the best score among all training rows.
-    is_beyond : (n_samples,) whether the best score is clearly below that of every training row.
+    best_of_rows : the best scores of training rows.
     spread : (n_samples,) of likenesses, which scores are in units of.
     """
 
     scores: Floats
     typicality: Floats
     novelty: Floats
-    is_beyond: Bools
+    best_of_rows: Shares
     spread: Floats
 
     @property
@@ -328,8 +333,14 @@ class Judgement(NamedTuple):
         return nearest
 
     def is_novel(self, level: float) -> Bools:
-        """Whether samples are less typical than all but a share of the rows, or clearly than every one."""
-        return self.is_beyond | (self.novelty <= level)
+        """Whether samples are less typical than all but a share `level` of the rows."""
+        novel: Bools = self.scores.max(axis=1) < self.best_of_rows.quantile(level)
+        return novel | (self.novelty <= level)
+
+    @property
+    def is_beyond(self) -> Bools:
+        """Whether samples are clearly less typical than every row: half as often as a row by chance is."""
+        return self.is_novel(0.5 / (1.0 + self.best_of_rows.n))
 
 
 class Trust:
@@ -363,8 +374,8 @@ class Trust:
         for y, shares in enumerate(reference.typical):
             typicality[:, y] = shares.pvalues(scores[:, y])
         best = scores.max(axis=1)
-        novelty, is_beyond = reference.best.pvalues(best), reference.best.are_below(best)
-        return Judgement(scores, typicality, novelty, is_beyond, reference.spreads(missing, effects))
+        novelty = reference.best.pvalues(best)
+        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(missing, effects))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""
@@ -437,54 +448,6 @@ class Trust:
         )
 
 
-class Calibration(NamedTuple):
-    """What is known of rows that were held out, when the rows themselves are not.
-
-    Attributes
-    ----------
-    codes : (n_points,) their classes.
-    weights : (n_points,)
-    remoteness : (n_points, n_classes) what values far from those of a class take from their scores.
-    """
-
-    codes: Integers
-    weights: Floats
-    remoteness: Floats
-
-
-class TrustWithoutRows(Trust):
-    """Rows that were held out as a yardstick for samples, when the rows themselves are not known.
-
-    Parameters
-    ----------
-    densities : the classes; what they have in the place of rows are averages of them.
-    calibration : what is known of the rows that were held out.
-    left_out : what the classes say of them.
-    """
-
-    def __init__(self, densities: Densities, calibration: Calibration, left_out: Estimates) -> None:
-        self._densities = densities
-        self.columns = Columns.learn(densities.compared_rows)
-        rows = LeftOut(
-            left_out.likeness,
-            odds_of_classes(densities.joint(left_out.log_density)),
-            calibration.remoteness,
-            calibration.codes,
-            calibration.weights,
-        )
-        complete = np.zeros((calibration.codes.size, densities.used.size), dtype=bool)
-        self._reference = Reference.learn(rows, self._odds_of_prior(), complete, None)
-
-    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
-        """None; what missing values change is not known without rows."""
-        if missing.any():
-            raise ValueError(
-                "the model was saved without training rows, so that samples with gaps cannot be compared "
-                "with them."
-            )
-        return None
-
-
 def odds_of_classes(joint: Floats) -> Floats:
     """Log odds (n_samples, n_classes) of each class against all others, from joint log probabilities."""
     log_proba = log_posterior(joint)
@@ -497,11 +460,11 @@ def odds_of_classes(joint: Floats) -> Floats:
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)
 
 
-def spread_rows(codes: Integers, n_classes: int, max_rows: int, fewest: int = 1) -> Integers:
+def spread_rows(codes: Integers, n_classes: int, max_rows: int) -> Integers:
     """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
     if codes.size <= max_rows:
         return np.arange(codes.size)
-    limit = max(max_rows // n_classes, fewest)
+    limit = max(max_rows // n_classes, 1)
     chosen = []
     for y in range(n_classes):
         members = np.flatnonzero(codes == y)

@@ -131,7 +131,7 @@ class BandwidthDisplay:
                 f"{short_name(label)} ({count(part)})"
                 for label, part in zip(estimator.classes_, parts, strict=True)
             ]
-            relevant = None if estimator.scale == "whiten" else estimator.relevant_
+            relevant = estimator.relevant_
         display = cls(
             bandwidths=parts,
             titles=titles,

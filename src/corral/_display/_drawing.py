@@ -32,7 +32,6 @@ UNITS = {
     "range": "ranges",
     "standard": "standard deviations",
     "rank": "ranks, 0 to 1",
-    "whiten": "standard deviations of mixed variables",
     None: "units of the data",
 }
 

@@ -151,7 +151,7 @@ class ExplanationDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier, RodeoClassifierCV, or Pipeline that ends in one
+        estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
             A fitted classifier.
         X : array-like of shape (n_samples, n_features)
             Samples.

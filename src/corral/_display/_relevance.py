@@ -74,10 +74,10 @@ class RelevanceDisplay:
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from corral import RelevanceDisplay, RodeoSelector
+    >>> from corral import MarkerSelector, RelevanceDisplay
     >>> from corral.datasets import make_ten_groups
     >>> X, y = make_ten_groups(100, random_state=0)
-    >>> display = RelevanceDisplay.from_estimator(RodeoSelector().fit(X, y))
+    >>> display = RelevanceDisplay.from_estimator(MarkerSelector().fit(X, y))
     >>> display.relevant[0].nonzero()[0]
     array([0, 1, 2, 3, 4, 5])
     >>> str(display.direction[0, 0])
@@ -110,11 +110,11 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        estimator : RodeoClassifier, RodeoClassifierCV or RodeoSelector, or Pipeline that ends in one
+        estimator : classifier or selector, or Pipeline that ends in one
             A fitted estimator.
         quantity : {"effect", "zscore"}, default="effect"
             What colours stand for: the effects of `describe`, or the paper's z-scores of mean bandwidths,
-            `zscores_`, which a RodeoSelector has only with ``rule="zscore"`` and ``rule="shadow"``.
+            `zscores_`, which RodeoClassifier and RodeoSelector have.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -132,7 +132,7 @@ class RelevanceDisplay:
             )
         else:
             found = estimator.describe()
-            display = cls(values=found.effect, relevant=found.relevant, direction=found.direction, **shared)
+            display = cls(values=found.effect, relevant=found.markers, direction=found.direction, **shared)
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -143,11 +143,6 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
         """Number of training rows that are copies of others."""
         return self.model_.n_copies
 
-    @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class."""
-        return self.model_.relevant
-
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
         samples = super()._check_samples(X)
@@ -175,8 +170,8 @@ class BandwidthsOfClasses(ModelPredictions):
         -------
         h : ndarray of shape (n_samples, n_classes, n_features)
             In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
-            class with ``bandwidth="class"``, or the initial one with "initial". With
-            ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
+            class with ``bandwidth="class"``. With ``features="selected"`` a variable that is not relevant
+            keeps the initial bandwidth.
         """
         samples = self._check_samples(X)
         _, h = self.model_.estimate(samples, self._computation(), bandwidths=True)
@@ -198,12 +193,9 @@ class BandwidthsOfClasses(ModelPredictions):
         return self.model_.bandwidths.zscores
 
     @property
-    def shadow_scores_(self) -> Floats:
-        """Mean bandwidth less that of the shadow, in standard errors."""
-        scores = self.model_.bandwidths.shadow_scores
-        if scores is None:
-            raise AttributeError("shadow_scores_ are there with rule='shadow' only.")
-        return scores
+    def relevant_(self) -> Bools:
+        """Which variables are relevant for each class, by algorithm 2."""
+        return self.model_.relevant
 
 
 class DensityClassifier(Trustworthiness, ModelPredictions):
@@ -342,9 +334,8 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """What marks each class: variables in which it differs from its background, strongest first.
 
         Which variables these are is found from the training rows, by ranks and with error control, whatever
-        the densities use; `relevant_` says which of them describe the class by the rule of this estimator.
-        The evidence says what the labels rest on; it is computed here, from at most 50 rows of each class
-        and, with more than ten variables, 4 pairs of orders in which they become known.
+        the densities use. The evidence says what the labels rest on; it is computed here, from at most 50
+        rows of each class and, with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
         -------
@@ -362,7 +353,6 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         return Description.of(
             model.labels,
             feature_names(self),
-            self.relevant_,
             model.contrast,
             evidence,
             self.encoding_.names_of_levels(),
@@ -384,9 +374,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
     ) -> Floats:
-        """How often each variable is relevant when the training rows are halved at random.
+        """How often each variable is selected when the training rows are halved at random.
 
-        It needs all of them, of which a file does not keep those of classes that are thinned.
+        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
+        It needs all training rows, of which a file does not keep those of classes that are thinned.
 
         Parameters
         ----------
@@ -403,17 +394,17 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
         random = check_random_state(random_state)
-        counts = np.zeros(self.relevant_.shape)
         rows = self.model_.all_rows
+        counts = np.zeros((rows.labels.size, rows.X.shape[1]))
         for _ in range(n):
             halves = [random.permutation(of_class)[: -(-of_class.size // 2)] for of_class in rows.members()]
             half = rows.take(np.sort(np.concatenate(halves)))
-            counts += self._relevant_in(half, np.random.RandomState(random.randint(2**31 - 1)))
+            counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
 
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the variables that describe each class in some of the rows."""
-        return learn_contrast(data, self.model_.min_effect).relevant
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the markers of each class in some of the rows."""
+        return learn_contrast(data, self.model_.min_effect).markers
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
         """Fit validated rows that no others follow, and set `model_`."""

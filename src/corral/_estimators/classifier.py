@@ -31,8 +31,6 @@ from corral._estimators.warned import (
     warn_of_near_duplicates,
 )
 
-RULES = ("zscore", "shadow", "contrast")
-
 
 class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
@@ -47,60 +45,38 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
 
     are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
     3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
-    (algorithm 2); `rule` says how much it must shrink.
+    (algorithm 2); `cutpoint` says how much it must shrink.
 
     The defaults are the paper's rule, in units and in an order of updates that it leaves open. Class
-    bandwidths, densities of selected variables and the other rules go beyond it. What is marked "for
-    comparison" makes simpler or calibrated densities to compare it with; the search of version 0.1.0 chose
-    among these, and its models have them. `RodeoClassifierCV` does not need them.
+    bandwidths and densities of selected variables go beyond it.
 
     Parameters
     ----------
-    bandwidth : {"local", "class", "initial"}, default="local"
+    bandwidth : {"local", "class"}, default="local"
         "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
         mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
         kernel sum, much faster, and more accurate where most variables are noise for a class.
-
-        For comparison, "initial" keeps the bandwidth that the Rodeo starts from: a plain kernel density
-        estimate.
-    features : {"all", "selected", "separate"}, default="all"
+    features : {"all", "selected"}, default="all"
         "selected" estimates the density of each class over its relevant variables alone and takes the
         others as uniform over their range in the training rows, so that classes with different
         variables compare fairly. A class without relevant variables keeps them all.
-
-        For comparison, "separate" takes all variables as independent within a class, so that its density
-        is a product of one-dimensional ones, as in naive Bayes; not with ``bandwidth="local"``.
     update : {"simultaneous", "sequential"}, default="simultaneous"
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
-    scale : {"range", "standard", "rank", "whiten"} or None, default="range"
+    scale : {"range", "standard", "rank"} or None, default="range"
         Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
         column's range, its standard deviation, its rank (the share of training rows below, counting
         ties half), or its own units.
-
-        For comparison, "whiten" mixes the standardised variables so that they are uncorrelated within
-        classes, on average over these, for densities of all variables (``features="all"``). Relevance is
-        still that of the original variables, in range units, and so is the evidence of `explain`; only
-        the bandwidths of `local_bandwidths` are of the mixed ones.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
         Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
-    rule : {"zscore", "shadow", "contrast"}, default="zscore"
-        Which variables are relevant for a class. "zscore" (the paper's): those whose mean bandwidth,
-        standardised over the variables of the class, is at most `cutpoint`. "shadow" needs no cut
-        point: those whose mean bandwidth is smaller than that of a *shadow*, a column drawn from the
-        values of the variable in all classes, by so many standard errors that among the variables of a
-        class noise is selected with probability 0.01 at most. "contrast" does not look at bandwidths:
-        those in which ranks tell the class from its background, at a level of 0.01 for all variables of
-        the class together, and by more than a negligible difference. See Notes.
     cutpoint : float, default=-1.0
-        Largest z-score of a relevant variable; read by ``rule="zscore"`` only. With two variables the
-        scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
+        Largest z-score of a relevant variable: its mean bandwidth, standardised over the variables of the
+        class. With two variables the scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
     min_effect : float, default=0.15
-        Least difference that is worth mentioning, in units of Cliff's delta; read by ``rule="contrast"``
-        and by `describe`. Conventionally, less than 0.147 is negligible; 0.15 is a shift of about a
-        quarter of a standard deviation.
+        Least effect of a marker, in units of Cliff's delta; read by `describe`. Conventionally, less than
+        0.147 is negligible; 0.15 is a shift of about a quarter of a standard deviation.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
         (theorem 1), or given ones in the order of `classes_`.
@@ -114,21 +90,13 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         Which columns hold levels rather than measurements: those of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
-    temperature : float, default=1.0
-        For comparison: densities are raised to the power of its inverse before they are compared. Values
-        above 1 flatten the probabilities. Correlated variables usually need this, because the product
-        kernel counts the same evidence several times.
-    lapse : float, default=0.0
-        For comparison: the share of every probability that is given to the priors instead, for what the
-        training rows cannot rule out.
     n_jobs : int, default=None
         Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
         The result does not depend on it.
     verbose : int, default=0
         If positive, show a progress bar on the standard error stream.
     random_state : int, RandomState or None, default=None
-        Draws the shadows, and chooses the rows over which bandwidths are averaged in a class of more
-        than 1000 (for ``rule="shadow"``, of more than 200 for each shadow).
+        Chooses the rows over which bandwidths are averaged in a class of more than 1000.
 
     Attributes
     ----------
@@ -148,12 +116,10 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         Mean bandwidth at the class's own rows, each row leaving itself out.
     zscores_ : ndarray of shape (n_classes, n_features)
         Mean bandwidths standardised over the variables of a class.
-    shadow_scores_ : ndarray of shape (n_classes, n_features)
-        With ``rule="shadow"``: mean bandwidth less that of the shadow, in standard errors.
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables describe each class; never one that is constant in all training rows. If there
         are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
-        for by ``features="selected"`` or by another rule than "zscore".
+        for by ``features="selected"``.
     feature_importances_ : ndarray of shape (n_features,)
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     n_features_in_ : int
@@ -163,7 +129,7 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
 
     See Also
     --------
-    RodeoClassifierCV : Pools several class densities and calibrates them.
+    CorralClassifier : Pools several class densities and calibrates them.
     RodeoDensity : The density of one sample of rows.
     RodeoSelector : The relevant variables as a step of a pipeline.
 
@@ -181,21 +147,15 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     one and in three rows say otherwise, or values stand in more than three rows on average. Equal rows of
     different groups are copies only if the groups share most of their rows, see `fit`.
 
-    What relevance means depends on the rule and, for those that look at bandwidths, on the units. By
-    contrast a relevant variable is one whose values are higher, lower, closer together or further apart in
-    the class than in its *background*, the rows of those classes that cannot be told from each other in
-    this variable. If these are not more than half of the classes, the class must differ from at least half
-    of the others, one by one. Ranks decide, so units and increasing transformations of a column do not
-    matter. By z-scores in range or standard units a relevant variable is one in which the class is
-    *concentrated*, more than in its other variables; that may be so in every class alike, and there is no
-    control of errors: in pure noise, some variables are selected as well. In rank units a column that is
-    distributed in the class as in all classes together is uniform, so a relevant variable is one that
-    *differs from the background*.
-    Shadows are such background columns, so ``rule="shadow"`` means the latter in all units: the class is
-    more concentrated in the variable than the training rows as a whole. Both need bandwidths
-    that shrink. In standard or raw units they may not (the initial bandwidth is then of the size of
-    the distances between rows), which leaves a plain kernel density estimate and no relevant variables;
-    `bandwidths_` beside `initial_bandwidth_` shows it.
+    What relevance means depends on the units. In range or standard units a relevant variable is one in which
+    the class is *concentrated*, more than in its other variables; that may be so in every class alike, and
+    there is no control of errors: in pure noise, some variables are selected as well. In rank units a column
+    that is distributed in the class as in all classes together is uniform, so a relevant variable is one that
+    *differs from the background*. Both need bandwidths that shrink. In standard or raw units they may not
+    (the initial bandwidth is then of the size of the distances between rows), which leaves a plain kernel
+    density estimate and no relevant variables; `bandwidths_` beside `initial_bandwidth_` shows it.
+    `describe` does not look at bandwidths; it lists the variables that differ between classes, with error
+    control.
 
     The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
     chunks and index.
@@ -235,14 +195,10 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     [[0, 1], [0, 1]]
     >>> relevant(scale="rank")  # in which does it differ from the background?
     [[1], [1]]
-    >>> relevant(rule="shadow", random_state=0)
-    [[1], [1]]
-    >>> relevant(rule="contrast")
-    [[1], [1]]
 
-    The last rule also says how:
+    `describe` asks the latter in all units, and also says how:
 
-    >>> print(RodeoClassifier(rule="contrast").fit(X, y).describe())
+    >>> print(RodeoClassifier().fit(X, y).describe())
     left: x1 low (0.3375; others 0.6473)
     right: x1 high (0.6473; others 0.3375)
     """
@@ -252,20 +208,17 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     def __init__(
         self,
         *,
-        bandwidth: Literal["local", "class", "initial"] = "local",
-        features: Literal["all", "selected", "separate"] = "all",
+        bandwidth: Literal["local", "class"] = "local",
+        features: Literal["all", "selected"] = "all",
         update: Literal["simultaneous", "sequential"] = "simultaneous",
-        scale: Literal["range", "standard", "rank", "whiten"] | None = "range",
+        scale: Literal["range", "standard", "rank"] | None = "range",
         beta: float = 0.9,
         c0: float = 1.0,
-        rule: Literal["zscore", "shadow", "contrast"] = "zscore",
         cutpoint: float = -1.0,
         min_effect: float = MIN_EFFECT,
         priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
         min_bandwidth: float | Literal["auto"] = "auto",
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        temperature: float = 1.0,
-        lapse: float = 0.0,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -276,41 +229,28 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         self.scale = scale
         self.beta = beta
         self.c0 = c0
-        self.rule = rule
         self.cutpoint = cutpoint
         self.min_effect = min_effect
         self.priors = priors
         self.min_bandwidth = min_bandwidth
         self.categorical_features = categorical_features
-        self.temperature = temperature
-        self.lapse = lapse
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
     def model_settings(self) -> ModelSettings:
         """Check all parameters but the priors, and return those that a model depends on."""
-        check_choice("bandwidth", self.bandwidth, ("local", "class", "initial"))
-        check_choice("features", self.features, ("all", "selected", "separate"))
-        if self.features == "separate" and self.bandwidth == "local":
-            raise ValueError("features='separate' needs bandwidth='class' or 'initial', got 'local'.")
-        check_choice("rule", self.rule, RULES)
-        check_choice("scale", self.scale, ("range", "standard", "rank", "whiten", None))
-        if self.scale == "whiten" and self.features != "all":
-            raise ValueError(
-                f"scale='whiten' mixes variables and needs features='all', got {self.features!r}."
-            )
+        check_choice("bandwidth", self.bandwidth, ("local", "class"))
+        check_choice("features", self.features, ("all", "selected"))
+        check_choice("scale", self.scale, ("range", "standard", "rank", None))
         check_n_jobs(self.n_jobs)
         return ModelSettings(
             rodeo=check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth),
             scale=self.scale,
             bandwidth=self.bandwidth,
             features=self.features,
-            rule=self.rule,
             cutpoint=check_number("cutpoint", self.cutpoint, -np.inf, np.inf, inclusive=True),
             min_effect=check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True),
-            temperature=check_number("temperature", self.temperature, 1e-10, 1e10, inclusive=True),
-            lapse=check_number("lapse", self.lapse, 0.0, 1.0, inclusive=True),
         )
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
@@ -326,8 +266,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
         """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
 
-        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With other bandwidths the model
-        does not use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
+        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With "class" the model does not
+        use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
         a new one, even if it is one of the training rows.
 
         Parameters
@@ -349,15 +289,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         density = self.model_.densities[labels.index(label)]
         return density_path(density, x, self.model_.settings.rodeo.update)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = self.scale != "whiten"
-        return tags
-
-    def _relevant_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the variables that describe each class in some of the rows."""
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the relevant variables of each class in some of the rows."""
         model = self.model_
-        if model.settings.rule == "contrast":
-            return super()._relevant_in(data, random)
         settings = replace(model.settings, features="all")
         return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

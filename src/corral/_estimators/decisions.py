@@ -39,7 +39,7 @@ class Decisions:
 
         The expected cost of a label is the sum over the classes of their probabilities times the costs of
         deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
-        in which classes are as frequent as `class_prior_` says. `RodeoClassifierCV` calibrates. The
+        in which classes are as frequent as `class_prior_` says. `CorralClassifier` calibrates. The
         probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
         uniform by default.
 
@@ -61,14 +61,14 @@ class Decisions:
 
         See Also
         --------
-        corral.RodeoClassifierCV.predict_set : Labels that are possible, without costs.
+        corral.CorralClassifier.predict_set : Labels that are possible, without costs.
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from corral.datasets import make_shifted_groups
         >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+        >>> classifier = CorralClassifier(random_state=0).fit(X, y)
         >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
         >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
         True

@@ -39,8 +39,8 @@ class Description:
         Labels.
     feature_names : list of str
         Names of the variables.
-    relevant : ndarray of bool
-        Which variables describe the class, by the rule of the estimator.
+    markers : ndarray of bool
+        Which variables mark the class.
     direction : ndarray of str
         "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
         apart; "shape" where they differ otherwise, as by two modes, or where medians or quartiles contradict
@@ -61,7 +61,7 @@ class Description:
         logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
         the priors. None where there is no model that predicts.
     order : ndarray of int
-        Numbers of the variables, relevant ones first, then by the size of the effect.
+        Numbers of the variables, markers first, then by the size of the effect.
     typical_range, background_range : ndarray of shape (2, n_classes, n_features)
         Lower and upper quartiles.
     value : ndarray
@@ -72,28 +72,28 @@ class Description:
         For each variable its levels, or None for measurements.
     often_missing : ndarray of bool
         Whether the class lacks a value more or less often than its background, by the same test and at the
-        same level as ``rule="contrast"`` finds variables.
+        same level.
     missing_shares : ndarray of shape (2, n_classes, n_features)
         How often the class lacks one, and how often its background.
 
     See Also
     --------
-    corral.RodeoClassifierCV.describe : Makes it.
+    corral.CorralClassifier.describe : Makes it.
     corral.RelevanceDisplay : Draws it.
 
     Examples
     --------
-    >>> from corral import RodeoSelector
+    >>> from corral import MarkerSelector
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> description = RodeoSelector().fit(X, y).describe()
+    >>> description = MarkerSelector().fit(X, y).describe()
     >>> description.to_frame().loc[0, ["variable", "direction"]].tolist()
     ['petal length (cm)', 'low']
     """
 
     classes: NDArray[Any]
     feature_names: list[str]
-    relevant: Bools
+    markers: Bools
     direction: NDArray[np.object_]
     effect: Floats
     pvalue: Floats
@@ -114,7 +114,6 @@ class Description:
         cls,
         classes: NDArray[Any],
         feature_names: list[str],
-        relevant: Bools,
         contrast: Contrast,
         evidence: Floats | None,
         levels: Sequence[list[Any] | None] | None = None,
@@ -122,11 +121,12 @@ class Description:
     ) -> Description:
         """Put together how classes differ, also in what is missing, and what their labels rest on."""
         levels = [None] * len(feature_names) if levels is None else levels
-        missing_shares = np.zeros((2, *relevant.shape)) if missing is None else missing.shares_of_ones()
+        markers = contrast.markers
+        missing_shares = np.zeros((2, *markers.shape)) if missing is None else missing.shares_of_ones()
         return cls(
             classes=classes,
             feature_names=feature_names,
-            relevant=relevant,
+            markers=markers,
             direction=_directions(contrast, levels),
             effect=contrast.effect,
             pvalue=contrast.pvalue,
@@ -134,13 +134,13 @@ class Description:
             background=contrast.background_typical,
             evidence=evidence,
             # Equal effects, as of variables that separate classes, are put in order by significance.
-            order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~relevant), axis=1),
+            order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~markers), axis=1),
             typical_range=contrast.quartiles,
             background_range=contrast.background_quartiles,
             value=contrast.value,
             shares=np.stack([contrast.share, contrast.background_share]),
             levels=levels,
-            often_missing=np.zeros_like(relevant) if missing is None else missing.relevant,
+            often_missing=np.zeros_like(markers) if missing is None else missing.markers,
             missing_shares=missing_shares,
         )
 
@@ -187,7 +187,7 @@ class Description:
         """
         a, j = label_number, variable
         direction = self.direction[a, j]
-        if not direction:  # relevant by another rule, and too few values or no difference of its own
+        if not direction:  # too few values, or no difference
             return f"{self.feature_names[j]} (direction unknown)"
         middles = different_texts([self.typical[a, j], self.background[a, j]])
         ranges = range_texts(self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist())
@@ -206,7 +206,7 @@ class Description:
         """List variables that do not mark a class by themselves, but that its labels rest on.
 
         These are variables that tell the class from one of many others, or only together with others: not
-        relevant, but with an evidence of at least 0.5, and of at least a quarter of the largest.
+        markers, but with an evidence of at least 0.5, and of at least a quarter of the largest.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Description:
         if self.evidence is None:
             return []
         evidence = self.evidence[label_number]
-        enough = (evidence >= max(0.5, 0.25 * evidence.max())) & ~self.relevant[label_number]
+        enough = (evidence >= max(0.5, 0.25 * evidence.max())) & ~self.markers[label_number]
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
@@ -238,7 +238,7 @@ class Description:
         """
         if self.evidence is None:
             return []
-        used = self.relevant | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
+        used = self.markers | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
         return np.flatnonzero(~used.any(axis=0)).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
@@ -265,8 +265,9 @@ class Description:
         import pandas as pd
 
         d = len(self.feature_names)
-        columns = ("relevant", "direction", "effect", "pvalue", "typical", "background", "evidence")
-        named = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
+        columns = ("direction", "effect", "pvalue", "typical", "background", "evidence")
+        named: dict[str, Any] = {"marker": self.markers}
+        named |= {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
         for name in ("typical", "background"):
             named[name] = with_names_of_levels(named[name], self.levels)
         if self.missing_shares.any():
@@ -285,10 +286,10 @@ class Description:
 
     def _line(self, a: int) -> str:
         """Name the strongest variables of a class."""
-        relevant = self.order[a, : self.relevant[a].sum()].tolist()
-        line = ", ".join(self.phrase(a, j) for j in relevant[:_SHOWN]) or "no variable found"
-        if len(relevant) > _SHOWN:
-            line += f" and {len(relevant) - _SHOWN} more"
+        markers = self.order[a, : self.markers[a].sum()].tolist()
+        line = ", ".join(self.phrase(a, j) for j in markers[:_SHOWN]) or "no variable found"
+        if len(markers) > _SHOWN:
+            line += f" and {len(markers) - _SHOWN} more"
         line = "; ".join([line, *self.missing_phrases(a)])
         others = ", ".join(
             f"{self.feature_names[j]} ({self._quoted(j, self.typical[a, j])})" for j in self.also_rests_on(a)
@@ -296,12 +297,12 @@ class Description:
         return f"{line}; labels also rest on {others}" if others else line
 
     def _repr_html_(self) -> str:
-        """Show a table of the relevant variables in notebooks."""
+        """Show a table of the markers in notebooks."""
         heads = ("class", "variable", "direction", "typical", "others", "effect", "p-value")
         lines = []
         for a, label in enumerate(self.classes.tolist()):
-            relevant = self.order[a, : self.relevant[a].sum()].tolist()
-            if not relevant:
+            markers = self.order[a, : self.markers[a].sum()].tolist()
+            if not markers:
                 lines.append([str(label), "no variable found", "", "", "", "", ""])
             lines += [
                 [
@@ -312,7 +313,7 @@ class Description:
                     f"{self.effect[a, j]:+.2f}",
                     f"{self.pvalue[a, j]:.1g}",
                 ]
-                for i, j in enumerate(relevant)
+                for i, j in enumerate(markers)
             ]
         return html_table(heads, lines)
 

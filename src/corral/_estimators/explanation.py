@@ -71,7 +71,7 @@ class Explanation:
     rows : ndarray of shape (n_samples, n_listed)
         Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
         not ``X.loc``); -1 where a class has fewer. In a thinned class each stands for the rows of its cell
-        (see `RodeoClassifierCV`), which it is in the middle of.
+        (see `CorralClassifier`), which it is in the middle of.
     shares : ndarray of shape (n_samples, n_listed)
         Their shares of the label's density.
     effective_rows : ndarray of shape (n_samples,)
@@ -80,29 +80,28 @@ class Explanation:
         Largest share of the rows of one group (see `fit`) together; without groups that of one row.
     row_names : ndarray of shape (n_samples, n_listed) or None
         Names of `rows`, or None if the X given to fit had no index that names rows.
-    nearest : ndarray of shape (n_samples,) or None
-        The class whose rows each sample is most like, which may not be the label. This and what follows is
-        None of a model that an earlier corral has written and that does not know it.
-    typicality : ndarray of shape (n_samples,) or None
+    nearest : ndarray of shape (n_samples,)
+        The class whose rows each sample is most like, which may not be the label.
+    typicality : ndarray of shape (n_samples,)
         Of this class; see `RodeoClassifier.typicality`.
-    novel : ndarray of shape (n_samples,) or None
+    novel : ndarray of shape (n_samples,)
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
-    unlikeness : ndarray of shape (n_samples, n_features) or None
+    unlikeness : ndarray of shape (n_samples, n_features)
         How much each variable makes it unlike the nearest class, in units of the spread of log densities at
         training rows, 0 for gaps. It is what the variable contributes to the log density of the class
         (Shapley's values again; members of a pool have other shares here) less than it does at the median row
         of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the value lies e standard
         deviations from the nearest one of its column in the class; a value more than seven from the median of
         its column has up to 64 more. Of a usual row it is about 0.
-    stands_for : ndarray of shape (n_samples, n_listed) or None
+    stands_for : ndarray of shape (n_samples, n_listed)
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
-    training_range : ndarray of shape (2, n_features) or None
+    training_range : ndarray of shape (2, n_features)
         Lowest and highest value of each column of numbers in the training rows; infinite for levels, and if
         not all training rows are known.
 
     See Also
     --------
-    corral.RodeoClassifierCV.explain : Makes it.
+    corral.CorralClassifier.explain : Makes it.
     corral.ExplanationDisplay : Draws it.
 
     References
@@ -111,10 +110,10 @@ class Explanation:
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> explanation = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
+    >>> explanation = CorralClassifier(random_state=0).fit(X[1:], y[1:]).explain(X[:1])
     >>> explanation.label, explanation.rival
     (array([0]), array([1]))
     >>> explanation.to_frame().shape[0]  # a line for each variable
@@ -135,13 +134,13 @@ class Explanation:
     shares: Floats
     effective_rows: Floats
     group_share: Floats
-    row_names: NDArray[Any] | None = None
-    nearest: NDArray[Any] | None = None
-    typicality: Floats | None = None
-    novel: Bools | None = None
-    unlikeness: Floats | None = None
-    stands_for: Integers | None = None
-    training_range: Floats | None = None
+    row_names: NDArray[Any] | None
+    nearest: NDArray[Any]
+    typicality: Floats
+    novel: Bools
+    unlikeness: Floats
+    stands_for: Integers
+    training_range: Floats
 
     @classmethod
     def of(
@@ -171,17 +170,10 @@ class Explanation:
         n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
         coalitions = usual_coalitions(model, explainer, X.shape[1])
         odds = odds_evidence(model, explainer, X, label, rival, coalitions, computation)
-        trust: dict[str, Any] = {}
-        if model.knows_typicality:
-            yardstick = model.yardstick
-            looking = explainer if yardstick is model else explainer_of(yardstick, X, computation)
-            judged = model.trust.judge(X, looking.log_density, computation)
-            trust = {
-                "nearest": model.labels[judged.nearest],
-                "typicality": judged.typicality[np.arange(len(X)), judged.nearest],
-                "novel": judged.is_novel(LEVEL),
-                "unlikeness": unlikeness(yardstick, looking, X, judged, coalitions, computation),
-            }
+        yardstick = model.yardstick
+        looking = explainer if yardstick is model else explainer_of(yardstick, X, computation)
+        judged = model.trust.judge(X, looking.log_density, computation)
+        unlike = unlikeness(yardstick, looking, X, judged, coalitions, computation)
         data = model.data
         groups = [data.units[at] for at in data.members()] if data.grouped else training_rows
         conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
@@ -208,9 +200,12 @@ class Explanation:
             effective_rows=support.effective,
             group_share=support.largest_group,
             row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
+            nearest=model.labels[judged.nearest],
+            typicality=judged.typicality[np.arange(len(X)), judged.nearest],
+            novel=judged.is_novel(LEVEL),
+            unlikeness=unlike,
             stands_for=stands_for,
             training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
-            **trust,
         )
 
     def __len__(self) -> int:
@@ -273,7 +268,7 @@ class Explanation:
             Its share; 0 for neither.
         """
         largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
-        if self.stands_for is not None and self.stands_for[sample, 0] > 1:  # an average of rows
+        if self.stands_for[sample, 0] > 1:  # an average of rows
             return "", 0.0
         if largest > _CARRIES:
             return "row", largest
@@ -292,8 +287,6 @@ class Explanation:
         variables : list of int
             Those with at least a tenth of what all variables that make it unlike add up to.
         """
-        if self.unlikeness is None:
-            return []
         found = np.maximum(self.unlikeness[sample], 0.0)
         order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
@@ -316,7 +309,7 @@ class Explanation:
             As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that
             numbers that differ look different. There is no range of levels.
         """
-        ends = [] if self.training_range is None else self.training_range[:, variable].tolist()
+        ends = self.training_range[:, variable].tolist()
         ends = ends if np.isfinite(ends).all() else []
         value = self.values[sample, variable]
         compared = [value, *([] if typical is None else [typical[1]]), *ends]
@@ -338,9 +331,9 @@ class Explanation:
         Returns
         -------
         sentence : str
-            Empty if it is not novel, or if that is not known.
+            Empty if it is not novel.
         """
-        if self.novel is None or self.nearest is None or not self.novel[sample]:
+        if not self.novel[sample]:
             return ""
         named = [self.value_in_words(sample, j) for j in self.unlike(sample)]
         if not named:
@@ -371,8 +364,7 @@ class Explanation:
         columns["evidence"] = self.evidence.ravel()
         columns["evidence_error"] = self.evidence_error.ravel()
         columns["conditional"] = self.conditional.ravel()
-        if self.unlikeness is not None:
-            columns["unlikeness"] = self.unlikeness.ravel()
+        columns["unlikeness"] = self.unlikeness.ravel()
         return pd.DataFrame(columns)
 
     def support_to_frame(self) -> pd.DataFrame:
@@ -417,8 +409,6 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        if (self.rows < 0).all():
-            return "not known: the model was saved without training rows"
         names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
         return ", ".join(
             f"{name} ({share:.0%})"

@@ -22,7 +22,7 @@ def last_step(estimator: Any) -> Any:
 
     Any other estimator is returned as it is.
     """
-    last = last_of(estimator)
+    last = _last_of(estimator)
     if last is estimator or not isinstance(last, BaseEstimator):
         return last
     names = _names_at_the_end(estimator, last)
@@ -33,9 +33,9 @@ def last_step(estimator: Any) -> Any:
     return named
 
 
-def last_of(estimator: Any) -> Any:
+def _last_of(estimator: Any) -> Any:
     """Return the last step of a pipeline itself; any other estimator is its own."""
-    return last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    return _last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def rows_of_last_step(estimator: Any, X: Any) -> Any:
@@ -90,7 +90,7 @@ def explain(
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, or Pipeline that ends in one
+    estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
         A fitted one.
     X : array-like of shape (n_samples, n_features)
         Samples to explain, as the pipeline takes them.
@@ -135,7 +135,7 @@ def describe(estimator: Any) -> Description:
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoSelector, or Pipeline that ends in one
+    estimator : RodeoClassifier, CorralClassifier, MarkerSelector, or Pipeline that ends in one
         A fitted one.
 
     Returns
@@ -151,12 +151,12 @@ def describe(estimator: Any) -> Description:
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV, describe
+    >>> from corral import CorralClassifier, describe
     >>> from corral.datasets import make_shifted_groups
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import MinMaxScaler
     >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
-    >>> pipeline = make_pipeline(MinMaxScaler(), RodeoClassifierCV(random_state=0)).fit(X, y)
+    >>> pipeline = make_pipeline(MinMaxScaler(), CorralClassifier(random_state=0)).fit(X, y)
     >>> print(describe(pipeline))
     4: x0 ...
     5: x0 ...

@@ -1,4 +1,4 @@
-"""RodeoClassifierCV: a pool of class densities, chosen and calibrated by leave-one-out."""
+"""CorralClassifier: a pool of class densities, chosen and calibrated by leave-one-out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from corral._core.large import is_large, learn_large_pool
-from corral._core.model import LocalModel
 from corral._core.pool import PoolModel
 from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.search import learn_pool
 from corral._core.settings import MIN_EFFECT, Bools
 from corral._estimators.base import DensityClassifier
-from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.reference import InReference
 from corral._estimators.validation import (
     check_integer,
@@ -36,7 +34,7 @@ class PoolMember(DensityClassifier):
     """One member of a pool, as a classifier that stands on its own.
 
     It predicts and explains as every classifier here does, at the temperature at which it is calibrated.
-    `RodeoClassifierCV` makes it; it cannot be fitted by itself.
+    `CorralClassifier` makes it; it cannot be fitted by itself.
 
     Parameters
     ----------
@@ -48,7 +46,7 @@ class PoolMember(DensityClassifier):
         If positive, show a progress bar.
     """
 
-    model_: LocalModel
+    model_: PoolModel
 
     def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
         self.name = name
@@ -56,10 +54,10 @@ class PoolMember(DensityClassifier):
         self.verbose = verbose
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        raise TypeError("a member of a pool cannot be fitted by itself: fit a RodeoClassifierCV.")
+        raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
 
 
-class RodeoClassifierCV(InReference, DensityClassifier):
+class CorralClassifier(InReference, DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
     No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log
@@ -110,31 +108,26 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     ----------
     members_ : list of classifiers
         The members that are kept, each a classifier of its own, the heaviest first.
-    weights_ : ndarray of shape (n_members,)
+    member_weights_ : ndarray of shape (n_members,)
         Their weights :math:`w_m`.
-    best_estimator_ : classifier
-        The heaviest of them.
-    best_params_ : dict
-        Its kind, units, bandwidth and the temperature at which it is calibrated on its own.
-    best_score_ : float
+    cv_accuracy_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
         ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
         fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
         more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
-    best_log_loss_ : float
+    cv_log_loss_ : float
         Log loss, likewise.
-    balanced_accuracy_ : float
-        Mean over the classes of `recall_`; a rare class that is never found lowers it as much as any other.
-    recall_ : ndarray of shape (n_classes,)
+    cv_balanced_accuracy_ : float
+        Mean of `cv_recall_` over the classes; a rare class that is never found lowers it as much as any.
+    cv_recall_ : ndarray of shape (n_classes,)
         Share of the rows of each class that get its label, likewise; NaN for a class without rows.
-    cv_results_ : dict of arrays
+    member_scores_ : dict of arrays
         One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
         which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
         and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
-    relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class, by ``rule="contrast"`` of `RodeoClassifier`, whatever predicts
-        best; see `describe`.
+    markers_ : ndarray of shape (n_classes, n_features), bool
+        Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
     feature_importances_ : ndarray of shape (n_features,)
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     model_ : PoolModel
@@ -155,7 +148,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     See Also
     --------
     RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
-    RodeoSelector : The variables that mark each class, without a classifier.
+    MarkerSelector : The variables that mark each class, without a classifier.
     write_report : A page with what it has learnt.
     save_model : A file to load it from.
 
@@ -191,11 +184,11 @@ class RodeoClassifierCV(InReference, DensityClassifier):
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(100, groups=(1, 2, 3), random_state=0)
     >>> X_test, y_test = make_shifted_groups(100, groups=(1, 2, 3), random_state=1)
-    >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    >>> classifier = CorralClassifier(random_state=0).fit(X, y)
     >>> classifier.score(X_test, y_test) > 0.75
     True
     >>> print(classifier.describe())
@@ -204,7 +197,7 @@ class RodeoClassifierCV(InReference, DensityClassifier):
     3: x0 low (-0.2506; others 0.07095)
     """
 
-    model_: LocalModel  # a PoolModel, but for models that version 0.1.0 has fitted
+    model_: PoolModel
 
     def __init__(
         self,
@@ -253,23 +246,11 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         """Take a pool over, and name what it has learnt."""
         pool = model.pool
         self.model_ = model
-        self.weights_ = pool.weights
+        self.member_weights_ = pool.weights
         self.members_ = [self._member(model, m) for m in range(len(pool.members))]
-        self.best_estimator_ = self.members_[0]
-        self.best_score_, self.best_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
-        self.balanced_accuracy_, self.recall_ = pool.scores.balanced_accuracy, pool.scores.recall
-        self.cv_results_ = pool.table
-        heaviest = int(np.argmax(pool.table["share"]))
-        self.best_params_ = {
-            name: pool.table[name][heaviest : heaviest + 1].tolist()[0]
-            for name in ("member", "scale", "bandwidth", "temperature")
-        }
-
-    def set_winner(self, winner: RodeoClassifier) -> None:
-        """Take over the classifier that version 0.1.0 chose, as a pool of one."""
-        self.model_ = winner.model_
-        self.members_, self.best_estimator_ = [winner], winner
-        self.weights_ = np.array([1.0 / winner.temperature])
+        self.cv_accuracy_, self.cv_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
+        self.cv_balanced_accuracy_, self.cv_recall_ = pool.scores.balanced_accuracy, pool.scores.recall
+        self.member_scores_ = pool.table
 
     def _member(self, model: PoolModel, m: int) -> PoolMember:
         member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
@@ -278,13 +259,13 @@ class RodeoClassifierCV(InReference, DensityClassifier):
         return member
 
     def shares(self) -> dict[str, float]:
-        """Share of each member in the pool, by its name, the heaviest first; none of a model of 0.1.0."""
-        if "share" not in self.cv_results_:
-            return {}
-        listed = zip(self.cv_results_["member"].tolist(), self.cv_results_["share"].tolist(), strict=True)
+        """Share of each member in the pool, by its name, the heaviest first."""
+        listed = zip(
+            self.member_scores_["member"].tolist(), self.member_scores_["share"].tolist(), strict=True
+        )
         return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
 
     @property
-    def relevant_(self) -> Bools:
-        """Which variables describe each class, by contrast, whatever predicts best."""
-        return self.model_.contrast.relevant
+    def markers_(self) -> Bools:
+        """Which variables mark each class, whatever predicts best."""
+        return self.model_.contrast.markers

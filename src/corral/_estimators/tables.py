@@ -42,7 +42,7 @@ class UnknownLevelsWarning(UserWarning):
 
     See Also
     --------
-    corral.RodeoClassifierCV : Its parameter `categorical_features` says which columns hold levels.
+    corral.CorralClassifier : Its parameter `categorical_features` says which columns hold levels.
     """
 
 
@@ -222,12 +222,12 @@ def refuse_levels(X: Any, who: str) -> None:
             if isinstance(value, str):
                 raise ValueError(
                     f"Column {column.name!r} holds text, such as {value!r}: {who} takes numbers only; encode "
-                    "it as numbers, or use RodeoClassifierCV, which takes text."
+                    "it as numbers, or use CorralClassifier, which takes text."
                 )
 
 
 def refuse_gaps(
-    X: Floats, names: Sequence[str], who: str, instead: str = "RodeoClassifierCV, which takes them"
+    X: Floats, names: Sequence[str], who: str, instead: str = "CorralClassifier, which takes them"
 ) -> None:
     """Refuse gaps, for an estimator of some name; say what to use instead."""
     gaps = np.isnan(X).any(axis=0)

@@ -38,14 +38,14 @@ class Assessment(NamedTuple):
 
     See Also
     --------
-    corral.RodeoClassifierCV.assess : Makes it.
+    corral.CorralClassifier.assess : Makes it.
 
     Examples
     --------
-    >>> from corral import RodeoClassifierCV
+    >>> from corral import CorralClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> assessment = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
+    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
     >>> assessment.proba.argmax(axis=1), assessment.is_novel
     (array([0]), array([False]))
     """
@@ -111,10 +111,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[1:], y[1:])
+        >>> classifier = CorralClassifier(random_state=0).fit(X[1:], y[1:])
         >>> classifier.typicality(X[:1]).round(2)
         array([[0.94, 0.02, 0.02]])
         >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
@@ -135,8 +135,8 @@ class Trustworthiness:
             New rows.
         level : float, default=0.01
             A row is novel if, at its best class, it is less typical than all but this share of the training
-            rows of all classes together, each left out. With fewer than 1 / level rows it is novel if it is
-            clearly less typical than every one of them: by more than the two least typical ones differ.
+            rows of all classes together, each left out. With fewer than 1 / level rows it must be less
+            typical than every one of them by a margin, which makes up for the rows that are missing.
 
         Returns
         -------
@@ -149,10 +149,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
+        >>> classifier = CorralClassifier(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
         >>> bool(classifier.is_novel(X[100:]).mean() > 0.3)  # virginica, which is next to versicolor
         True
         >>> classifier.is_novel(10 * X[:1])
@@ -212,10 +212,10 @@ class Trustworthiness:
 
         Examples
         --------
-        >>> from corral import RodeoClassifierCV
+        >>> from corral import CorralClassifier
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = RodeoClassifierCV(random_state=0).fit(X[::2], y[::2])
+        >>> classifier = CorralClassifier(random_state=0).fit(X[::2], y[::2])
         >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
         >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
         0.95
@@ -230,7 +230,7 @@ class Trustworthiness:
         label = self.model_.posterior(log_density).argmax(axis=1)
         empty = ~sets.any(axis=1)
         sets[empty, label[empty]] = True
-        sets[judgement.is_novel(0.0)] = False
+        sets[judgement.is_beyond] = False
         return sets
 
     def assess(self, X: ArrayLike) -> Assessment:

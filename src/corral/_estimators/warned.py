@@ -19,7 +19,8 @@ class EmptySelectionWarning(UserWarning):
 
     See Also
     --------
-    corral.RodeoSelector : Its rules, and what they ask.
+    corral.MarkerSelector : Finds the variables that differ between classes.
+    corral.RodeoSelector : Finds those in which a class is concentrated.
     """
 
 
@@ -30,7 +31,7 @@ class CopiedRowsWarning(UserWarning):
 
     See Also
     --------
-    corral.RodeoClassifierCV : Gives it in `fit`.
+    corral.CorralClassifier : Gives it in `fit`.
     """
 
 
@@ -59,31 +60,25 @@ def warn_of_empty_selections(model: FittedModel, advice: str) -> None:
     """Warn of classes without relevant variables where such were asked for."""
     settings = model.settings
     without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
-    if not without or (settings.features != "selected" and settings.rule == "zscore"):
-        return
-    if settings.rule == "contrast":
-        warn_of_undescribed(without)
-        return
-    warn_user(
-        f"no variable was found to describe the classes {without} by rule={settings.rule!r} in "
-        f"scale={settings.scale!r}{advice}.",
-        EmptySelectionWarning,
-    )
+    if without and settings.features == "selected":
+        warn_user(
+            f"no variable is relevant for the classes {without} in scale={settings.scale!r}{advice}.",
+            EmptySelectionWarning,
+        )
 
 
 def warn_of_undescribed(labels: list[Any]) -> None:
     """Warn of classes that no single variable tells from the others."""
     warn_user(
-        f"no variable was found to describe the classes {labels} by rule='contrast': they may have too few "
-        f"rows, or differ from others in several variables together only.",
+        f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
+        "others in several variables together only.",
         EmptySelectionWarning,
     )
 
 
 def advice_on_units(model: FittedModel, units: Sequence[str]) -> str:
     """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
-    used = "range" if model.settings.scale == "whiten" else model.settings.scale
-    others = " or ".join(repr(kind) for kind in units if kind != used)
+    others = " or ".join(repr(kind) for kind in units if kind != model.settings.scale)
     return f"; where bandwidths hardly shrink, try scale={others}" if others else ""
 
 

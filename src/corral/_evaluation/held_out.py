@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.utils.validation import has_fit_parameter
 
-from corral._core.agreement import agreeing_rows
 from corral._core.settings import Bools, Floats, Integers
 from corral._estimators.tables import UnknownLevelsWarning, read_table
 from corral._evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
@@ -37,6 +36,7 @@ class HeldOutPart:
 
 
 OF_NEW_GROUPS = "of groups that took no part in fitting"
+EQUAL_TO_NONE = "equal to no training row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +68,10 @@ class HeldOut:
 
     Examples
     --------
-    >>> from corral import HeldOut, RodeoClassifierCV
+    >>> from corral import HeldOut, CorralClassifier
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
-    >>> held_out = HeldOut.of_folds(RodeoClassifierCV(random_state=0), X, y, cv=3, random_state=0)
+    >>> held_out = HeldOut.of_folds(CorralClassifier(random_state=0), X, y, cv=3, random_state=0)
     >>> len(held_out.parts), sorted(held_out.positions.tolist()) == list(range(60))
     (3, True)
     """
@@ -273,22 +273,26 @@ def fit_by_groups(
 def unseen_predictions(
     fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> HeldOut | None:
-    """Predictions of the rows that are equal to no training row, even when rounded; None if none is.
+    """Predictions of the rows that are equal to no training row, in every digit; None if none is.
 
     None is known to be, either, where a classifier does not keep its training rows, or not all of them. Rows
     that share one of the groups, if there are some, may be right or wrong together.
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
-    numbers = read_table(fitted, X, reset=False).X
-    is_level = np.array([levels is not None for levels in fitted.encoding_.levels])
-    new = ~agreeing_rows(numbers, fitted.model_.training.X, is_level)
+    training = set(_contents(fitted.model_.training.X))
+    new = np.array([row not in training for row in _contents(read_table(fitted, X, reset=False).X)])
     if not new.any():
         return None
-    claim = "equal to no training row, even when rounded"
     parts = [HeldOutPart(fitted, np.flatnonzero(new))]
     of_new = None if groups is None else groups[new]
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), claim, of_new, parts)
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), EQUAL_TO_NONE, of_new, parts)
+
+
+def _contents(X: Floats) -> list[bytes]:
+    """Rows as bytes, which are equal if all their values are; missing values are equal to each other."""
+    unique = np.where(np.isnan(X), np.nan, X) + 0.0  # there are several NaN, and -0.0
+    return [row.tobytes() for row in unique]
 
 
 def take_rows(X: Any, rows: Integers) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,12 @@ from corral._core.model import ClassBandwidths, FittedModel
 from corral._core.rows import AnyRows, LabelledRows
 from corral._core.scale import Scale
 from corral._estimators.classifier import RodeoClassifier
-from corral._persist.params import known_levels
 from corral._persist.rows import (
     BANDWIDTHS,
     SMALLEST,
     pack_rows,
     pack_scale,
-    restore_rows_and_grid,
+    restore_grid,
     restore_scale,
     restore_training,
 )
@@ -34,26 +32,25 @@ def pack_classifier(estimator: RodeoClassifier) -> dict[str, Any]:
             "variables": density.plan.variables,
             "fixed": density.plan.fixed,
             "outside": density.plan.outside,
-            "separate": density.plan.separate,
         }
         for density in model.densities
     ]
     return {
         **pack_rows(model),
+        "relevant_": model.relevant,
         "scale": pack_scale(model.scale),
         "widths": model.bandwidths.widths,
         "densities": densities,
         "initial_bandwidth_": model.bandwidths.initial,
         "bandwidths_": model.bandwidths.means,
         "zscores_": model.bandwidths.zscores,
-        "shadow_scores_": model.bandwidths.shadow_scores,
     }
 
 
 def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None:
     """Restore the fitted model from checked values."""
     settings = estimator.model_settings()
-    rows = restore_training(state, d, settings.min_effect, known_levels(estimator))
+    rows = restore_training(state, d, settings.min_effect, estimator.encoding_.counts)
     data: LabelledRows = rows["data"]
     scale = restore_scale(state.part("scale"), d)
     estimator.model_ = FittedModel(
@@ -62,19 +59,16 @@ def restore_classifier(estimator: RodeoClassifier, state: State, d: int) -> None
         scale=scale,
         densities=_restore_densities(state, data, scale),
         bandwidths=_restore_bandwidths(state, data.labels.size, d),
+        relevant=state.bools("relevant_", (data.labels.size, d)),
     )
 
 
 def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
-    shadow = None
-    if "shadow_scores_" in state:
-        shadow = state.floats("shadow_scores_", (k, d), -math.inf, math.inf)
     widths = state.floats("widths", (d,), SMALLEST)
     return ClassBandwidths(
         initial=state.floats("initial_bandwidth_", (k,), *BANDWIDTHS),
         means=state.floats("bandwidths_", (k, d), *BANDWIDTHS),
         zscores=state.floats("zscores_", (k, d)),
-        shadow_scores=shadow,
         widths=widths,
         varies=np.ones(d, dtype=np.bool_),
     )
@@ -82,24 +76,18 @@ def _restore_bandwidths(state: State, k: int, d: int) -> ClassBandwidths:
 
 def _restore_densities(state: State, data: LabelledRows, scale: Scale) -> list[ClassDensity]:
     return [
-        _restore_density(part, rows, float(n), mixed=scale.mixing is not None)
-        for part, rows, n in zip(
-            state.parts("densities", data.labels.size),
-            data.arrange(scale.transform(data.X)),
-            data.counts,
-            strict=True,
+        _restore_density(part, rows)
+        for part, rows in zip(
+            state.parts("densities", data.labels.size), data.arrange(scale.transform(data.X)), strict=True
         )
     ]
 
 
-def _restore_density(state: State, rows: AnyRows, count: float, *, mixed: bool) -> ClassDensity:
+def _restore_density(state: State, rows: AnyRows) -> ClassDensity:
     d = rows.n_features
     variables = state.integers("variables", (None,), 0, d - 1)
     if variables.size < 1 or (np.diff(variables) <= 0).any():
         raise ValueError("variables do not rise")
     fixed = state.floats("fixed", (variables.size,), *BANDWIDTHS) if "fixed" in state else None
-    separate = state.boolean("separate")
-    if (separate and (fixed is None or mixed)) or (mixed and variables.size < d):
-        raise ValueError("densities contradict each other")
-    rows, grid = restore_rows_and_grid(rows, count, state)
-    return ClassDensity.build(rows, grid, DensityPlan(variables, fixed, state.number("outside"), separate))
+    plan = DensityPlan(variables, fixed, state.number("outside"))
+    return ClassDensity.build(rows, restore_grid(state), plan)

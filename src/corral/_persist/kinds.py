@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,20 +11,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.density import ClassDensity, DensityPlan
-from corral._core.pool import PoolModel
 from corral._core.rows import AnyRows, ClassRows, GeneralRows
-from corral._core.without_rows import without_rows
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.density import RodeoDensity
 from corral._estimators.lspc import LSPClassifier
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.marker_selector import MarkerSelector
+from corral._estimators.search import CorralClassifier
 from corral._estimators.selector import RodeoSelector
 from corral._estimators.validation import check_choice, check_rodeo, feature_names
 from corral._persist.classifier import pack_classifier, restore_classifier
 from corral._persist.params import (
     MOST_NAMED_ROWS,
     construct,
-    known_levels,
     pack_encoding,
     params_of_fit,
     set_encoding,
@@ -39,8 +36,8 @@ from corral._persist.rows import (
     pack_contrast,
     pack_scale,
     restore_contrast,
+    restore_grid,
     restore_levels,
-    restore_rows_and_grid,
     restore_scale,
 )
 from corral._persist.search import pack_search, restore_search
@@ -74,7 +71,7 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     state.within("rows", -1e100, 1e100)
     weights = state.floats("weights", (len(rows),), SMALLEST) if "weights" in state else None
     arranged: AnyRows
-    levels = restore_levels(state, rows, known_levels(estimator))
+    levels = restore_levels(state, rows, estimator.encoding_.counts)
     if levels is not None:
         arranged = GeneralRows.arrange(rows, weights, levels, np.arange(len(rows)))
     elif np.isnan(rows).any():
@@ -82,37 +79,41 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     else:
         arranged = ClassRows.arrange(rows, weights)
     scale = restore_scale(state.part("scale"), d)
-    if scale.knots is not None or scale.mixing is not None:
+    if scale.knots is not None:
         raise ValueError("the scale is not one of a density")
     estimator.scale_ = scale
-    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize) if state.format > 1 else 0
-    count = float(len(rows) if weights is None else weights.sum())
-    estimator.density_ = ClassDensity(
-        *restore_rows_and_grid(arranged, count, state), DensityPlan(np.arange(d))
-    )
+    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize)
+    estimator.density_ = ClassDensity(arranged, restore_grid(state), DensityPlan(np.arange(d)))
 
 
 def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    learnt = ("classes_", "relevant_", "bandwidths_", "zscores_")
-    found = {name: getattr(model, name) for name in learnt if hasattr(model, name)}
-    # Unknown if the selector comes from a file of format 1.
-    return found | {
-        "contrast": pack_contrast(getattr(model, "contrast_", None)),
-        "gap_contrast": pack_contrast(getattr(model, "gap_contrast_", None)),
-    }
+    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
 
 
 def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
     model.classes_ = state.labels("classes_")
     k = model.classes_.size
-    model.relevant_ = state.bools("masks_" if state.format == 1 else "relevant_", (k, d))
-    if "bandwidths_" in state:
-        model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
-        model.zscores_ = state.floats("zscores_", (k, d))
-    contrast = restore_contrast(state, k, d)
-    if contrast is not None:
-        model.contrast_ = contrast
-        model.gap_contrast_ = restore_contrast(state, k, d, "gap_contrast")
+    model.relevant_ = state.bools("relevant_", (k, d))
+    model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
+    model.zscores_ = state.floats("zscores_", (k, d))
+
+
+def _pack_marker_selector(model: MarkerSelector) -> dict[str, Any]:
+    return {
+        "classes_": model.classes_,
+        "markers_": model.markers_,
+        "contrast": pack_contrast(model.contrast_),
+        "gap_contrast": pack_contrast(model.gap_contrast_),
+    }
+
+
+def _restore_marker_selector(model: MarkerSelector, state: State, d: int) -> None:
+    model.classes_ = state.labels("classes_")
+    k = model.classes_.size
+    model.markers_ = state.bools("markers_", (k, d))
+    model.contrast_ = restore_contrast(state.part("contrast"), k, d)
+    gaps = "gap_contrast" in state
+    model.gap_contrast_ = restore_contrast(state.part("gap_contrast"), k, d) if gaps else None
 
 
 def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
@@ -135,8 +136,6 @@ def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
     chosen = state.part("best_params_")
     model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
     model.scale_ = restore_scale(state.part("scale"), d)
-    if model.scale_.mixing is not None:
-        raise ValueError("the scale is not one of LSPClassifier")
     if "cv_results_" in state:
         model.cv_results_ = state.columns("cv_results_")
         n_tried = len(next(iter(model.cv_results_.values())))
@@ -166,32 +165,17 @@ KINDS = {
     for kind in (
         Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
         Kind(
-            RodeoClassifierCV,
+            CorralClassifier,
             pack_search,
             restore_search,
-            ("rows/relevant_", "kept_rows/relevant_", "best_estimator/state/relevant_"),
+            ("rows/contrast/markers", "kept_rows/contrast/markers"),
         ),
         Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
-        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_", "masks_")),
+        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),
+        Kind(MarkerSelector, _pack_marker_selector, _restore_marker_selector, ("markers_",)),
         Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
     )
 }
-
-
-def without_training_rows(estimator: Any) -> Any:
-    """A copy of a fitted RodeoClassifierCV without any training row; another estimator is refused."""
-    check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
-    model = getattr(estimator, "model_", None)
-    if not isinstance(estimator, RodeoClassifierCV) or not isinstance(model, PoolModel):
-        raise TypeError(
-            f"keep_rows=False needs a RodeoClassifierCV whose classes are thinned, not "
-            f"{type(estimator).__name__}, which is made of rows."
-        )
-    saved = copy(estimator)
-    for name in ("row_names_in_", "row_names_column_"):
-        saved.__dict__.pop(name, None)
-    saved.set_pool(without_rows(model))
-    return saved
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:
@@ -224,11 +208,11 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
     return packed
 
 
-def restore_estimator(packed: dict[str, Any], format_: int) -> Any:
-    """Restore what `pack_estimator` has packed, in a file of some format, from values that it checks."""
+def restore_estimator(packed: dict[str, Any]) -> Any:
+    """Restore what `pack_estimator` has packed from values that it checks."""
     kind = KINDS[packed["estimator"]]
     estimator = construct(kind.type, packed["params"])
-    d, state = positive(packed["n_features_in_"]), State(packed["state"], format_)
+    d, state = positive(packed["n_features_in_"]), State(packed["state"])
     if d != state.n_columns(*kind.by_variable):  # before anything of this length is made
         raise ValueError(f"n_features_in_ is {d}, and the arrays have another number of columns")
     set_features(estimator, d, packed["feature_names_in_"])

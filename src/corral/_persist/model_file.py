@@ -19,40 +19,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from corral._estimators.pipelines import last_of
 from corral._persist.files import check_readable, replacing
-from corral._persist.kinds import KINDS, pack_estimator, restore_estimator, without_training_rows
-from corral._persist.steps import pack_steps, restore_pipeline
+from corral._persist.kinds import KINDS, pack_estimator, restore_estimator
 from corral._persist.values import decode, encode, positive
 
-# Raised when a file of this corral would be misread by older ones. In files of format 1 weights are numbers
-# of copies, so that n is their sum, and equal rows are not merged; in format 3 classes may be thinned.
-FORMAT = 3
+# Raised with every change of what a file holds; files of another format are refused.
+FORMAT = 4
 
 
-def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_rows: bool = True) -> None:
+def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file, whole or not at all.
 
     Parameters
     ----------
-    estimator : RodeoClassifier, RodeoClassifierCV, RodeoDensity, RodeoSelector or LSPClassifier, or Pipeline
+    estimator : one of the estimators of this package
         A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
-        since the fit, such as `temperature`, are kept as they were in it: a file predicts what the estimator
-        does. Of a `DaskRodeoClassifierCV` save what
-        its `to_local` returns. A pipeline ends in one of these, and its other steps are StandardScaler,
-        MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, RodeoSelector,
-        "passthrough", or pipelines and ColumnTransformers of these: a file holds no code, so it can hold no
-        step that is more than numbers and text.
+        since the fit, such as `beta`, are kept as they were in it: a file predicts what the estimator
+        does. Of a `DaskCorralClassifier` save what its `to_local` returns, and of a pipeline the last step,
+        ``pipeline[-1]``: what is loaded then takes rows as ``pipeline[:-1].transform`` returns them.
     path : str or path
         The file; one that is there is replaced when the new one is complete, which has its mode; a link
         stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
-    keep_rows : bool, default=True
-        Whether training rows that the model needs are in the file. Without them a `RodeoClassifierCV` can be
-        saved if all its classes are thinned (see its `max_rows`): what is known of rows then are averages of
-        at least five of them, and quantiles halfway between values; cells of fewer rows are merged, so that
-        probabilities change a little. A value that many rows share, as in a column of few values, may be in
-        the file. Explanations list no supporting rows then, samples with gaps have no typicality, and, as
-        wherever a file has not all rows, `partial_fit` and `selection_frequency` are refused.
 
     See Also
     --------
@@ -65,6 +52,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     a checksum covers it all. The same model gives the same bytes, so that a hash of the file identifies it.
     Classifiers keep their training rows in it, since class densities are made of them, but of thinned classes
     only those nearest to the centres of cells and those that were held out; `LSPClassifier` keeps centres.
+    A model that has kept only some of its rows refuses what needs all: `partial_fit`, `selection_frequency`.
     Names of rows are not kept of thinned classes of a table with more than 16,777,216 rows.
 
     Examples
@@ -84,10 +72,12 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, keep_r
     True
     """
     safetensors = _import_safetensors()
-    last = last_of(estimator)
-    packed = pack_estimator(last if keep_rows else without_training_rows(last))
     if isinstance(estimator, Pipeline):
-        packed["steps"] = pack_steps(estimator)
+        raise TypeError(
+            "a model file holds no pipeline: save its last step, save_model(pipeline[-1], path), and give "
+            "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
+        )
+    packed = pack_estimator(estimator)
     arrays: dict[str, NDArray[Any]] = {}
     header = {
         "format": FORMAT,
@@ -121,7 +111,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model of corral, damaged, written by a newer version, or larger than the memory.
+        If the file is no model of corral, damaged, of another format, or larger than the memory.
 
     See Also
     --------
@@ -141,21 +131,17 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     except MemoryError:
         raise _too_large(path) from None
     try:
-        packed = decode(header, arrays)
-        estimator = restore_estimator(packed, packed["format"])
-        if "steps" in packed:
-            estimator = restore_pipeline(packed["steps"], estimator, packed["format"])
+        return restore_estimator(decode(header, arrays))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
         raise _too_large(path) from None
-    return estimator
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    hidden = ("state", "row_names", "encoding", "steps")
+    hidden = ("state", "row_names", "encoding")
     return {name: value for name, value in header.items() if name not in hidden}
 
 
@@ -213,10 +199,10 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         format_ = positive(header["format"])
     except (LookupError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its header cannot be read.") from None
-    if format_ > FORMAT:
+    if format_ != FORMAT:
         raise ValueError(
-            f"{path} was written by a newer corral (format {format_}, and this one reads {FORMAT}): "
-            "install a newer version."
+            f"{path} has format {format_}, but this version of corral reads format {FORMAT} alone: load it "
+            "with the version that wrote it, or fit the model again."
         )
     if header.get("estimator") not in KINDS:
         raise ValueError(f"{path} holds {header.get('estimator')!r}, which this corral does not know.")

@@ -10,25 +10,10 @@ from sklearn.base import BaseEstimator
 
 from corral._core.model import FittedModel
 from corral._core.pool import PoolModel
-from corral._core.settings import Integers, RodeoSettings
+from corral._core.settings import RodeoSettings
 from corral._estimators.density import RodeoDensity
 from corral._estimators.encoding import Encoding
 from corral._persist.values import State
-
-# Parameters that earlier versions had; they mattered to fitting alone.
-_FORMER = {
-    "LSPClassifier": ("centers",),
-    "RodeoClassifierCV": (
-        "scales",
-        "c0s",
-        "features",
-        "rules",
-        "update",
-        "beta",
-        "cutpoint",
-        "min_bandwidth",
-    ),
-}
 
 # A compressed model has kept few of the rows, but an array has a place for the name of each training row. Of
 # larger tables names are not kept, so that no forged file can ask for all the memory.
@@ -74,26 +59,23 @@ def _settings_of_rodeo(settings: RodeoSettings) -> dict[str, Any]:
 
 
 def construct(kind: type[BaseEstimator], params: Any) -> Any:
-    """Make an unfitted estimator; a parameter that the file does not name has its default."""
-    params = {name: value for name, value in params.items() if name not in _FORMER.get(kind.__name__, ())}
-    unknown = params.keys() - kept_params(kind()).keys()
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r}")
+    """Make an unfitted estimator; its parameters must be all that a file holds of one."""
+    expected = kept_params(kind()).keys()
+    if params.keys() - expected:
+        raise ValueError(f"{kind.__name__} has no parameter {min(params.keys() - expected)!r}")
+    if expected - params.keys():
+        raise ValueError(f"params lack {min(expected - params.keys())!r}")
     return kind(**params)
-
-
-def check_names(names: Any, d: int) -> None:
-    """Refuse what is not a name for each of d variables."""
-    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feature_names_in_ is not a list of {d} names")
 
 
 def set_features(estimator: BaseEstimator, d: int, names: Any) -> None:
     """Set the number of variables, and their names if they have some."""
     estimator.n_features_in_ = d
-    if names is not None:
-        check_names(names, d)
-        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if names is None:
+        return
+    if not isinstance(names, list) or len(names) != d or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names_in_ is not a list of {d} names")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def pack_encoding(encoding: Encoding, names: list[str]) -> list[dict[str, Any] | str | None] | None:
@@ -129,7 +111,7 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
         if column is None or column == "empty":
             levels.append(None)
             continue
-        state = State(column, 2)
+        state = State(column)
         listed = column["levels"]
         plain = isinstance(listed, list) and all(isinstance(level, str | int | float) for level in listed)
         if not plain or len(set(listed)) != len(listed):
@@ -138,12 +120,6 @@ def set_encoding(estimator: Any, d: int, columns: Any) -> None:
         ordered[j] = state.boolean("ordered")
     empty = frozenset(j for j, column in enumerate(columns) if column == "empty")
     estimator.encoding_ = Encoding(levels, ordered, empty)
-
-
-def known_levels(estimator: Any) -> Integers | None:
-    """(n_features,) how many levels the encoding of a restored estimator has; None if it has no levels."""
-    encoding: Encoding | None = getattr(estimator, "encoding_", None)
-    return None if encoding is None else encoding.counts
 
 
 def set_na_values(estimator: Any, texts: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corral._core.contrast import Contrast
 from corral._core.model import LocalModel
 from corral._core.pool import PoolModel
-from corral._core.rows import AnyRows, LabelledRows, TrainingRows
+from corral._core.rows import LabelledRows, TrainingRows
 from corral._core.scale import Scale
 from corral._core.settings import Floats, Integers
 from corral._persist.values import State, check_size_of_texts
@@ -21,7 +21,6 @@ from corral._persist.values import State, check_size_of_texts
 # Bounds that every fitted model keeps; within them no square of a distance over a bandwidth overflows.
 SMALLEST = float(np.finfo(np.float64).tiny)
 BANDWIDTHS = (1e-21, 1e11)
-LARGEST_MIXING = 1e24
 
 
 def pack_scale(scale: Scale) -> dict[str, Any]:
@@ -30,12 +29,11 @@ def pack_scale(scale: Scale) -> dict[str, Any]:
     if scale.knots is not None:
         values, ranks = zip(*(of_column or (None, None) for of_column in scale.knots), strict=True)
         knots = {"values": list(values), "ranks": list(ranks)}
-    return {"center": scale.center, "half_width": scale.half_width, "mixing": scale.mixing, "knots": knots}
+    return {"center": scale.center, "half_width": scale.half_width, "knots": knots}
 
 
 def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
     """Restore units; ranks, or scores made of them, are at most `largest_rank`."""
-    mixing = state.floats("mixing", (d, d), -LARGEST_MIXING, LARGEST_MIXING) if "mixing" in state else None
     knots = None
     if "knots" in state:
         part = state.part("knots")
@@ -43,7 +41,7 @@ def restore_scale(state: State, d: int, largest_rank: float = 1.0) -> Scale:
             _restore_knots(x, ranks, largest_rank) if "values" in x else None
             for x, ranks in zip(part.arrays("values", d), part.arrays("ranks", d), strict=True)
         )
-    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots, mixing)
+    return Scale(state.floats("center", (d,)), state.floats("half_width", (d,), SMALLEST), knots)
 
 
 def _restore_knots(values: State, ranks: State, largest_rank: float) -> tuple[Floats, Floats]:
@@ -67,13 +65,12 @@ def pack_rows(model: LocalModel) -> dict[str, Any]:
         "copies": model.data.copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
 
 def restore_training(
-    state: State, d: int, min_effect: float, known_levels: Integers | None = None
+    state: State, d: int, min_effect: float, known_levels: Integers | None
 ) -> dict[str, Any]:
     """Restore the same, as arguments of a model; `known_levels` are the numbers of levels by the encoding."""
     classes = state.labels("classes_")
@@ -84,6 +81,7 @@ def restore_training(
     groups = state.integers("groups", (len(X),), 0, sys.maxsize) if "groups" in state else None
     training = TrainingRows(X, y, weights, levels, groups)
     data = LabelledRows.sort(training, classes, find_copies=partial(_restore_copies, state))
+    shape = classes.size, d
     return {
         "labels": data.labels,
         "counts": data.counts,
@@ -91,14 +89,13 @@ def restore_training(
         "n_copies": data.n_copies,
         "training": training,
         "data": data,
-        "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
-        "learnt_contrast": restore_contrast(state, classes.size, d),
+        "learnt_contrast": restore_contrast(state.part("contrast"), *shape) if "contrast" in state else None,
     }
 
 
 def _restore_copies(state: State, X: Floats, codes: Integers) -> Integers | None:
-    """Numbers that copies of rows share; they must be copies. Files of format 1 have none."""
+    """Numbers that copies of rows share, None without any; they must be copies."""
     if "copies" not in state:
         return None
     copies = state.integers("copies", (len(X),), 0, len(X) - 1)
@@ -123,7 +120,6 @@ def pack_kept_rows(model: PoolModel) -> dict[str, Any]:
         "n_copies_": model.n_copies,
         "classes_": model.labels,
         "class_prior_": model.prior,
-        "relevant_": model.relevant,
         "contrast": pack_contrast(model.learnt_contrast),
     }
 
@@ -142,14 +138,13 @@ def restore_kept_rows(
         state.floats("weights", (n,), SMALLEST, 1.0) if "weights" in state else None,
         classes,
         state.floats("class_count_", (classes.size,), 0.0),
-        state.integers("numbers", (n,), -1, sys.maxsize),
+        state.integers("numbers", (n,), 0, sys.maxsize),
         state.integers("units", (n,), 0, sys.maxsize),
         None,
         levels,
-        state.boolean("grouped") if "grouped" in state else False,
+        state.boolean("grouped"),
     )
-    numbers = rows.numbers[rows.numbers >= 0]  # averages have none
-    if np.unique(numbers).size != numbers.size:
+    if np.unique(rows.numbers).size != n:
         raise ValueError("numbers are not different")
     arguments = {
         "labels": classes,
@@ -163,9 +158,8 @@ def restore_kept_rows(
             levels,
             rows.units if rows.grouped else None,
         ),
-        "relevant": state.bools("relevant_", (classes.size, d)),
         "min_effect": min_effect,
-        "learnt_contrast": restore_contrast(state, classes.size, d),
+        "learnt_contrast": restore_contrast(state.part("contrast"), classes.size, d),
     }
     return arguments, rows
 
@@ -215,13 +209,10 @@ def pack_contrast(contrast: Contrast | None) -> dict[str, Any] | None:
     return kept | {"direction": np.searchsorted(_DIRECTIONS, contrast.direction)}
 
 
-def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Contrast | None:
+def restore_contrast(part: State, k: int, d: int) -> Contrast:
     """Restore what sets classes apart; most of its arrays have one number for each class and variable."""
-    if name not in state:
-        return None
-    part = state.part(name)
     arrays: dict[str, Any] = {
-        "relevant": part.bools("relevant", (k, d)),
+        "markers": part.bools("markers", (k, d)),
         "background": part.bools("background", (k, d)),
         "direction": _DIRECTIONS[part.integers("direction", (k, d), 0, _DIRECTIONS.size - 1)],
         "quartiles": part.floats_or_nan("quartiles", (2, k, d)),
@@ -234,14 +225,9 @@ def restore_contrast(state: State, k: int, d: int, name: str = "contrast") -> Co
     return Contrast(**arrays)
 
 
-def restore_rows_and_grid(rows: AnyRows, count: float, state: State) -> tuple[AnyRows, Floats]:
-    """Rows as their class knows them; `count` is the sum of the weights as they were given.
-
-    The grid of bandwidths is the one in the file: parameters may have been set since.
-    """
-    if state.format == 1:  # weights were numbers of copies
-        rows = replace(rows, measure=replace(rows.measure, n=count))
+def restore_grid(state: State) -> Floats:
+    """The grid of bandwidths as the file has it: parameters may have been set since the fit."""
     grid = state.floats("h", (None,), *BANDWIDTHS)
     if grid.size < 1 or (np.diff(grid) >= 0.0).any():
         raise ValueError("h does not fall")
-    return rows, grid
+    return grid

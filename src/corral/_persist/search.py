@@ -1,4 +1,4 @@
-"""RodeoClassifierCV in a model file: a pool of members, perhaps of classes that are thinned."""
+"""CorralClassifier in a model file: a pool of members, perhaps of classes that are thinned."""
 
 from __future__ import annotations
 
@@ -13,17 +13,11 @@ from corral._core.levels import LevelKernels
 from corral._core.members import Member, Mixture
 from corral._core.mixed import MixedMixture
 from corral._core.mixed_frames import MixedFrame
-from corral._core.pool import CrossFitted, Pool, PoolModel, PoolScores, Thinning
+from corral._core.pool import CellMeans, CrossFitted, Pool, PoolModel, PoolScores, Thinning
 from corral._core.rows import LabelledRows
 from corral._core.settings import Floats, Integers
-from corral._core.thinning import Representatives
-from corral._core.trust import Calibration
-from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.search import RodeoClassifierCV
-from corral._persist.classifier import pack_classifier, restore_classifier
-from corral._persist.params import construct, known_levels, params_of_fit, set_features
+from corral._estimators.search import CorralClassifier
 from corral._persist.rows import (
-    LARGEST_MIXING,
     SMALLEST,
     pack_kept_rows,
     pack_rows,
@@ -34,75 +28,48 @@ from corral._persist.rows import (
 )
 from corral._persist.values import State
 
+# Within it no square of a distance over a bandwidth overflows.
+_LARGEST_FACTOR = 1e24
+
 # Normal quantiles of ranks lie far below.
 _LARGEST_SCORE = 1e3
-_SCORES = ("best_score_", "best_log_loss_", "temperature_")
 
 
-def pack_search(estimator: RodeoClassifierCV) -> dict[str, Any]:
-    """A pool with its rows, or with what is kept of them; or the winner of version 0.1.0."""
+def pack_search(estimator: CorralClassifier) -> dict[str, Any]:
+    """A pool with its rows, or with what is kept of them."""
     model = estimator.model_
-    if isinstance(model, PoolModel) and model.thinning is not None:
-        return {
-            "kept_rows": pack_kept_rows(model),
-            "pool": _pack_pool(model.pool),
-            "thinning": _pack_thinning(model.thinning),
-        }
-    if isinstance(model, PoolModel):
+    if model.thinning is None:
         return {"rows": pack_rows(model), "pool": _pack_pool(model.pool)}
-    return {  # as version 0.1.0 has fitted and written it
-        "best_estimator": {
-            "params": params_of_fit(estimator.best_estimator_),
-            "state": pack_classifier(estimator.best_estimator_),
-        },
-        **{name: getattr(estimator, name) for name in ("best_params_", "cv_results_", *_SCORES)},
+    return {
+        "kept_rows": pack_kept_rows(model),
+        "pool": _pack_pool(model.pool),
+        "thinning": _pack_thinning(model.thinning),
     }
 
 
-def restore_search(estimator: RodeoClassifierCV, state: State, d: int) -> None:
-    """Restore whichever of the three a file has."""
-    min_effect = estimator.check_parameters()
+def restore_search(estimator: CorralClassifier, state: State, d: int) -> None:
+    """Restore either."""
+    min_effect, levels = estimator.check_parameters(), estimator.encoding_.counts
     if "thinning" in state:
-        estimator.set_pool(_restore_thinned(state, d, min_effect, known_levels(estimator)))
+        estimator.set_pool(_restore_thinned(state, d, min_effect, levels))
         return
-    if "pool" in state:
-        rows = restore_training(state.part("rows"), d, min_effect, known_levels(estimator))
-        pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"])
-        estimator.set_pool(PoolModel(**rows, pool=pool))
-        return
-    part = state.part("best_estimator")
-    winner = construct(RodeoClassifier, part.table("params"))
-    names = getattr(estimator, "feature_names_in_", None)
-    set_features(winner, d, None if names is None else names.tolist())
-    restore_classifier(winner, part.part("state"), d)
-    estimator.best_params_ = state.table("best_params_")
-    estimator.cv_results_ = state.columns("cv_results_")
-    for name in _SCORES:
-        setattr(estimator, name, state.number(name, 0.0))
-    estimator.set_winner(winner)
+    rows = restore_training(state.part("rows"), d, min_effect, levels)
+    pool = _restore_pool(state.part("pool"), rows["data"], rows["prior"], None)
+    estimator.set_pool(PoolModel(**rows, pool=pool))
 
 
 def _pack_thinning(thinning: Thinning) -> dict[str, Any]:
     classes = [
         {"thinned": False}
         if of_class is None
-        else {
-            "thinned": True,
-            "centres": list(of_class.centres),
-            "weights": of_class.weights,
-            "counts": of_class.counts,
-            "scatter": list(of_class.scatter),
-        }
+        else {"thinned": True, "centres": list(of_class.centres), "counts": of_class.counts}
         for of_class in thinning.classes
     ]
     return {
         "n_held_out": len(thinning.held_out.X),
         "classes": classes,
         "kinds": list(thinning.kinds),
-        "importance": list(thinning.importance),
-        "standard": pack_scale(thinning.standard),
         "n_rows": thinning.n_rows,
-        "calibration": None if thinning.calibration is None else thinning.calibration._asdict(),
     }
 
 
@@ -124,14 +91,11 @@ def _restore_thinned(state: State, d: int, min_effect: float, levels: Integers |
     thinning = Thinning(
         held_out,
         [
-            _restore_representatives(of_class, size, len(kinds), d)
+            _restore_cells(of_class, size, len(kinds), d)
             for of_class, size in zip(part.parts("classes", len(sizes)), sizes, strict=True)
         ],
         kinds,
-        [x.floats("importance", (d,), 0.0, 1e30) for x in part.arrays("importance", len(sizes))],
-        restore_scale(part.part("standard"), d),
         part.integer("n_rows", int(rows.numbers.max(initial=0)) + 1, sys.maxsize),
-        _restore_calibration(part, data.labels.size),
     )
     if rows.general and any(of_class is not None for of_class in thinning.classes):
         raise ValueError("rows with gaps or levels, or of groups, have averages")
@@ -139,27 +103,12 @@ def _restore_thinned(state: State, d: int, min_effect: float, levels: Integers |
     return PoolModel(**arguments, data=data, pool=pool, thinning=thinning)
 
 
-def _restore_calibration(state: State, n_classes: int) -> Calibration | None:
-    """Restore what is known of rows that were held out, which models without rows have."""
-    if "calibration" not in state:
-        return None
-    part = state.part("calibration")
-    codes = part.integers("codes", (None,), 0, n_classes - 1)
-    return Calibration(
-        codes,
-        part.floats("weights", (codes.size,), 0.0),
-        part.floats("remoteness", (codes.size, n_classes), 0.0),
-    )
-
-
-def _restore_representatives(state: State, size: int, n_kinds: int, d: int) -> Representatives | None:
+def _restore_cells(state: State, size: int, n_kinds: int, d: int) -> CellMeans | None:
     if not state.boolean("thinned"):
         return None
-    return Representatives(
+    return CellMeans(
         [x.floats("centres", (size, d), -1e100, 1e100) for x in state.arrays("centres", n_kinds)],
-        state.floats("weights", (size,), SMALLEST),
         state.integers("counts", (size,), 1, sys.maxsize),
-        [x.floats("scatter", (d, d)) for x in state.arrays("scatter", n_kinds)],
     )
 
 
@@ -179,7 +128,7 @@ def _pack_pool(pool: Pool) -> dict[str, Any]:
         "lapse": pool.lapse,
         "scores": pool.scores._asdict(),
         "table": pool.table,
-        "cross_fitted": None if pool.cross_fitted is None else pool.cross_fitted._asdict(),
+        "cross_fitted": pool.cross_fitted._asdict(),
     }
 
 
@@ -207,14 +156,11 @@ def _pack_mixture(mixture: Mixture | MixedMixture) -> dict[str, Any]:
     }
 
 
-def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thinning | None = None) -> Pool:
+def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thinning | None) -> Pool:
     weights = state.floats("weights", (None,), SMALLEST, 1e10)
     if weights.size < 1:
         raise ValueError("members are missing")
-    n_points = len(data.X)
-    if thinning is not None:
-        n_points += len(thinning.held_out.X)
-        n_points = n_points if thinning.calibration is None else thinning.calibration.codes.size
+    n_points = len(data.X) + (0 if thinning is None else len(thinning.held_out.X))
     scores = state.part("scores")
     return Pool(
         members=[_restore_member(part, data, thinning) for part in state.parts("members", weights.size)],
@@ -229,15 +175,12 @@ def _restore_pool(state: State, data: LabelledRows, prior: Floats, thinning: Thi
             scores.floats_or_nan("recall", (prior.size,)),
         ),
         table=state.columns("table"),
-        cross_fitted=_restore_cross_fitted(state, weights.size, prior.size, n_points),
+        cross_fitted=_restore_cross_fitted(state.part("cross_fitted"), weights.size, prior.size, n_points),
     )
 
 
-def _restore_cross_fitted(state: State, n_members: int, n_classes: int, n_rows: int) -> CrossFitted | None:
-    """Restore log densities of training rows, which earlier files do not have."""
-    if "cross_fitted" not in state:
-        return None
-    part = state.part("cross_fitted")
+def _restore_cross_fitted(part: State, n_members: int, n_classes: int, n_rows: int) -> CrossFitted:
+    """Restore log densities of training rows."""
     points = part.integers("points", (None,), 0, n_rows - 1)
     if points.size < 1 or (np.diff(points) <= 0).any():
         raise ValueError("points do not rise")
@@ -287,7 +230,7 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
     frame = MixedFrame(
         variables=variables,
         mean=state.floats("mean", (n,), -1e100, 1e100),
-        factor=state.floats("factor", (n,), 1e-100, LARGEST_MIXING)
+        factor=state.floats("factor", (n,), 1e-100, _LARGEST_FACTOR)
         if along_variances
         else _restore_factor(state, n),
         gap_mean=state.floats("gap_mean", (n,), -1e100, 1e100),
@@ -300,7 +243,7 @@ def _restore_mixed(state: State, scaled: Floats, weights: Floats | None, levels:
 
 def _restore_factor(state: State, n: int, *, any_axes: bool = False) -> Floats:
     """A matrix of n variables by as many axes, or fewer; explanations invert those that are square."""
-    factor = state.floats("factor", (n, None if any_axes else n), -LARGEST_MIXING, LARGEST_MIXING)
+    factor = state.floats("factor", (n, None if any_axes else n), -_LARGEST_FACTOR, _LARGEST_FACTOR)
     if factor.shape[1] == n and np.linalg.slogdet(factor)[0] == 0.0:
         raise ValueError("factor is singular")
     return factor

@@ -100,10 +100,9 @@ def positive(value: Any) -> int:
 
 
 class State:
-    """What a file of some format says of an estimator; each value is checked when it is asked for."""
+    """What a file says of an estimator; each value is checked when it is asked for."""
 
-    def __init__(self, values: Any, format_: int) -> None:
-        self.format = format_
+    def __init__(self, values: Any) -> None:
         if not isinstance(values, dict):
             raise ValueError("its state is not a table of values")
         self._values = values
@@ -112,14 +111,14 @@ class State:
         return self._values.get(name) is not None
 
     def part(self, name: str) -> State:
-        return State(self._values[name], self.format)
+        return State(self._values[name])
 
     def parts(self, name: str, n: int) -> list[State]:
-        return [State(values, self.format) for values in self._of_length(name, n)]
+        return [State(values) for values in self._of_length(name, n)]
 
     def arrays(self, name: str, n: int) -> list[State]:
         """A list of arrays, each to be asked for by the same name."""
-        return [State({name: array}, self.format) for array in self._of_length(name, n)]
+        return [State({name: array}) for array in self._of_length(name, n)]
 
     def _of_length(self, name: str, n: int) -> list[Any]:
         found = self._values[name]
@@ -134,7 +133,7 @@ class State:
 
     def floats_or_nan(self, name: str, shape: tuple[int | None, ...]) -> Floats:
         """Numbers that need not be known."""
-        known = State({name: np.nan_to_num(self._values[name], posinf=np.inf, neginf=-np.inf)}, self.format)
+        known = State({name: np.nan_to_num(self._values[name], posinf=np.inf, neginf=-np.inf)})
         known.floats(name, shape)
         found: Floats = self._values[name]
         return found
@@ -144,24 +143,6 @@ class State:
         found = self._values[name]
         if not np.all((found >= low) & (found <= high) | np.isnan(found)):
             raise ValueError(f"{name} holds a number that is not between {low:g} and {high:g}")
-
-    def real(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Numbers of single or double precision that need not be known."""
-        found = self._values[name]
-        if not isinstance(found, np.ndarray) or found.dtype not in (np.float32, np.float64):
-            raise ValueError(f"{name} is not an array of numbers")
-        if found.shape != shape or np.isinf(found).any():
-            raise ValueError(f"{name} has another shape than {shape}, or infinite numbers")
-        return found
-
-    def items(self, name: str, n: int | None = None) -> NDArray[Any]:
-        """Texts or numbers, some of which may be missing."""
-        found = self._values[name]
-        if not isinstance(found, np.ndarray) or found.ndim != 1 or n not in (None, found.size):
-            raise ValueError(f"{name} is not a list of values")
-        if found.dtype == object and not all(isinstance(item, str | int | float | None) for item in found):
-            raise ValueError(f"{name} holds something else than texts and numbers")
-        return found
 
     def anything(self, name: str) -> Any:
         """A value that is checked by whoever asks for it."""
@@ -223,15 +204,11 @@ class State:
             raise ValueError(f"{name} is neither true nor false")
         return found
 
-    def table(self, name: str) -> dict[str, Any]:
+    def columns(self, name: str) -> dict[str, Any]:
+        """Results of a search: columns of one length."""
         found = self._values[name]
         if not isinstance(found, dict):
             raise ValueError(f"{name} is not a table of values")
-        return found
-
-    def columns(self, name: str) -> dict[str, Any]:
-        """Results of a search: columns of one length."""
-        found = self.table(name)
         if len({len(column) for column in found.values()}) != 1:
             raise ValueError(f"{name} has columns of different lengths")
         return found

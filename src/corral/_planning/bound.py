@@ -320,10 +320,6 @@ def _check_estimator(estimator: Any) -> RodeoClassifier:
         return RodeoClassifier()
     if not isinstance(estimator, RodeoClassifier):
         raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
-    if estimator.scale == "whiten":
-        raise ValueError(
-            "estimator must not have scale='whiten', which has no relevant variables of its own."
-        )
     return estimator
 
 

@@ -14,11 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from corral._core.curve import Curve, learn_curve
-from corral._core.pool import PoolModel
 from corral._core.power_law import LEVEL, Estimate, PowerLaw
 from corral._core.settings import Computation, Floats, Integers
 from corral._estimators.html import html_lines, html_table
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.search import CorralClassifier
 from corral._estimators.validation import check_number, is_empirical
 from corral._planning.bound import in_rows
 
@@ -119,7 +118,7 @@ class LearningCurve:
     @classmethod
     def from_estimator(
         cls,
-        estimator: RodeoClassifierCV,
+        estimator: CorralClassifier,
         *,
         goal: float | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -128,7 +127,7 @@ class LearningCurve:
 
         Parameters
         ----------
-        estimator : RodeoClassifierCV
+        estimator : CorralClassifier
             Fitted; its weights, groups and columns of levels count as in its fit. It must have all rows of
             the fit, of which a file does not keep those of classes that are thinned.
         goal : float, default=None
@@ -141,12 +140,10 @@ class LearningCurve:
         curve : LearningCurve
         """
         goal = None if goal is None else check_number("goal", goal, 0.0, 1.0, inclusive=False)
-        if not isinstance(estimator, RodeoClassifierCV):
-            raise ValueError(f"estimator must be a RodeoClassifierCV, got {estimator!r}.")
+        if not isinstance(estimator, CorralClassifier):
+            raise ValueError(f"estimator must be a CorralClassifier, got {estimator!r}.")
         check_is_fitted(estimator, "model_")
         model = estimator.model_
-        if not isinstance(model, PoolModel):
-            raise ValueError("estimator must be a pool; this one was fitted by version 0.1.0: fit it again.")
         rows = model.all_rows
         curve = learn_curve(
             rows,

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from corral._estimators.classifier import RodeoClassifier
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.search import CorralClassifier
 from corral._estimators.validation import check_choice
 from corral._planning.bound import Allocation, Draw, Empty, SampleSizes, run_algorithm
 from corral._planning.curve import LearningCurve
@@ -42,7 +42,7 @@ def estimate_sample_sizes(
     method: Literal["curve"],
     goal: float | None = ...,
     groups: ArrayLike | None = ...,
-    estimator: RodeoClassifierCV | None = ...,
+    estimator: CorralClassifier | None = ...,
     random_state: int | np.random.RandomState | None = ...,
 ) -> LearningCurve: ...
 
@@ -58,7 +58,7 @@ def estimate_sample_sizes(
     initial_size: int | None = None,
     test_size: int | None = None,
     step: int | None = None,
-    estimator: RodeoClassifier | RodeoClassifierCV | None = None,
+    estimator: RodeoClassifier | CorralClassifier | None = None,
     allocation: Allocation | None = None,
     empty: Empty | None = None,
     max_steps: int | None = None,
@@ -72,7 +72,7 @@ def estimate_sample_sizes(
     Bayes rule.
 
     **The curve.** The training rows are divided into halves, quarters and eighths, and every row is predicted
-    by leave-one-out within its part, by a pool as `RodeoClassifierCV` would fit it there. Power laws through
+    by leave-one-out within its part, by a pool as `CorralClassifier` would fit it there. Power laws through
     the losses of the same rows at these sizes, with their uncertainty, are drawn on to more rows.
 
     **The bound.** Starting with few rows of each class, two steps alternate. The E-step fits the classifier
@@ -114,9 +114,9 @@ def estimate_sample_sizes(
         Test samples of each class, the same in every step and never used for training.
     step : int
         Rows added in each step, at least as many as there are classes; the last step may add fewer.
-    estimator : RodeoClassifier or RodeoClassifierCV, default=None
+    estimator : RodeoClassifier or CorralClassifier, default=None
         The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
-        curve ``RodeoClassifierCV()``. It is cloned. Its rule says which variables are relevant.
+        curve ``CorralClassifier()``. It is cloned.
     allocation : {"proportional", "optimal"}, default=None
         For the bound: how N is shared out. "proportional", which None stands for, makes A proportional to B,
         as in the paper; "optimal" makes the mean over the classes of their bounds
@@ -154,9 +154,8 @@ def estimate_sample_sizes(
     - The Rodeo's bandwidths differ from sample to sample, so :math:`k_j = h_j n^{1/(4+r)}` does too and is
       averaged with the rest. With ``bandwidth="class"`` it is a constant, as printed; but then one sample
       in a tail, many bandwidths away from all rows, can dominate the mean.
-    - Relevant variables are those of `relevant_`, by the rule of the estimator. In real tables z-scores
-      may find none for some class; ``RodeoClassifier(rule="contrast")`` finds more, often so many that the
-      bound exceeds 1. See `empty`.
+    - Relevant variables are those of `relevant_`. In real tables z-scores may find none for some class. See
+      `empty`.
     - The printed loop enlarges N before it looks at epsilon. Here the sizes returned are those that gave
       the epsilon returned.
     - A class whose rows do not suffice gets all it has, and the others the rest. The run ends if the
@@ -276,9 +275,9 @@ def _draw_curve(
     if callable(X):
         raise ValueError("method='curve' needs a table of rows, got a callable.")
     if estimator is None:
-        estimator = RodeoClassifierCV()
-    if not isinstance(estimator, RodeoClassifierCV):
-        raise ValueError(f"estimator must be a RodeoClassifierCV for method='curve', got {estimator!r}.")
+        estimator = CorralClassifier()
+    if not isinstance(estimator, CorralClassifier):
+        raise ValueError(f"estimator must be a CorralClassifier for method='curve', got {estimator!r}.")
     random = check_random_state(random_state)
     seeded = clone(estimator).set_params(random_state=random.randint(2**31 - 1))
     fitted = seeded.fit(X, y, groups=groups)

@@ -86,7 +86,7 @@ def check(
     """
     import numpy as np
 
-    from corral._checking.table import check_table
+    from corral._checking.table import table_findings
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import Given, open_table
@@ -117,7 +117,7 @@ def check(
         whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
     y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
-        found = check_table(
+        found = table_findings(
             whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical
         )
     sentences = [sentence_of(finding) for finding in found]
@@ -162,10 +162,10 @@ def note_findings(
     `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
     of `categorical` are levels, whatever they look like.
     """
-    from corral._checking.table import check_table
+    from corral._checking.table import table_findings
 
     table = X if group is None else X.assign(**{group: groups})
-    for finding in check_table(table, y, group=group, categorical=categorical):
+    for finding in table_findings(table, y, group=group, categorical=categorical):
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 

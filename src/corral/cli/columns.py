@@ -5,7 +5,6 @@ What a user should know of it is a warning, which the command line tells as a no
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +19,7 @@ from corral._checking.labels import alike
 from corral._core.settings import Bools, Integers
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
+from corral.cli.shared import note
 from corral.cli.tables import (
     as_labels,
     is_index,
@@ -28,7 +28,9 @@ from corral.cli.tables import (
     missing_rows,
     read_chunks,
     read_table,
+    refuse_missing,
     table_columns,
+    text_columns,
 )
 from corral.cli.variables import (
     IF_TEXT,
@@ -36,7 +38,6 @@ from corral.cli.variables import (
     as_numbers,
     columns_of_levels,
     learnt_variables,
-    numeric_columns,
     refuse_lost_digits,
 )
 
@@ -113,7 +114,7 @@ def training_rows(
     whole = read_table(path, candidates, **options)
     variables = _usable(whole[candidates], path, asked)
     table = _complete(whole[[*variables, target, *group]], path, asked, target)
-    y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
+    y = as_labels(table[target], path, IF_UNLABELLED)
     kept = _large_classes(y, np.arange(y.size), asked.least_rows)
     table, y = table[kept], y[kept]
     X = _variables_of(table[variables], path, asked, options)
@@ -150,11 +151,10 @@ def _usable(table: pd.DataFrame, path: TableFile, asked: Asked) -> list[str]:
     """Names of the columns that have names and values, and are numeric if others are to be left out."""
     named = _named_columns(table, list(table.columns), path)
     if asked.numeric_only:
-        wanted = {*numeric_columns(table[named]), *asked.categorical}
-        text = [name for name in named if name not in wanted]
+        text = [name for name in text_columns(table[named]) if name not in asked.categorical]
         if text:
-            warnings.warn(f"left out, because not numeric: {listed(text)}", stacklevel=3)
-        named = [name for name in named if name in wanted]
+            note(f"left out, because not numeric: {listed(text)}")
+        named = [name for name in named if name not in text]
     usable = _filled(named, table)
     if not usable:
         raise ValueError(f"{path} has no variables beside the target.")
@@ -165,7 +165,7 @@ def _filled(names: Iterable[str], table: pd.DataFrame) -> list[str]:
     """Names of the columns that have a value; of others a warning tells."""
     empty = [name for name in names if table[name].isna().all()]
     if empty:
-        warnings.warn(f"left out, because empty in all rows: {listed(empty)}", stacklevel=4)
+        note(f"left out, because empty in all rows: {listed(empty)}")
     return [name for name in names if name not in empty]
 
 
@@ -176,22 +176,15 @@ def _note_names_of_rows(X: pd.DataFrame) -> None:
             names_rows(name, column.to_numpy()) if column.dtype.kind in "biuf" else texts_name_rows(column)
         )
         if is_name:
-            warnings.warn(
+            note(
                 f"column {name!r} seems to name rows, and is used as a variable; if it does, say "
-                f"--id {name!r}.",
-                stacklevel=3,
+                f"--id {name!r}."
             )
 
 
 def _groups(column: pd.Series[Any], path: TableFile) -> NDArray[Any]:
     """Names of what rows belong to; all rows must have one."""
-    missing = column.isna()
-    if missing.any():
-        n = int(missing.sum())
-        raise ValueError(
-            f"{path}: the group {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them row "
-            f"{missing.idxmax()}: fill it in, or {IF_MISSING}."
-        )
+    refuse_missing(column, "group", path, IF_MISSING)
     names: NDArray[Any] = column.astype(str).to_numpy(object)
     return names
 
@@ -203,7 +196,7 @@ def _named_columns(table: pd.DataFrame, variables: Sequence[str], path: TableFil
             raise ValueError(
                 f"{path} has a column without a name: name it, or leave it out by --drop '{name}'."
             )
-        warnings.warn(f"left out column {name!r}, which has no name and is empty.", stacklevel=3)
+        note(f"left out column {name!r}, which has no name and is empty.")
     return [name for name in variables if not is_unnamed(name)]
 
 
@@ -247,7 +240,7 @@ def new_rows(
     variables.note_what_was_met()
     if target is None:
         return named, None, None
-    y = as_labels(table[target], path, if_missing=IF_UNLABELLED)
+    y = as_labels(table[target], path, IF_UNLABELLED)
     groups = None if asked.group is None else _groups(table[asked.group], path)
     return named, _as_classes(y, classes, table.index, path), groups
 
@@ -334,17 +327,15 @@ def _warn_of_labels(y: NDArray[Any]) -> None:
     labels = np.unique(y).tolist()
     for label in labels:
         if may_mean_missing(label):
-            warnings.warn(
+            note(
                 f"the label {label!r}, in {(y == label).sum()} of {y.size} rows, counts as a class; if it "
-                f"stands for a missing value, say so by --na-values {label!r}.",
-                stacklevel=3,
+                f"stands for a missing value, say so by --na-values {label!r}."
             )
     groups = [f"({listed(group)})" for group in alike(labels)]
     if groups:
-        warnings.warn(
+        note(
             "labels that differ only by case, by spaces around them or in how a number is written are "
-            f"classes of their own: {listed(groups, str)}.",
-            stacklevel=3,
+            f"classes of their own: {listed(groups, str)}."
         )
 
 
@@ -360,10 +351,9 @@ def _complete(table: pd.DataFrame, path: TableFile, asked: Asked, target: str | 
         why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
         raise ValueError(f"{path} has no row without missing values{why}.")
     if lacking.any():
-        warnings.warn(
+        note(
             f"left out {lacking.sum()} of {len(table)} rows, which lack a value; "
-            "training rows are counted without them.",
-            stacklevel=2,
+            "training rows are counted without them."
         )
     return table[~lacking]
 
@@ -372,10 +362,9 @@ def _labelled(table: pd.DataFrame, target: str) -> pd.DataFrame:
     """The rows that have a class, if any do."""
     lacking = table[target].isna().to_numpy()
     if lacking.any() and not lacking.all():
-        warnings.warn(
+        note(
             f"left out {lacking.sum()} of {len(table)} rows, which have no class; training rows are counted "
-            "without them.",
-            stacklevel=3,
+            "without them."
         )
         return table[~lacking]
     return table
@@ -397,10 +386,9 @@ def _large_classes(y: NDArray[Any], distinct: Integers, least_rows: int) -> Bool
             f"{label!r} ({n})" if n == n_all else f"{label!r} ({n}, {n_all} with copies)"
             for label, n, n_all in of_small
         ]
-        warnings.warn(
+        note(
             f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} rows: {listed(shown, str)}; training rows are counted without them.",
-            stacklevel=3,
+            f"{least_rows} rows: {listed(shown, str)}; training rows are counted without them."
         )
     kept: Bools = ~small[codes]
     return kept

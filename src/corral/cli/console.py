@@ -157,20 +157,17 @@ def describe(fitted: Any) -> dict[str, Any]:
         "na_values": getattr(fitted, "na_values_", []),
     }
     described |= _kinds(fitted)
-    if hasattr(fitted, "shares") and fitted.shares():
+    if hasattr(fitted, "shares"):
         described["pool"] = fitted.shares()
+        described["expected_accuracy"] = fitted.cv_accuracy_
     elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
     if hasattr(fitted, "best_score_"):
         described["expected_accuracy"] = fitted.best_score_
     if hasattr(fitted, "class_count_"):
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
-    if hasattr(fitted, "model_") or hasattr(fitted, "contrast_"):
+    if hasattr(fitted, "describe"):
         described |= _marks(fitted.describe())
-    elif hasattr(fitted, "relevant_"):  # of a selector that version 0.1.0 wrote, which compared no classes
-        described["relevant"] = {
-            str(label): _by_bandwidth(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
-        }
     return described
 
 
@@ -200,13 +197,6 @@ def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
         yield f"groups, left out together: {kinds['groups']}"
 
 
-def _by_bandwidth(fitted: Any, a: int) -> list[str]:
-    """Names of the relevant variables of a class, the smallest bandwidth first."""
-    order = np.argsort(fitted.bandwidths_[a], kind="stable")
-    names = feature_names(fitted)
-    return [names[j] for j in order[fitted.relevant_[a, order]]]
-
-
 def _marks(found: Description) -> dict[str, Any]:
     """Name the variables that describe each class, strongest first, and say how."""
     names = found.feature_names
@@ -218,12 +208,12 @@ def _marks(found: Description) -> dict[str, Any]:
                 **{name: getattr(found, name)[a, j] for name in numbers},
                 "words": found.phrase(a, j),
             }
-            for j in found.order[a, : found.relevant[a].sum()].tolist()
+            for j in found.order[a, : found.markers[a].sum()].tolist()
         ]
         for a, label in enumerate(found.classes.tolist())
     }
     return {
-        "relevant": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
+        "markers": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
         "marks": marks,
         "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
         "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
@@ -248,30 +238,29 @@ def description(
         # That of LSPClassifier is the best of many.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
         yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
-    if "rows_by_class" in described or "relevant" in described:
+    if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described, accuracy)
-    if "relevant" in described and not any(described["relevant"].values()):
-        yield _nothing_relevant(described)
+    if "markers" in described and not any(described["markers"].values()):
+        yield _no_marker()
 
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
-    relevant, counts = described.get("relevant"), described.get("rows_by_class")
-    shown = Table("class", show_lines=relevant is not None)
+    variables = described.get("markers", described.get("relevant"))
+    counts = described.get("rows_by_class")
+    shown = Table("class", show_lines=variables is not None)
     if counts is not None:
         shown.add_column("rows", justify="right")
     if accuracy is not None:
         shown.add_column("accuracy")
-    if relevant is not None:
-        rule = _rule(described)
-        by_rule = "" if rule == "contrast" else f" by rule={rule!r}"
-        shown.add_column(f"variables that describe it{by_rule}, strongest first")
-    for label in relevant or counts or ():
+    if variables is not None:
+        shown.add_column("variables that describe it, strongest first")
+    for label in variables or counts or ():
         cells: list[RenderableType] = [label]
         if counts is not None:
             cells.append(number_text(counts[label]))
         if accuracy is not None:
             cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
-        if relevant is not None:
+        if variables is not None:
             cells.append(Group(*_variables_of(described, label)))  # a line break would be made visible
         shown.add_row(*cells)
     return shown
@@ -279,9 +268,8 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
 
 def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     """Lines on what marks a class."""
-    relevant = described["relevant"][label]
     if "marks" not in described:
-        yield listed(relevant, str) or "no variable found"
+        yield listed(described["relevant"][label], str) or "no variable found"
         return
     of_values = [mark["words"] for mark in described["marks"][label]] or ["no variable found"]
     for phrases in (of_values, described["often_missing"][label]):
@@ -291,23 +279,14 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     others = described["also_rests_on"][label]
     if others:
         yield f"labels also rest on {', '.join(others)}"
+    if "relevant" in described:
+        yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
 
 
-def _rule(described: Mapping[str, Any]) -> str:
-    """How variables were found; a search has no such parameter, since it compares classes always."""
-    return str(described["params"].get("rule", "contrast"))
-
-
-def _nothing_relevant(described: Mapping[str, Any]) -> str:
-    found = "No variable was found to describe any class"
-    if _rule(described) == "contrast":
-        return (
-            f"{found}: no test of values or of single levels shows one to differ from the others by more "
-            "than chance and not negligibly."
-        )
+def _no_marker() -> str:
     return (
-        f"{found}: bandwidths shrink hardly, or all alike. The default of --estimator looks for variables in "
-        "which classes differ."
+        "No variable was found to describe any class: no test of values or of single levels shows one to "
+        "differ from the others by more than chance and not negligibly."
     )
 
 
@@ -341,9 +320,8 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "evidence": found.evidence[0],
         "evidence_error": found.evidence_error[0],
         "conditional": found.conditional[0],
+        "unlikeness": found.unlikeness[0],
     }
-    if found.unlikeness is not None:
-        columns["unlikeness"] = found.unlikeness[0]
     if found.bandwidths is not None:
         columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
     return {
@@ -357,9 +335,9 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
         "log_odds": found.log_odds[0],
         "effective_rows": found.effective_rows[0],
         "caution": found.caution(0),
-        "nearest": None if found.nearest is None else found.nearest[0],
-        "typicality": None if found.typicality is None else found.typicality[0],
-        "novel": None if found.novel is None else found.novel[0],
+        "nearest": found.nearest[0],
+        "typicality": found.typicality[0],
+        "novel": found.novel[0],
         "variables": [
             {"variable": name, **{column: values[j] for column, values in columns.items()}}
             for j, name in enumerate(found.feature_names)
@@ -381,7 +359,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     )
     if found.novelty(0):
         yield f"It is novel: {found.novelty(0)}. The label means little."
-    elif found.typicality is not None and found.nearest is not None:
+    else:
         yield (
             f"Of the training rows of {found.nearest[0]}, the class nearest to it, "
             f"{found.typicality[0]:.0%} are at most as typical."
@@ -417,8 +395,6 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
             f"The training rows of {label} most like it, with their share of its density: {support}. The "
             f"density is carried as if by {round(float(found.effective_rows[0]))} rows."
         )
-    else:
-        yield "The training rows most like it are not known: the model was saved without any."
     if found.caution(0):
         yield f"Caution: {found.caution(0)}."
 

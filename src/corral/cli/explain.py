@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
@@ -20,7 +19,7 @@ from corral.cli.options import (
     TablePath,
     output,
 )
-from corral.cli.shared import load_classifier, naming_column
+from corral.cli.shared import check_different, load_classifier, naming_column
 
 _PLOTS = (".png", ".svg", ".pdf")
 
@@ -67,7 +66,6 @@ def explain(
     A row that is novel, unlike all training rows, is said to be so, with the variables that make it unlike
     the class nearest to it.
     """
-    from corral._estimators.pipelines import explain as explain_rows
     from corral.cli.columns import class_called, read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
     from corral.cli.formats import Given, open_table
@@ -88,7 +86,7 @@ def explain(
     rival = class_called(against, fitted.classes_)
     data, brief, full = [], [], list[Any]()
     for number, name, sample in asked:
-        found = explain_rows(fitted, sample, against=rival, n_rows=n_rows)
+        found = fitted.explain(sample, against=rival, n_rows=n_rows)
         if rival is not None and found.label[0] == rival:
             raise ValueError(
                 f"row {name or number} has the label {against!r} itself: name another class by --against, or "
@@ -110,12 +108,11 @@ def explain(
 @program.command(epilog="\b\nExample:\n  corral info penguins.corral --json")
 def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Say what is in a model file."""
-    from corral._estimators.pipelines import last_step
     from corral._persist.model_file import load_model, read_header
     from corral.cli.console import Output, describe, description
 
     header = read_header(model)
-    described = describe(last_step(load_model(model)))
+    described = describe(load_model(model))
     size = model.stat().st_size
     versions = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
     words = list(description(described))

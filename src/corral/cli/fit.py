@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import check_different
 from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.options import (
@@ -30,7 +29,6 @@ from corral.cli.options import (
     NumericOnly,
     Priors,
     Quiet,
-    Rule,
     ScaleName,
     Seed,
     Separator,
@@ -38,7 +36,7 @@ from corral.cli.options import (
     Target,
     output,
 )
-from corral.cli.shared import note, threads
+from corral.cli.shared import check_different, note, threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,10 +84,6 @@ def fit(
             "or all alike. Not for lspc."
         ),
     ] = Priors.empirical,
-    rule: Annotated[
-        Rule | None,
-        typer.Option(help="Rule that selects variables, by default zscore, the paper's. For rodeo only."),
-    ] = None,
     scale: Annotated[
         ScaleName | None,
         typer.Option(
@@ -145,7 +139,7 @@ def fit(
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    chosen = _estimator(estimator, priors, rule, scale, seed, out)
+    chosen = _estimator(estimator, priors, scale, seed, out)
     _refuse_contradictions(estimator, group, goal, report)
     asked = Asked(
         left_out=[*(ids or ()), *(drop or ())],
@@ -182,9 +176,19 @@ def fit(
     if model is not None:
         save_model(fitted, model)
     if report is not None:
+        from corral.report import write_report  # loads what draws it
+
         with threads(jobs), out.waiting("Write the report"):
-            options = {"held_out": held_out[name], "sample_sizes": _sample_sizes(fitted, goal, seed)}
-            _write_report(report, fitted, X, y, source=file.name, random_state=seed, **options)
+            write_report(
+                report,
+                fitted,
+                X,
+                y,
+                held_out=held_out[name],
+                sample_sizes=_sample_sizes(fitted, goal, seed),
+                source=file.name,
+                random_state=seed,
+            )
     facts: dict[str, Any] = {"table": str(file), "target": target, "rows": len(y)}
     facts["held_out"] = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
     if group is not None:
@@ -244,13 +248,6 @@ def _on_groups(held_out: HeldOut) -> str:
     return f"; intervals are for new groups, of which {held_out.n_groups} were held out"
 
 
-def _write_report(*args: Any, **options: Any) -> None:
-    """Write a report; what draws it is loaded only here."""
-    from corral.report import write_report
-
-    write_report(*args, **options)
-
-
 def _sample_sizes(fitted: Any, goal: float | None, seed: int) -> LearningCurve | None:
     """What more rows would bring, if a goal asks for that."""
     if goal is None:
@@ -280,7 +277,6 @@ def _baselines(X: pd.DataFrame) -> dict[str, Any]:
 def _estimator(
     name: EstimatorName,
     priors: Priors,
-    rule: Rule | None,
     scale: ScaleName | None,
     seed: int,
     out: Output,
@@ -288,27 +284,22 @@ def _estimator(
     options: dict[str, Any] = (
         {} if scale is None else {"scale": None if scale is ScaleName.none else str(scale)}
     )
-    if rule is not None and name is not EstimatorName.rodeo:
-        raise ValueError(f"--rule {rule} is for --estimator rodeo, and not for {name}.")
     match name:
         case EstimatorName.cv:
-            from corral._estimators.search import RodeoClassifierCV
+            from corral._estimators.search import CorralClassifier
 
             if scale is not None:
                 raise ValueError(
                     f"--scale {scale} is not for --estimator cv, which pools densities in several units."
                 )
-            return RodeoClassifierCV(priors=priors.value, random_state=seed, verbose=out.bars)
+            return CorralClassifier(priors=priors.value, random_state=seed, verbose=out.bars)
         case EstimatorName.rodeo:
             from corral._estimators.classifier import RodeoClassifier
 
-            options |= {} if rule is None else {"rule": str(rule)}
             return RodeoClassifier(priors=priors.value, random_state=seed, verbose=out.bars, **options)
         case EstimatorName.lspc:
             from corral._estimators.lspc import LSPClassifier
 
-            if scale is ScaleName.whiten:
-                raise ValueError(f"--scale {scale} is not for --estimator lspc.")
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
 
@@ -330,7 +321,7 @@ def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors)
         return
     if priors is Priors.uniform:
         advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
-    elif name != "RodeoClassifierCV":
+    elif name != "CorralClassifier":
         advice = "do not rely on its labels, and try --estimator cv, the default"
     else:
         advice = "these variables may not tell the classes apart, so do not rely on its labels"

@@ -15,7 +15,6 @@ import re
 import shutil
 import sys
 import tempfile
-import warnings
 import weakref
 import zlib
 from collections.abc import Iterator, Sequence
@@ -25,9 +24,10 @@ from enum import StrEnum
 from io import StringIO
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
-from corral._persist.files import STANDARD_STREAM, check_readable
+from corral._persist.files import check_readable
+from corral.cli.shared import STANDARD_STREAM, note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +195,7 @@ class TableFile:
     @contextmanager
     def opened(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         """The file, unpacked, and the file as it is, whose position tells how much has been read."""
-        with self.raw() as file, _unpacked(file, self.packing) as stream:
+        with self.raw() as file, packed(file, self.packing, "rb") as stream:
             yield stream, file
 
 
@@ -239,7 +239,7 @@ def open_table(path: Path, given: Given) -> TableFile:
         )
         said = unasked.described(expected)
         if said:
-            warnings.warn(f"{file} is read with {said}.", stacklevel=2)
+            note(f"{file} is read with {said}.")
     return file
 
 
@@ -313,44 +313,24 @@ def _refuse_given(file: TableFile, given: Given) -> None:
 
 
 @contextmanager
-def _unpacked(file: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
+def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator[Any]:
+    """A stream that unpacks what is read, or packs what is written, always to the same bytes."""
     stream: Any
     match packing:
         case "":
             yield file
             return
         case ".gz":
-            stream = gzip.GzipFile(fileobj=file)
+            stream = gzip.GzipFile("", mode, fileobj=file, mtime=0)
         case ".bz2":
-            stream = bz2.BZ2File(file)
+            stream = bz2.BZ2File(file, mode)
         case ".xz":
-            stream = lzma.LZMAFile(file)  # noqa: SIM115 (closed below)
+            stream = lzma.LZMAFile(file, mode)  # noqa: SIM115 (closed below)
         case _:
             import pyarrow as pa
 
-            stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
-    with stream:
-        yield stream
-
-
-@contextmanager
-def packed(file: IO[bytes], packing: str) -> Iterator[Any]:
-    """What packs all that is written to it into a file; the same content becomes the same bytes."""
-    stream: Any
-    match packing:
-        case "":
-            yield file
-            return
-        case ".gz":
-            stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
-        case ".bz2":
-            stream = bz2.BZ2File(file, "wb")
-        case ".xz":
-            stream = lzma.LZMAFile(file, "wb")  # noqa: SIM115 (closed below)
-        case _:
-            import pyarrow as pa
-
-            stream = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
+            zstd = pa.CompressedInputStream if mode == "rb" else pa.CompressedOutputStream
+            stream = zstd(pa.PythonFile(file, mode=mode[0]), "zstd")
     with stream:
         yield stream
 
@@ -485,10 +465,9 @@ def _note_of_thousands(rows: Sequence[Sequence[str]], decimal: str) -> None:
         whole = [text for text in texts if text.isdecimal()]
         # Decimals have three digits each, and whole numbers no more, though some have as many.
         if with_mark and all(map(marked.fullmatch, with_mark)) and max(map(len, whole), default=0) == 3:
-            warnings.warn(
+            note(
                 f"column {name!r}: {with_mark[0]!r} is read as a decimal number; if the mark is one of "
-                f"thousands, as {max(whole, key=len)!r} beside it suggests, take it out of the table.",
-                stacklevel=2,
+                f"thousands, as {max(whole, key=len)!r} beside it suggests, take it out of the table."
             )
 
 
@@ -500,9 +479,7 @@ def decimal_points(column: pd.Series[Any]) -> pd.Series[Any]:
     texts = [cell.strip() for cell in column if isinstance(cell, str)]
     pointed = [text for text in texts if _WITH_POINT.fullmatch(text) or _POINTED_THOUSANDS.fullmatch(text)]
     if pointed and all(map(_POINTED_THOUSANDS.fullmatch, pointed)):
-        warnings.warn(
-            f"column {column.name!r}: the point marks thousands, as in {pointed[0]!r}.", stacklevel=2
-        )
+        note(f"column {column.name!r}: the point marks thousands, as in {pointed[0]!r}.")
         column = column.map(lambda cell: cell.replace(".", "") if _is_pointed(cell) else cell)
     return column.map(lambda cell: cell.replace(",", ".") if _is_with_comma(cell) else cell)
 

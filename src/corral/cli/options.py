@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from corral._persist.files import STANDARD_STREAM, check_readable, check_replaceable
+from corral._persist.files import check_readable, check_replaceable
+from corral.cli.shared import STANDARD_STREAM
 
 
 class EstimatorName(StrEnum):
@@ -26,21 +27,12 @@ class Priors(StrEnum):
     uniform = "uniform"
 
 
-class Rule(StrEnum):
-    """By which rule variables are selected."""
-
-    contrast = "contrast"
-    zscore = "zscore"
-    shadow = "shadow"
-
-
 class ScaleName(StrEnum):
     """Units in which bandwidths are chosen."""
 
     range = "range"
     standard = "standard"
     rank = "rank"
-    whiten = "whiten"
     none = "none"
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corral._persist.files import STANDARD_STREAM, check_replaceable
+from corral._persist.files import check_replaceable
+from corral.cli.shared import STANDARD_STREAM, note
 
-# In the head of every report. Those of version 0.1.0 have no such line, but allow one script alone to run.
-_REPORT_MARKS = (
-    b'<meta name="generator" content="corral">',
-    b"script-src 'sha256-LCgwtOYbxe6G8yzXk2UZP3JXRC8+5HureH1exLQgojY='",
-)
+# In the head of every report.
+_REPORT_MARK = b'<meta name="generator" content="corral">'
 _PLOT_MARKS = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
 
 # Bytes at the beginning of a file that are looked at.
@@ -45,7 +42,7 @@ def note_replaced(*paths: Path | None) -> None:
     """Say which files are there and will be replaced, when nothing can refuse to write them any more."""
     for path in paths:
         if path is not None and path != STANDARD_STREAM and _holds_something(path):
-            warnings.warn(f"{path} is there and will be replaced.", stacklevel=2)
+            note(f"{path} is there and will be replaced.")
 
 
 def _holds_something(path: Path) -> bool:
@@ -64,8 +61,7 @@ def _is_model(path: Path) -> bool:
 
 
 def _is_report(path: Path) -> bool:
-    head = _head(path)
-    return any(mark in head for mark in _REPORT_MARKS)
+    return _REPORT_MARK in _head(path)
 
 
 def _is_plot(path: Path) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import STANDARD_STREAM, check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
@@ -28,20 +28,24 @@ from corral.cli.options import (
     input_file,
     output_or_stream,
 )
-from corral.cli.shared import load_classifier, naming_column, note, threads
+from corral.cli.shared import (
+    STANDARD_STREAM,
+    check_different,
+    load_classifier,
+    naming_column,
+    note,
+    threads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from corral.cli.answers import Answers
+    from corral._core.settings import Floats
     from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
-
-
-# Bytes at both ends of a table by which it is told from others.
-_END = 2**20
 
 
 @program.command(
@@ -110,20 +114,18 @@ def predict(
     rows of all classes. The label of a novel row means little.
 
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
-    all rows are done, and not before. After a kill, Ctrl-C or a full disk, the same command goes on from
-    what was done, which is kept in a hidden folder beside FILE; what goes to the standard output is not kept,
-    and stops where an error is met. An Excel file is read whole. If no --id is given, the column
-    that 'corral fit --id' was given is kept. If rows are left out and no column names the others, one numbers
-    them. Columns are read as the model knows them; a level that no training row has counts as missing.
+    all rows are done, and not before; what goes to the standard output stops where an error is met. An Excel
+    file is read whole. If no --id is given, the column that 'corral fit --id' was given is kept. If rows are
+    left out and no column names the others, one numbers them. Columns are read as the model knows them; a
+    level that no training row has counts as missing.
     """
     import pandas as pd
 
-    from corral.cli.answers import Answers
     from corral.cli.console import Output
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds, note_replaced
     from corral.cli.tables import table_columns
-    from corral.cli.writing import formula_in, printed_table, resuming_table, without_formulas
+    from corral.cli.writing import formula_in, without_formulas, writing_table
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
@@ -147,17 +149,14 @@ def predict(
         return without_formulas(rows, to) if quote_formulas else rows
 
     gaps = variables.gap_marks(na_values)
-    of_cells = {"missing": missing, "na_values": gaps, "quote_formulas": quote_formulas}
-    options = {"kept": kept, "answers": answers.options(), **of_cells}
     formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
     start, n_rows, n_left_out = time.perf_counter(), 0, 0
-    writing = printed_table() if to == STANDARD_STREAM else resuming_table(to, _job(model, file, options))
-    with writing as add, threads(jobs), out.share("Predict") as on_progress:
+    with writing_table(to) as add, threads(jobs), out.share("Predict") as on_progress:
         for n_lacking, chunk in _chunks(file, variables, kept, missing, gaps, on_progress):
             n_left_out += n_lacking
             n_rows += len(chunk)
             if len(chunk):
-                add(chunk, labelled)
+                add(labelled(chunk))
                 formula = formula or formula_in(chunk[kept], to)
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
@@ -172,7 +171,7 @@ def predict(
         "rows": n_rows,
         "left_out": n_left_out,
         "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
-        "novel": _n_novel(answers, n_rows, to, columns),
+        "novel": answers.n_novel if answers.judges else None,
         "seconds": time.perf_counter() - start,
         "columns": columns,
         "out": to,
@@ -216,16 +215,6 @@ def _chunks(
         yield len(chunk) - len(rows), read
 
 
-def _n_novel(answers: Answers, n_rows: int, to: Path, columns: Sequence[str]) -> int | None:
-    """How many rows are novel; None if that is not known. What an earlier run has written is read again."""
-    from corral.cli.tables import read_table
-
-    if not answers.judges or answers.n_rows == n_rows:
-        return answers.n_novel if answers.judges else None
-    name = columns[len(columns) - len(answers.columns) + answers.columns.index("novel")]
-    return int((read_table(to, [name], verbatim=[name])[name].astype(str).str.lower() == "true").sum())
-
-
 def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:
     """Note rows that were left out, and text that a spreadsheet may run."""
     if n_left_out:
@@ -258,40 +247,104 @@ def _added_columns(columns: Sequence[str], kept: Sequence[str]) -> list[str]:
     return added
 
 
-def _job(model: Path, file: TableFile, options: dict[str, Any]) -> dict[str, Any]:
-    """All that the rows written by `predict` depend on."""
-    import hashlib
-    from dataclasses import asdict
-    from importlib.metadata import version
-
-    def checksum(content: IO[bytes]) -> str:
-        return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-
-    with model.open("rb") as file_of_model:
-        of_model = checksum(file_of_model)
-    if file.copy is None:
-        of_file = file.path.stat()
-        with file.raw() as content:
-            of_ends = _checksum_of_ends(content, of_file.st_size)
-        of_table = [str(file.path.resolve()), of_file.st_size, of_file.st_mtime_ns, of_ends]
-    else:
-        with file.raw() as content:
-            of_table = [checksum(content)]
-    packages = ("corral", "numba", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
-    return {
-        "model": of_model,
-        "table": of_table,
-        "dialect": None if file.dialect is None else asdict(file.dialect),
-        "versions": {name: version(name) for name in packages},
-        **options,
-    }
+# What is written of each row
 
 
-def _checksum_of_ends(content: IO[bytes], size: int) -> str:
-    """Tell a table from another one of its size and time stamp by its first and last megabyte."""
-    import hashlib
+@dataclass
+class Answers:
+    """Columns of answers, and the number of novel rows.
 
-    digest = hashlib.sha256(content.read(_END))
-    content.seek(max(size - _END, 0))
-    digest.update(content.read(_END))
-    return digest.hexdigest()
+    Attributes
+    ----------
+    fitted : the classifier.
+    judges : whether typicality and novelty are written: the classifier knows them, and they are wanted.
+    coverage : of sets of labels, if they are asked for.
+    costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
+    reject_cost : what it costs not to decide, if that may be.
+    n_novel : how many of the rows answered so far are novel.
+    """
+
+    fitted: Any
+    judges: bool
+    coverage: float | None
+    costs: Floats | None
+    reject_cost: float | None
+    n_novel: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        fitted: Any,
+        model: Path,
+        *,
+        typicality: bool,
+        coverage: float | None,
+        costs: Path | None,
+        reject_cost: float | None,
+    ) -> Answers:
+        """Check what is asked for, before any work."""
+        from corral._estimators.decisions import check_reject_cost
+        from corral._estimators.validation import check_number
+
+        judges = hasattr(fitted, "assess")
+        if coverage is not None:
+            if not judges:
+                kind = type(fitted).__name__
+                raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
+            check_number("--set", coverage, 0.0, 1.0, inclusive=True)
+        if reject_cost is not None and costs is None:
+            raise ValueError("--reject-cost needs --costs: what wrong labels cost.")
+        if reject_cost is not None:
+            check_reject_cost("--reject-cost", reject_cost)
+        matrix = None if costs is None else read_costs(costs, fitted.classes_)
+        return cls(fitted, judges and typicality, coverage, matrix, reject_cost)
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        labels = self.fitted.classes_.tolist()
+        columns = ["label", *(f"p_{label}" for label in labels)]
+        if self.judges:
+            columns += ["typicality", "novel"]
+        if self.coverage is not None:
+            columns += [f"in_set_{label}" for label in labels]
+        return columns if self.costs is None else [*columns, "decision"]
+
+    def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
+        """Answer for some rows."""
+        from corral._estimators.decisions import least_costly
+
+        fitted = self.fitted
+        judged = fitted.assess(X) if self.judges else None
+        proba = fitted.predict_proba(X) if judged is None else judged.proba
+        found = [fitted.classes_[proba.argmax(axis=1)], *proba.T]
+        if judged is not None:
+            self.n_novel += int(judged.is_novel.sum())
+            found += [judged.typicality.max(axis=1), judged.is_novel]
+        if self.coverage is not None:
+            found += [*fitted.predict_set(X, self.coverage).T]
+        if self.costs is not None:
+            found.append(least_costly(proba, self.costs, fitted.classes_, self.reject_cost))
+        return found
+
+
+def read_costs(path: Path, classes: NDArray[Any]) -> Floats:
+    """Costs from a table with the true classes in its first column and those to decide for in its header."""
+    import numpy as np
+
+    from corral._estimators.decisions import check_costs
+    from corral.cli.tables import read_table, table_columns
+
+    columns = table_columns(path)
+    table = read_table(path, columns, verbatim=columns[:1])
+    bad = [name for name in columns[1:] if table[name].dtype.kind not in "fiu"]
+    if bad:
+        raise ValueError(f"{path}: column {bad[0]!r} must hold costs, which are numbers.")
+    called = {str(label): label for label in classes.tolist()}
+    costs = table[columns[1:]].astype(np.float64)
+    costs.index = [called.get(str(name), name) for name in table[columns[0]]]
+    costs.columns = [called.get(name, name) for name in columns[1:]]
+    try:
+        return check_costs(costs, classes)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral._persist.files import STANDARD_STREAM, check_different
 from corral.cli.app import program
 from corral.cli.options import (
     AsJson,
@@ -26,6 +25,8 @@ from corral.cli.options import (
     output_or_stream,
 )
 from corral.cli.shared import (
+    STANDARD_STREAM,
+    check_different,
     load_classifier,
     naming_column,
     note,
@@ -89,8 +90,8 @@ def report(
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
     With --target it says how well the model does, and shows and counts only the rows of the table that are
-    equal to no training row, even when rounded. If there are none, it is not known whether rows are new: all
-    count, and the page says so.
+    equal to no training row. Rows are compared in every digit, so a training row that was rounded counts as
+    new. If there are no other rows, it is not known whether rows are new: all count, and the page says so.
     """
     from corral._evaluation.held_out import unseen_predictions
     from corral._planning import LearningCurve
@@ -175,8 +176,8 @@ def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> Non
     n_new = 0 if held_out is None else len(held_out.truth)
     if held_out is not None and n_new < n:
         note(
-            f"{n - n_new} of {n} rows may be training rows, to the digits that are written; rows and "
-            f"errors in the report are those of the other {n_new}, {held_out.claim}."
+            f"{n - n_new} of {n} rows are equal to training rows, in every digit; rows and errors in the "
+            f"report are those of the other {n_new}."
         )
     elif held_out is None:
         note(
@@ -187,12 +188,9 @@ def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> Non
 
 def _why_none_is_new(fitted: Any, n: int) -> str:
     """Say why none of n rows is known to be new to a model."""
-    from corral._estimators.pipelines import last_of
-
     model = getattr(fitted, "model_", None)
     if model is None:
-        return f"its {type(last_of(fitted)).__name__} does not keep training rows as they were"
+        return f"its {type(fitted).__name__} does not keep training rows as they were"
     if not model.has_all_rows:
-        kept = "some" if model.has_rows else "averages"
-        return f"of its {model.n_rows} training rows the model has kept only {kept}"
-    return f"all {n} rows may be training rows, to the digits that are written"
+        return f"of its {model.n_rows} training rows the model has kept only some"
+    return f"all {n} rows are equal to training rows"

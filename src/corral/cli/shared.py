@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from corral.cli.variables import ModelVariables
 
 
+# What commands call their standard input and output.
+STANDARD_STREAM = Path("-")
+
+
+def check_different(*paths: Path | None) -> None:
+    """Refuse to write a file that is read, or written twice; the standard streams are no files."""
+    given = [path for path in paths if path not in (None, STANDARD_STREAM)]
+    for i, path in enumerate(given):
+        if path.resolve() in [other.resolve() for other in given[:i]]:
+            raise ValueError(f"{path} is named twice: every file needs a name of its own.")
+
+
 def note(message: str) -> None:
     """Something that is good to know: told like a warning of the library."""
     warnings.warn(message, stacklevel=2)
@@ -23,15 +35,14 @@ def note(message: str) -> None:
 
 def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVariables]:
     """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
-    from corral._estimators.pipelines import last_of
     from corral._persist.model_file import load_model
     from corral.cli.variables import ModelVariables
 
     fitted = load_model(path)
-    kind = type(last_of(fitted)).__name__
+    kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{path} holds a {kind}, which gives no labels.")
-    if explains and not hasattr(last_of(fitted), "explain"):
+    if explains and not hasattr(fitted, "explain"):
         raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")

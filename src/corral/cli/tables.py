@@ -28,6 +28,7 @@ from corral.cli.formats import (
     decimal_points,
     reading,
 )
+from corral.cli.shared import note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,21 +147,15 @@ def missing_rows(table: pd.DataFrame) -> Bools:
     return lacking
 
 
-def as_labels(column: pd.Series[Any], path: Path | TableFile, *, if_missing: str = "") -> NDArray[Any]:
+def as_labels(column: pd.Series[Any], path: Path | TableFile, if_missing: str) -> NDArray[Any]:
     """Classes of the rows: numbers and yes or no stay what they are, all else is text.
 
     Those of text files and spreadsheets are text unless all of them are written as Python would write the
     number. `if_missing` ends the sentence that refuses a missing one: what can be done about it.
     """
-    missing = column.isna()
-    if missing.all():
+    if column.isna().all():
         raise ValueError(f"{path}: the target {column.name!r} is empty in all rows.")
-    if missing.any():
-        n = int(missing.sum())
-        raise ValueError(
-            f"{path}: the target {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
-            f"row {missing.idxmax()}: fill it in" + (f", or {if_missing}." if if_missing else ".")
-        )
+    refuse_missing(column, "target", path, if_missing)
     labels: NDArray[Any] = column.to_numpy()
     if labels.dtype.kind in "biuf":
         return labels
@@ -168,6 +163,17 @@ def as_labels(column: pd.Series[Any], path: Path | TableFile, *, if_missing: str
     if not as_table_file(path).is_typed:
         values = _as_written(values)
     return np.array([values[str(label)] for label in labels])
+
+
+def refuse_missing(column: pd.Series[Any], role: str, path: Path | TableFile, remedy: str) -> None:
+    """Refuse a target or a column of groups that lacks a value; `remedy` ends the sentence."""
+    missing = column.isna()
+    if missing.any():
+        n = int(missing.sum())
+        raise ValueError(
+            f"{path}: the {role} {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
+            f"row {missing.idxmax()}: fill it in, or {remedy}."
+        )
 
 
 def _as_written(texts: Collection[str]) -> dict[str, Any]:
@@ -270,9 +276,7 @@ def _check_index(index: pd.Index[Any], file: TableFile) -> None:
     names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
     if not (counts or names):
         raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
-    warnings.warn(
-        f"{file} has one name less than columns, as R writes it: the first column is left out.", stacklevel=2
-    )
+    note(f"{file} has one name less than columns, as R writes it: the first column is left out.")
 
 
 def _with_points(chunk: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
@@ -320,7 +324,7 @@ def _read_excel(file: TableFile, **options: Any) -> pd.DataFrame:
     if first.empty and not len(first.columns):
         raise ValueError(f"{file} is empty.")
     if len(sheets) > 1:
-        warnings.warn(f"{file} has {len(sheets)} sheets; the first, {sheets[0]!r}, is read.", stacklevel=2)
+        note(f"{file} has {len(sheets)} sheets; the first, {sheets[0]!r}, is read.")
     return first
 
 

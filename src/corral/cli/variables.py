@@ -7,12 +7,11 @@ levels without a word.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from corral._checking.columns import first_strange, is_time, nearly_numeric, num
 from corral._core.settings import Floats
 from corral._estimators.encoding import integers_of, one_float
 from corral.cli.formats import TableFile, looks_like_comma_number
+from corral.cli.shared import note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +32,6 @@ _TRUTHS = {"true": True, "false": False}
 
 
 # In a fit
-
-
-def numeric_columns(table: pd.DataFrame) -> list[str]:
-    """Names of the columns that hold numbers, or yes and no, and nothing else."""
-    return [name for name in table.columns if table[name].dtype.kind in "biuf"]
 
 
 def columns_of_levels(table: pd.DataFrame, path: TableFile, categorical: Collection[str]) -> list[str]:
@@ -67,10 +62,9 @@ def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
         advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
         raise ValueError(_not_numeric(held, path, advice, na_values=True, is_slip=nearly_numeric(column)))
     if not is_text.all():
-        warnings.warn(
+        note(
             f"column {column.name!r} holds text in {is_text.sum()} of {len(column)} rows, such as "
-            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels.",
-            stacklevel=4,
+            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
         )
     return True
 
@@ -125,8 +119,7 @@ class ModelVariables:
     ----------
     names : of the columns.
     levels : the levels of the columns that have some.
-    kind : "mixed" where columns are numbers or these levels, with gaps, "complete" where all are numbers
-        without gaps, and "any" where that is left to the first step of a pipeline.
+    takes_gaps : whether columns are numbers or these levels, with gaps; else all are numbers without gaps.
     empty : columns without any value in training, in which a new table may hold anything.
     unknown : how often values were met that are no levels of the model, by column and value.
     n_known : how many values were met in each column.
@@ -135,7 +128,7 @@ class ModelVariables:
 
     names: list[str]
     levels: dict[str, list[Any]]
-    kind: Literal["mixed", "complete", "any"]
+    takes_gaps: bool
     empty: Collection[str] = ()
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     n_known: Counter[str] = field(default_factory=Counter)
@@ -147,11 +140,11 @@ class ModelVariables:
         names = fitted.feature_names_in_.tolist()
         na_values = getattr(fitted, "na_values_", ())
         if not hasattr(fitted, "encoding_"):
-            return cls(names, {}, "any" if hasattr(fitted, "steps") else "complete", na_values=na_values)
+            return cls(names, {}, takes_gaps=False, na_values=na_values)
         pairs = zip(names, fitted.encoding_.levels, strict=True)
         levels = {name: levels for name, levels in pairs if levels is not None}
         empty = [names[j] for j in sorted(fitted.encoding_.empty)]
-        return cls(names, levels, "mixed", empty, na_values=na_values)
+        return cls(names, levels, takes_gaps=True, empty=empty, na_values=na_values)
 
     def gap_marks(self, given: Sequence[str] | None) -> list[str]:
         """What stands for a missing value: what did in training, and what a user names besides."""
@@ -166,10 +159,8 @@ class ModelVariables:
 
         rows = table[self.names]
         self.n_known.update({name: int(n) for name, n in rows.notna().sum().items()})
-        if self.kind == "complete":
+        if not self.takes_gaps:
             return as_numbers(rows, path, if_missing=if_missing)
-        if self.kind == "any":
-            return rows
         columns = {name: self._values(rows[name], path, if_missing) for name in self.names}
         return pd.DataFrame(columns, index=rows.index)
 
@@ -207,7 +198,7 @@ class ModelVariables:
         self.note_unknown_levels()
         for name in self.names:
             if name in self.n_known and not self.n_known[name]:
-                warnings.warn(f"column {name!r} is empty in all rows: labels do without it.", stacklevel=2)
+                note(f"column {name!r} is empty in all rows: labels do without it.")
 
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""
@@ -220,10 +211,9 @@ class ModelVariables:
         )
         others = len(self.unknown) - _MOST_SHOWN
         more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
-        warnings.warn(
+        note(
             f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
-            f"count{'s' * (n == 1)} as missing: {shown}{more}.",
-            stacklevel=2,
+            f"count{'s' * (n == 1)} as missing: {shown}{more}."
         )
 
 

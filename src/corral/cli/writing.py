@@ -1,18 +1,16 @@
-"""Tables that are written, whole or not at all, in the format of their name; a stopped run can go on."""
+"""Tables that are written in the format of their name, chunk by chunk, complete or not at all."""
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from corral._persist.files import STANDARD_STREAM, naming, replacing
-from corral._persist.kept import KeptParts
+from corral._persist.files import naming, replacing
 from corral.cli.formats import Kind, named_kind, named_separator, packed
+from corral.cli.shared import STANDARD_STREAM
 from corral.cli.tables import text_columns
 from corral.cli.text import may_be_formula, quoted
 
@@ -39,96 +37,59 @@ def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> None:
-    """A table that takes the place of an old one when it is whole."""
-    with _joining(path) as join:
-        join(_packed(rows, path, first=True))
+    """Write a table, which replaces an old one when it is complete."""
+    with writing_table(path) as add:
+        add(rows)
 
 
 @contextmanager
-def resuming_table(
-    path: Path, job: Mapping[str, Any]
-) -> Iterator[Callable[[pd.DataFrame, Callable[[pd.DataFrame], pd.DataFrame]], None]]:
-    """Write a table whose rows take long to make: after a kill, those made before need not be made again.
+def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yield a function that adds rows to a new table, which replaces an old one at the end of the block.
 
-    Gives ``add(chunk, make)``, which adds the rows that `make` makes of a chunk, or those that an earlier run
-    of the same job has made of it. Until the table is whole they are kept in a hidden folder beside it, each
-    chunk's in a file of its own.
-
-    Parameters
-    ----------
-    path : the table to write.
-    job : all that the rows depend on, as JSON knows it. What is kept of any other job is removed.
+    The standard output gets rows as CSV, as they come.
     """
-    named_kind(path)  # or refused, before any work
-    parts = KeptParts.of(path, json.dumps(job, sort_keys=True))
-    added, found = False, False
-
-    with parts.kept(), _joining(path) as join:
-
-        def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-            nonlocal added, found
-            first, last = chunk.index[0], chunk.index[-1]
-            content = parts.read(first, last)
-            if content is None and found:
-                warnings.warn(f"going on from row {first}, where a run was stopped.", stacklevel=2)
-            found = content is not None
-            if content is None:
-                content = _packed(make(chunk), path, first=not added)
-                parts.write(first, last, content)
-            join(content)
-            added = True
-
-        yield add
-
-
-@contextmanager
-def printed_table() -> Iterator[Callable[[pd.DataFrame, Callable[[pd.DataFrame], pd.DataFrame]], None]]:
-    """The same as `resuming_table`, but rows go to the standard output as CSV, and nothing is kept."""
-    import typer
-
-    added = False
-
-    def add(chunk: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-        nonlocal added
-        with naming("the standard output"):
-            typer.echo(_packed(make(chunk), STANDARD_STREAM, first=not added), nl=False)
-        added = True
-
-    yield add
-
-
-def _packed(rows: pd.DataFrame, path: Path, *, first: bool) -> bytes:
-    """Rows as they are kept until the file is whole; the first ones of a text come with the names."""
-    if named_kind(path)[0] is Kind.text:
-        text: str = rows.to_csv(sep=named_separator(path), index=False, header=first, lineterminator="\n")
-        return text.encode()
-    content: bytes = rows.to_parquet(index=False)
-    return content
-
-
-@contextmanager
-def _joining(path: Path) -> Iterator[Callable[[bytes], object]]:
-    """Gives what adds packed rows to a new table, which takes its place when all went well."""
     kind, packing = named_kind(path)
-    with replacing(path) as part, part.open("wb") as file:
+    if path == STANDARD_STREAM:
+        yield _text_writer(path, _print)
+        return
+    with replacing(path) as new, new.open("wb") as file:
         if kind is Kind.text:
-            with packed(file, packing) as stream:
-                yield stream.write
+            with packed(file, packing, "wb") as stream:
+                yield _text_writer(path, stream.write)
         else:
             with (_excel_writer if kind is Kind.excel else _arrow_writer)(path, file) as add:
-                yield lambda content: add(_arrow_table(content))
+                yield add
 
 
-def _arrow_table(content: bytes) -> Any:
+def _print(content: bytes) -> None:
+    import typer
+
+    with naming("the standard output"):
+        typer.echo(content, nl=False)
+
+
+def _text_writer(path: Path, write: Callable[[bytes], object]) -> Callable[[pd.DataFrame], None]:
+    """A function that writes rows as text, the first ones with the names of the columns."""
+    is_first = True
+
+    def add(rows: pd.DataFrame) -> None:
+        nonlocal is_first
+        text = rows.to_csv(sep=named_separator(path), index=False, header=is_first, lineterminator="\n")
+        write(text.encode())
+        is_first = False
+
+    return add
+
+
+def _arrow_table(rows: pd.DataFrame) -> Any:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    return pq.ParquetFile(pa.BufferReader(content)).read()
+    return pa.Table.from_pandas(rows, preserve_index=False)
 
 
 @contextmanager
-def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-    """Gives what adds tables to a file of Parquet or Feather."""
+def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yield a function that adds rows to a file of Parquet or Feather."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -136,8 +97,9 @@ def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[Any], None]
     with ExitStack() as open_files:
         writer, schema = None, None
 
-        def add(table: Any) -> None:
+        def add(rows: pd.DataFrame) -> None:
             nonlocal writer, schema
+            table = _arrow_table(rows)
             if writer is None:
                 schema = table.schema
                 new = pq.ParquetWriter if is_parquet else pa.ipc.new_file
@@ -148,8 +110,8 @@ def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[Any], None]
 
 
 @contextmanager
-def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-    """Gives what adds tables to the only sheet of a workbook; all text stays text, formulas as well."""
+def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yield a function that adds rows to the only sheet of a workbook; text stays text, also a formula."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.utils.exceptions import IllegalCharacterError
@@ -179,7 +141,8 @@ def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[Any], None]
             )
         sheet.append([cell(value) for value in values])
 
-    def add(table: Any) -> None:
+    def add(rows: pd.DataFrame) -> None:
+        table = _arrow_table(rows)
         if n_rows == 0:
             append(table.column_names)
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):

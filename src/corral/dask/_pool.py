@@ -102,7 +102,6 @@ def learn_cluster_pool(
         labels=of_all.labels,
         counts=of_all.totals,
         prior=asked.prior,
-        relevant=differences.relevant,
         n_copies=sample.n_copies,
         training=TrainingRows(
             kept.X,

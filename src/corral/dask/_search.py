@@ -1,4 +1,4 @@
-"""DaskRodeoClassifierCV: a pool of class densities, of rows that no single machine holds."""
+"""DaskCorralClassifier: a pool of class densities, of rows that no single machine holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral._core.pool import PoolModel
 from corral._core.settings import MIN_EFFECT
-from corral._estimators.search import MAX_ROWS, RodeoClassifierCV
+from corral._estimators.search import MAX_ROWS, CorralClassifier
 from corral._estimators.validation import (
     check_integer,
     check_priors,
@@ -33,8 +33,8 @@ def _is_never(estimator: Any) -> bool:
     return False
 
 
-class DaskRodeoClassifierCV(RodeoClassifierCV):
-    """`RodeoClassifierCV` of training rows on the workers of a Dask cluster, or on disk.
+class DaskCorralClassifier(CorralClassifier):
+    """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
 
     The rows are read partition by partition, four times: to count them, to draw a sample of each class, to
     learn units, and to thin the classes. What comes out is an ordinary model of few rows, in this process. It
@@ -42,7 +42,7 @@ class DaskRodeoClassifierCV(RodeoClassifierCV):
 
     The same partitions give the same bits on any number of workers, and other partitions the same numbers to
     1e-10: rows are drawn by their positions. Where no class has more than `max_rows` rows, it is what
-    `RodeoClassifierCV` learns from the same rows.
+    `CorralClassifier` learns from the same rows.
 
     Parameters
     ----------
@@ -53,21 +53,21 @@ class DaskRodeoClassifierCV(RodeoClassifierCV):
         Rows of a class that go into cells at once, wherever partitions end; and rows in a partition of a
         table that is at hand.
     max_rows : int, default=3000
-        As in `RodeoClassifierCV`.
+        As in `CorralClassifier`.
     priors, min_effect, categorical_features, n_jobs, verbose, random_state
-        As in `RodeoClassifierCV`; the search runs on threads of this process, predictions of collections
+        As in `CorralClassifier`; the search runs on threads of this process, predictions of collections
         on those of the cluster.
 
     Attributes
     ----------
     client_ : distributed.Client or None
         The cluster that has read the rows; None for threads of this process.
-    members_, weights_, best_score_, model_, classes_, class_count_, relevant_, and others
-        As in `RodeoClassifierCV`. `class_count_` counts all rows.
+    members_, member_weights_, cv_accuracy_, model_, classes_, class_count_, markers_, and others
+        As in `CorralClassifier`. `class_count_` counts all rows.
 
     See Also
     --------
-    RodeoClassifierCV : For rows that fit one machine. Its predictions take dask collections, too.
+    CorralClassifier : For rows that fit one machine. Its predictions take dask collections, too.
 
     Notes
     -----
@@ -82,12 +82,12 @@ class DaskRodeoClassifierCV(RodeoClassifierCV):
     Examples
     --------
     >>> import dask.array as da
-    >>> from corral.dask import DaskRodeoClassifierCV
+    >>> from corral.dask import DaskCorralClassifier
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
     >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
     >>> X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
-    >>> classifier = DaskRodeoClassifierCV(max_rows=100, random_state=0).fit(X, y)  # far more in earnest
+    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # far more in earnest
     >>> classifier.score(X_test, y_test) > 0.98
     True
     >>> classifier.class_count_
@@ -166,11 +166,11 @@ class DaskRodeoClassifierCV(RodeoClassifierCV):
         check_integer("max_rows", self.max_rows)
         return super().check_parameters()
 
-    def to_local(self) -> RodeoClassifierCV:
+    def to_local(self) -> CorralClassifier:
         """Return the ordinary estimator, which needs no cluster."""
         check_is_fitted(self)
-        shared = RodeoClassifierCV().get_params().keys() & self.get_params().keys()
-        local = RodeoClassifierCV(**{name: getattr(self, name) for name in shared})
+        shared = CorralClassifier().get_params().keys() & self.get_params().keys()
+        local = CorralClassifier(**{name: getattr(self, name) for name in shared})
         take_names_from(self, local)
         local.set_pool(self.model_)
         return local

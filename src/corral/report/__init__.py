@@ -22,7 +22,7 @@ from corral._core.settings import Floats, Integers
 from corral._estimators.classifier import RodeoClassifier
 from corral._estimators.lspc import LSPClassifier
 from corral._estimators.pipelines import last_step, rows_of_last_step, steps_in_words
-from corral._estimators.search import RodeoClassifierCV
+from corral._estimators.search import CorralClassifier
 from corral._estimators.validation import check_integer
 from corral._evaluation.held_out import HeldOut, take_rows
 from corral._persist.files import replacing
@@ -30,7 +30,7 @@ from corral._planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents
 from corral.report.numbers import Judge, Judged, Shown
 
-_KINDS = (RodeoClassifier, RodeoClassifierCV, LSPClassifier)
+_KINDS = (RodeoClassifier, CorralClassifier, LSPClassifier)
 
 # A page that mails and opens well. Rows to browse are left out until it is no larger.
 _MOST_BYTES = 1_000_000
@@ -42,7 +42,7 @@ _SCRIPTS = ("elements", "pictures", "data", "classes", "rows", "quality", "page"
 @overload
 def write_report(
     path: None,
-    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -58,7 +58,7 @@ def write_report(
 @overload
 def write_report(
     path: str | os.PathLike[str],
-    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -73,7 +73,7 @@ def write_report(
 
 def write_report(
     path: str | os.PathLike[str] | None,
-    estimator: RodeoClassifier | RodeoClassifierCV | LSPClassifier | Pipeline,
+    estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -95,7 +95,7 @@ def write_report(
     path : str, path or None
         The file; one that is there is replaced when the new one is complete. None returns the page, to be
         shown in a notebook.
-    estimator : RodeoClassifier, RodeoClassifierCV or LSPClassifier, or Pipeline that ends in one
+    estimator : RodeoClassifier, CorralClassifier or LSPClassifier, or Pipeline that ends in one
         A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
     X : array-like of shape (n_samples, n_features)
@@ -139,10 +139,10 @@ def write_report(
     Examples
     --------
     >>> import tempfile
-    >>> from corral import RodeoClassifierCV, write_report
+    >>> from corral import CorralClassifier, write_report
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(50, groups=(4, 5), random_state=0)
-    >>> classifier = RodeoClassifierCV(random_state=0).fit(X, y)
+    >>> classifier = CorralClassifier(random_state=0).fit(X, y)
     >>> X_new, y_new = make_shifted_groups(20, groups=(4, 5), random_state=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write_report(f"{folder}/groups.html", classifier, X_new, y_new, title="Two groups")

@@ -15,7 +15,7 @@ function shade(a, j) {
 }
 
 function markOf(a, j) {
-  if (!data.relevant[a][j]) return "";
+  if (!data.markers[a][j]) return "";
   const kind = KINDS[data.kinds[a][j]];
   return PAIRS.find(([low, high]) => kind === low || kind === high)?.[2] ?? "◆"; // by another rule
 }
@@ -34,7 +34,7 @@ function phrase(a, j) {
   return `${variables[j]} ${data.differences[a][j] || "(too little is known)"}`;
 }
 
-function relevanceMap() {
+function markerMap() {
   const few = variables.length <= FEW;
   const node = matrix(
     { class: few ? "map few" : variables.length <= 32 ? "map" : "map many", role: "grid" },
@@ -59,7 +59,7 @@ function relevanceMap() {
 
 function saidOfCell(a, j) {
   const numbers = `effect ${signed(data.effects[a][j])}, p-value ${plain(data.pvalues[a][j])}`;
-  return `${classes[a]}: ${phrase(a, j)}; ${numbers}${data.relevant[a][j] ? "; describes the class" : ""}`;
+  return `${classes[a]}: ${phrase(a, j)}; ${numbers}${data.markers[a][j] ? "; describes the class" : ""}`;
 }
 
 const textOfCell = (a, j, few) => (few ? `${markOf(a, j)} ${signed(data.effects[a][j])}`.trim() : markOf(a, j));
@@ -139,7 +139,7 @@ function differenceColumns(pairOf) {
     const [a, j] = pairOf(line);
     return numbers[a][j];
   };
-  const marked = (line) => (entry(data.relevant, line) ? `${markOf(...pairOf(line))} yes` : "no");
+  const marked = (line) => (entry(data.markers, line) ? `${markOf(...pairOf(line))} yes` : "no");
   return [
     { name: "difference", kind: "text", show: (line) => entry(data.differences, line) },
     { name: "effect", show: (line) => signed(entry(data.effects, line)) },
@@ -206,7 +206,7 @@ function makeClassPage(a) {
 // What marks the class if it is no single variable, or not these alone.
 function basisOfLabels(a) {
   const said = [];
-  if (!data.relevant[a].includes(1)) said.push("No variable was found to describe this class.");
+  if (!data.markers[a].includes(1)) said.push("No variable was found to describe this class.");
   if (data.missing[a].length) said.push(`Missing values: ${data.missing[a].join(", ")}.`);
   if (data.restOn[a].length) said.push(`Labels also rest on ${data.restOn[a].join(", ")}.`);
   return said.map((text) => make("p", {}, text));
@@ -378,7 +378,7 @@ function followAddress() {
 }
 
 function drawClasses() {
-  fill("map", ...relevanceMap());
+  fill("map", ...markerMap());
   fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
   fill("class-pages", ...articles);
   showClass(0);

@@ -16,8 +16,8 @@ from corral.report.numbers import (
     class_pages,
     errors,
     has_levels,
+    markers,
     medians_where_unlike,
-    relevance,
     shown_variables,
     steps,
     training_values,
@@ -93,7 +93,7 @@ class Contents:
         medians: dict[str, tuple[float, float]] = {}
         if description is not None:
             medians = medians_where_unlike(rows, estimator.model_.training.X, variables, names)
-            numbers |= relevance(description, variables)
+            numbers |= markers(description, variables)
             numbers |= class_pages(estimator, description, variables)
             numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
             numbers["nStrongest"] = N_STRONGEST

@@ -142,7 +142,7 @@ def training_values(estimator: Any, numbers: list[int], variables: Integers) -> 
     return {i: cells(row) for i, row in zip(numbers, values[:, variables], strict=True)}
 
 
-# Relevance and classes
+# Markers and classes
 
 
 def shown_variables(description: Description | None, d: int) -> Integers:
@@ -156,11 +156,11 @@ def shown_variables(description: Description | None, d: int) -> Integers:
 def _strongest_first(description: Description) -> Integers:
     """Variables by the best place that they have in any class: a class with small effects is not left out."""
     d = len(description.feature_names)
-    places = np.argsort(description.order, axis=1) + d * ~description.relevant
+    places = np.argsort(description.order, axis=1) + d * ~description.markers
     return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
 
 
-def relevance(description: Description, variables: Integers) -> dict[str, Any]:
+def markers(description: Description, variables: Integers) -> dict[str, Any]:
     """Return how classes differ, by class and variable."""
     assert description.evidence is not None
     n_classes = description.classes.size
@@ -168,7 +168,7 @@ def relevance(description: Description, variables: Integers) -> dict[str, Any]:
     return {
         "effects": _decimals(description.effect[:, variables], 2),
         "pvalues": digits(description.pvalue[:, variables], 1),
-        "relevant": description.relevant[:, variables].astype(int).tolist(),
+        "markers": description.markers[:, variables].astype(int).tolist(),
         "kinds": [[_kind(description, a, j) for j in variables] for a in range(n_classes)],
         "differences": [[_difference(description, a, j) for j in variables] for a in range(n_classes)],
         "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],

@@ -17,7 +17,7 @@ from corral._checking.labels import small_classes
 from corral._estimators.description import Description
 from corral._estimators.number_text import different_texts, number_text
 from corral._estimators.warned import copies_sentence
-from corral._evaluation.held_out import HeldOut
+from corral._evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral._evaluation.scores import Scores, rows_to_halve_interval
 from corral._planning import LearningCurve, SampleSizes
 from corral._planning.bound import in_rows
@@ -61,7 +61,7 @@ def summary(
         paragraphs += _expected(estimator)
     paragraphs += of_novelty
     if description is not None:
-        paragraphs.append(_relevance_in_words(estimator, description))
+        paragraphs.append(_markers_in_words(description))
     return paragraphs
 
 
@@ -123,10 +123,10 @@ def _beside_training_rows(median: float, of_training: float) -> str:
 
 def _expected(estimator: Any) -> list[str]:
     """Say what accuracy the search expects of new rows, if there was one."""
-    if not hasattr(estimator, "best_log_loss_"):
+    if not hasattr(estimator, "cv_log_loss_"):
         return []
     return [
-        f"Of new rows like the training rows, about {estimator.best_score_:.1%} should get the right label: "
+        f"Of new rows like the training rows, about {estimator.cv_accuracy_:.1%} should get the right label: "
         "so many training rows did in cross-validation, each predicted without itself."
     ]
 
@@ -151,7 +151,17 @@ def _quality(judged: Judged) -> list[str]:
         f"({_interval(predictions, scores)}); the most frequent class has "
         f"{predictions.most_frequent_share():.1%} of them. The log loss is {scores.log_loss:.3f}, "
         f"and the probability of a label is off by {scores.calibration_error:.3f} on average.",
+        *_meaning_of_equal(predictions),
         *_mistakes(predictions),
+    ]
+
+
+def _meaning_of_equal(predictions: HeldOut) -> list[str]:
+    """Say what is meant by rows that are equal to no training row."""
+    if predictions.claim != EQUAL_TO_NONE:
+        return []
+    return [
+        "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
     ]
 
 
@@ -189,51 +199,24 @@ def _interval(predictions: HeldOut, scores: Scores) -> str:
     return f"95% interval {low:.1%} to {high:.1%}{of_groups}"
 
 
-def _relevance_in_words(estimator: Any, description: Description) -> str:
-    numbers = description.relevant.sum(axis=1)
-    # A search compares classes whatever the rule of its winner.
-    rule = getattr(estimator, "rule", "contrast")
+def _markers_in_words(description: Description) -> str:
+    numbers = description.markers.sum(axis=1)
     if not numbers.any():
-        why = (
-            "no test of values or of single levels shows one to differ from the others by more than chance "
-            "and not negligibly"
-            if rule == "contrast"
-            else "bandwidths shrink hardly or all alike"
+        return (
+            "No variable stands out as describing a class: no test of values or of single levels shows one "
+            "to differ from the others by more than chance and not negligibly. Labels rest on variables "
+            "together."
         )
-        return f"No variable stands out as describing a class: {why}. Labels rest on variables together."
-    used = description.relevant.sum(axis=0)
+    used = description.markers.sum(axis=0)
     some = int((used > 0).sum())
     low, high = int(numbers.min()), int(numbers.max())
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
         f"{_count(some, 'variable')} of {used.size} "
-        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. "
-        + _meaning_of_relevance(rule, getattr(estimator, "scale", None))
-    )
-
-
-def _meaning_of_relevance(rule: str, scale: str | None) -> str:
-    """What it means that a variable describes a class, which depends on the rule and the units."""
-    if rule == "contrast":
-        return (
-            "A variable describes a class if its values there are higher, lower, closer together, further "
-            "apart or otherwise distributed than in the background of the class, by more than chance and "
-            "not negligibly. The background is all other classes; or, where most classes are alike in the "
-            "variable, only these."
-        )
-    if rule == "shadow":
-        return (
-            "A variable describes a class if the class is more concentrated in it than the rows of all "
-            "classes together are, by more than chance."
-        )
-    if scale == "rank":
-        return (
-            "A variable describes a class if the class is distributed in it otherwise than all rows "
-            "together, more so than in its other variables."
-        )
-    return (
-        "A variable describes a class if the class is more concentrated in it than in its other variables; "
-        "other classes may be so as well."
+        f"{'describes' if some == 1 else 'describe'} at least one class, {each} in each class. A variable "
+        "describes a class if its values there are higher, lower, closer together, further apart or "
+        "otherwise distributed than in the background of the class, by more than chance and not negligibly. "
+        "The background is all other classes; or, where most classes are alike in the variable, only these."
     )
 
 
@@ -287,7 +270,7 @@ def what_next(
 ) -> list[str]:
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = _small_classes(estimator)
-    if sample_sizes is None and hasattr(estimator, "best_log_loss_"):
+    if sample_sizes is None and hasattr(estimator, "cv_log_loss_"):
         said.append(
             "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, "
             "or hand over what estimate_sample_sizes returns."
@@ -360,7 +343,7 @@ def _needless_variables(description: Description) -> str:
         f"Evidence depends on the other values of a row, so that {they} may count in single ones. Where "
         f"measuring is costly, try without {them}."
     )
-    others = np.flatnonzero(~description.relevant.any(axis=0))
+    others = np.flatnonzero(~description.markers.any(axis=0))
     carrying = [j for j in others.tolist() if j not in needless]
     if carrying:
         said += (
@@ -396,10 +379,10 @@ def _rows_that_belong_together(estimator: Any) -> list[str]:
 
 def _marks(description: Description, a: int) -> list[str]:
     """Say what marks a class, and what its labels also rest on."""
-    relevant = description.order[a, : description.relevant[a].sum()].tolist()
-    said = [description.phrase(a, j) for j in relevant[:_MOST_NAMED]] or ["no variable found"]
-    if len(relevant) > _MOST_NAMED:
-        said.append(f"and {len(relevant) - _MOST_NAMED} more")
+    markers = description.order[a, : description.markers[a].sum()].tolist()
+    said = [description.phrase(a, j) for j in markers[:_MOST_NAMED]] or ["no variable found"]
+    if len(markers) > _MOST_NAMED:
+        said.append(f"and {len(markers) - _MOST_NAMED} more")
     said += description.missing_phrases(a)
     others = [description.feature_names[j] for j in description.also_rests_on(a)]
     return [*said, f"labels also rest on {', '.join(others)}"] if others else said
@@ -418,21 +401,19 @@ def facts(
     ]
     if steps_before:
         facts.append(("steps before", ", ".join(steps_before)))
-    if hasattr(estimator, "best_log_loss_") and not measured:
-        facts.append(("accuracy to expect by cross-validation", f"{estimator.best_score_:.3f}"))
-        facts.append(("log loss to expect by cross-validation", f"{estimator.best_log_loss_:.3f}"))
+    if hasattr(estimator, "cv_log_loss_") and not measured:
+        facts.append(("accuracy to expect by cross-validation", f"{estimator.cv_accuracy_:.3f}"))
+        facts.append(("log loss to expect by cross-validation", f"{estimator.cv_log_loss_:.3f}"))
     return facts
 
 
 def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     chosen: dict[str, Any]
-    if hasattr(estimator, "shares") and estimator.shares():
+    if hasattr(estimator, "shares"):
         chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
-    if hasattr(estimator, "temperature_"):
-        chosen["temperature"] = float(f"{estimator.temperature_:.4g}")
     given = estimator.get_params()
     return [
         (name, value if isinstance(value, str) else repr(value), "chosen") for name, value in chosen.items()

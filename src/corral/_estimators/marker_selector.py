@@ -1,0 +1,174 @@
+"""MarkerSelector: the variables that differ between classes, as a step of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from corral._core.model import learn_contrast, learn_gap_contrast
+from corral._core.rows import LabelledRows, TrainingRows
+from corral._core.settings import MIN_EFFECT, Bools
+from corral._estimators.description import Description
+from corral._estimators.reference import InReference
+from corral._estimators.selection import TableSelector
+from corral._estimators.tables import Table, read_table
+from corral._estimators.validation import (
+    check_groups,
+    check_number,
+    check_sample_weight,
+    feature_names,
+    sort_rows,
+    unchanged_by_errors,
+)
+from corral._estimators.warned import warn_of_copies, warn_of_near_duplicates, warn_of_undescribed
+
+
+class MarkerSelector(InReference, TableSelector):
+    """Select the variables that mark at least one class.
+
+    A variable marks a class if its values there are higher, lower, closer together or further apart than in
+    the *background*, the rows of those classes that cannot be told from each other in this variable. If these
+    are not more than half of the classes, the class must differ from at least half of the others, one by one.
+    Ranks decide, so units and increasing transformations of a column do not matter. A class that differs in
+    nothing gets a marker with probability 0.01 at most, over all its variables together. The markers of all
+    classes together are kept.
+
+    Parameters
+    ----------
+    min_effect : float, default=0.15
+        Least effect of a marker, in units of Cliff's delta. Conventionally, less than 0.147 is negligible;
+        0.15 is a shift of about a quarter of a standard deviation.
+    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
+        Which columns hold levels rather than measurements; see `RodeoClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    markers_ : ndarray of shape (n_classes, n_features), bool
+        Which variables mark each class.
+    contrast_ : Contrast
+        How each class differs from its background; `describe` puts it in order.
+    gap_contrast_ : Contrast or None
+        How it differs in what is missing; None if nothing is.
+    n_features_in_ : int
+        Number of variables seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if `X` had any.
+
+    See Also
+    --------
+    RodeoSelector : Selects variables by algorithm 2 of the paper.
+    CorralClassifier : Describes classes in the same way, and labels rows.
+    RelevanceDisplay : Draws which variables mark which class.
+
+    References
+    ----------
+    .. [1] N. Cliff. Dominance statistics: ordinal analyses to answer ordinal questions. Psychological
+       Bulletin 114 (1993), on the effect.
+    .. [2] H. O. Lancaster. The combination of probabilities: an application of orthonormal functions.
+       Australian Journal of Statistics 3 (1961), on one test for place and spread.
+    .. [3] Y. Benjamini, R. Heller. Screening for partial conjunction hypotheses. Biometrics 64 (2008), on
+       classes that differ from at least half of the others.
+
+    Examples
+    --------
+    >>> from corral import MarkerSelector
+    >>> from corral.datasets import make_shifted_groups
+    >>> X, y = make_shifted_groups(200, groups=(3, 4, 5), random_state=0)
+    >>> selector = MarkerSelector().fit(X, y)
+    >>> selector.get_support(indices=True)
+    array([0, 1])
+    >>> print(selector.describe())
+    3: x1 high (0.1397; others -0.2672)
+    4: x1 low (-0.3754; others -0.02155)
+    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
+    """
+
+    def __init__(
+        self,
+        *,
+        min_effect: float = MIN_EFFECT,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+    ) -> None:
+        self.min_effect = min_effect
+        self.categorical_features = categorical_features
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Find the variables that mark each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together: the tests count rows that are alike within groups as fewer, and are
+            no surer than a permutation of whole groups could be.
+
+        Returns
+        -------
+        self : MarkerSelector
+        """
+        with unchanged_by_errors(self):
+            table = read_table(self, X, y, categorical=self.categorical_features, reset=True)
+            min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
+            training = self._training(table, sample_weight, groups)
+            data = sort_rows(training)
+            self._compare(data, min_effect)
+            warn_of_copies(data.n_copies, len(training.X))
+            warn_of_near_duplicates(training, feature_names(self))
+        return self
+
+    def _training(
+        self, table: Table, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> TrainingRows:
+        X, y, _ = table
+        check_classification_targets(y)
+        weights = check_sample_weight(sample_weight, len(X))
+        return TrainingRows(X, y, weights, self.encoding_.counts, check_groups(groups, len(X)))
+
+    def _compare(self, data: LabelledRows, min_effect: float) -> None:
+        """Compare each class with its background, and warn of classes without markers."""
+        self.contrast_ = learn_contrast(data, min_effect)
+        self.gap_contrast_ = learn_gap_contrast(data, min_effect)
+        self.classes_, self.markers_ = data.labels, self.contrast_.markers
+        without = data.labels[~self.markers_.any(axis=1)].tolist()
+        if without:
+            warn_of_undescribed(without)
+
+    def describe(self) -> Description:
+        """What marks each class: variables in which it differs from its background, strongest first.
+
+        Returns
+        -------
+        description : Description
+            Without evidence, since a selector predicts nothing.
+        """
+        check_is_fitted(self)
+        return Description.of(
+            self.classes_,
+            feature_names(self),
+            self.contrast_,
+            None,
+            self.encoding_.names_of_levels(),
+            self.gap_contrast_,
+        )
+
+    def _get_support_mask(self) -> Bools:
+        check_is_fitted(self)
+        mask: Bools = np.logical_or.reduce(self.markers_)
+        return mask
