@@ -1,5 +1,6 @@
 """CorralClassifier of rows on a cluster: the same numbers for any partitions, and an ordinary model."""
 
+import math
 import pickle
 
 import dask
@@ -14,7 +15,8 @@ from sklearn.base import clone
 import naive
 from corral import CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
-from corral.dask.rows import as_collection, class_blocks, overview, partitions, summary
+from corral.dask.exact import add_sums, as_floats, exact_sums, exact_totals
+from corral.dask.rows import as_collection, overview, partitions, summary
 from corral.dask.sample import draw_rows, draws
 from corral.dask.units import learn_units
 from corral.data.scaling import learn_scale
@@ -66,6 +68,24 @@ def survey(rows, weights=None, chunks=PARTITIONS[1]):
 # ------------------------------------------------------------------------------- what partitions are asked
 
 
+@pytest.mark.parametrize("n", [0, 1, 1000])
+def test_exact_sums_do_not_depend_on_the_order_of_rows(n):
+    x = RNG.uniform(-1.0, 1.0, (n, 2)) * 10.0 ** RNG.integers(-9, 1, (n, 2))
+    whole = exact_sums(x)
+    assert_array_equal(as_floats(whole), [math.fsum(column) for column in x.T])
+    assert exact_sums(x[::-1]) == whole
+    assert add_sums([exact_sums(part) for part in np.array_split(x, 7)]) == whole
+
+
+def test_exact_totals():
+    weights, codes = RNG.uniform(0.0, 1e5, 500) ** 3, RNG.integers(3, size=500)
+    whole = exact_totals(weights, codes, 4)
+    assert [float(total) for total in whole] == [math.fsum(weights[codes == a]) for a in range(4)]
+    parts = [exact_totals(weights[at], codes[at], 4) for at in (slice(7), slice(7, 400), slice(400, None))]
+    assert [sum(of_class) for of_class in zip(*parts, strict=True)] == whole
+    assert exact_totals(None, codes, 4) == np.bincount(codes, minlength=4).tolist()
+
+
 def test_draws_belong_to_positions():
     whole = draws(0, 1000, seed=5)
     for first in (0, 1, 3, 4, 17, 500):
@@ -101,8 +121,7 @@ def test_units_are_those_of_rows_at_hand(weights, gaps):
     found = []
     for chunks in PARTITIONS:
         sources, of_all = survey(rows, weights, chunks)
-        blocks = class_blocks(sources, of_all, 25)
-        found.append(learn_units(blocks, of_all, rows[counted], None, wanted_units(), 1000, None))
+        found.append(learn_units(sources, of_all, rows[counted], None, wanted_units(), 1000, None))
     for kind in wanted_units():
         local = learn_scale(rows[counted], w, kind)
         for units in found:
@@ -116,12 +135,11 @@ def test_units_are_those_of_rows_at_hand(weights, gaps):
 def test_ranks_are_exact_where_a_sample_knows_them(weights):
     rows = np.round(X, 1)
     sources, of_all = survey(rows, weights)
-    blocks = class_blocks(sources, of_all, 25)
-    units = learn_units(blocks, of_all, rows[::9], None, ["rank", "score"], 1000, None)
+    units = learn_units(sources, of_all, rows[::9], None, ["rank", "score"], 1000, None)
     w = np.ones(len(X)) if weights is None else weights
     for j, (values, ranks) in enumerate(units["rank"].knots):
         assert values.size < np.unique(rows[:, j]).size
-        assert_allclose(ranks, [naive.midrank(rows[:, j], w, value) for value in values], rtol=1e-10)
+        assert_allclose(ranks, [naive.midrank(rows[:, j], w, value) for value in values], rtol=1e-8)
         assert_array_equal(units["score"].knots[j][0], values)
     # The mean of normal scores is 0, but for what is not known between the values.
     assert np.abs(np.average(units["score"].transform(rows), axis=0, weights=w)).max() < 0.05

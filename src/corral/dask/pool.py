@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     min_effect : least difference that makes a variable describe a class.
     levels : (n_features,) numbers of levels, 0 for measurements; None if all are.
     max_rows : how many representatives a class may have.
-    block_rows : how many rows of a class are summed up at once.
+    block_rows : how many rows of a class are put into cells at once.
     """
 
     prior: Floats
@@ -72,8 +72,9 @@ def learn_cluster_pool(
     n_rows = of_all.n_rows.sum(axis=0)
     sizes = sample_sizes(n_rows, asked.max_rows)
     drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    blocks = class_blocks(sources, of_all, asked.block_rows)
-    scales = learn_units(blocks, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client)
+    scales = learn_units(
+        sources, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client
+    )
     is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
     if not is_general:
         scales["range"] = blurred_range(drawn.X)  # which tells of no row
@@ -96,7 +97,7 @@ def learn_cluster_pool(
         )
     else:
         plan = _plan(whole, n_rows, asked, random, computation)
-        data, thinning, pool = _pool_of_averages(plan, drawn, blocks, of_all, client)
+        data, thinning, pool = _pool_of_averages(plan, drawn, sources, of_all, asked.block_rows, client)
     kept = data.extended(thinning.held_out)
     return PoolModel(
         labels=of_all.labels,
@@ -139,8 +140,9 @@ def _plan(
 def _pool_of_averages(
     plan: ThinningPlan,
     drawn: Part,
-    blocks: list[list[Pieces]],
+    sources: Sequence[Source],
     of_all: Overview,
+    block_rows: int,
     client: Any,
 ) -> tuple[LabelledRows, Thinning, Pool]:
     """Put all rows of large classes into cells; `drawn` is the sample before copies are merged."""
@@ -149,6 +151,7 @@ def _pool_of_averages(
     held_out = drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])]
     given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
     heaviest = given / (len(sample.X) if sample.weights is None else sample.weights.sum())
+    blocks = class_blocks(sources, of_all, block_rows)
     summaries = _summarise(plan, blocks, held_out, heaviest, client)
     rest = replace(sample.take(np.flatnonzero(~plan.thinned[sample.codes])), counts=of_all.totals)
     return plan.conclude(summaries, rest, of_all.n_given)

@@ -9,6 +9,7 @@ source where a worker is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -21,6 +22,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from corral.array_types import Floats, Integers
+from corral.dask.exact import exact_totals
 from corral.dask.levels import encode_part
 from corral.estimators.collections import is_collection
 from corral.estimators.encoding import Encoding, names_of
@@ -104,7 +106,7 @@ class Summary(NamedTuple):
     n_given: int
     labels: NDArray[Any]
     n_rows: Integers
-    counts: Floats
+    counts: list[Fraction]
     low: Floats
     high: Floats
     heaviest: float
@@ -242,7 +244,7 @@ def summary(source: Source) -> Summary:
         len(given.X),
         labels,
         np.bincount(codes, minlength=labels.size),
-        np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64),
+        exact_totals(part.weights, codes, labels.size),
         np.fmin.reduce(part.X, axis=0, initial=np.inf),
         np.fmax.reduce(part.X, axis=0, initial=-np.inf),
         1.0 if part.weights is None else float(part.weights.max(initial=0.0)),
@@ -259,18 +261,19 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
     check_two_classes(labels)
     check_classification_targets(labels)
-    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
+    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), [Fraction(0)] * labels.size
     for p, of_part in filled:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
-        totals[at] += of_part.counts
+        for a, count in zip(at.tolist(), of_part.counts, strict=True):
+            totals[a] += count
     low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
     high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
     n_given = np.array([of_part.n_given for of_part in summaries])
     return Overview(
         labels,
         n_rows,
-        totals,
+        np.array([float(total) for total in totals]),
         low,
         high,
         n_given.cumsum() - n_given,

@@ -50,7 +50,7 @@ class DaskCorralClassifier(CorralClassifier):
         The cluster. None means the one that dask would use itself: that of the current client, or threads of
         this process, where nothing listens on the network.
     block_rows : int, default=100_000
-        Rows of a class that are summed up at once, wherever partitions end; and rows in a partition of a
+        Rows of a class that go into cells at once, wherever partitions end; and rows in a partition of a
         table that is at hand.
     max_rows : int, default=3000
         As in `CorralClassifier`.

@@ -1,4 +1,4 @@
-"""Units of rows on a cluster, from sums and counts over all of them.
+"""Units of rows on a cluster, from sums and counts over all of them that no order of partitions changes.
 
 Ranks and normal scores are known exactly at some values of each column, those that a sample of rows has, and
 interpolated between them, as `Scale` does between the values of rows at hand.
@@ -13,8 +13,9 @@ import numpy as np
 from dask.delayed import delayed
 
 from corral.array_types import Floats, Integers
+from corral.dask.exact import add_sums, as_floats, exact_sums
 from corral.dask.reductions import compute, shared, tree
-from corral.dask.rows import Overview, Part, Pieces, together
+from corral.dask.rows import Overview, Source, read_part
 from corral.data.scaling import (
     Scale,
     ScaleKind,
@@ -25,9 +26,12 @@ from corral.data.scaling import (
     standard_units,
 )
 
+# Weights are counted in such shares of the largest: sums over 10^10 rows fit 63 bits.
+_WEIGHT_UNIT = 2.0**-30
+
 
 class Question(NamedTuple):
-    """What all blocks are asked for.
+    """What all partitions are asked for.
 
     Attributes
     ----------
@@ -48,17 +52,19 @@ class Answer(NamedTuple):
 
     Attributes
     ----------
-    sums : (3, n_features) of weights, of weighted values and of weighted squares, where there is a value.
+    sums : of weights, of weighted values and of weighted squares, one after the other, of all columns.
     at_most, below : for each column the weight of rows up to each knot, and below it.
+    totals : (n_features,) the weight of rows that have a value.
     """
 
-    sums: Floats
-    at_most: list[Floats]
-    below: list[Floats]
+    sums: list[int]
+    at_most: list[Integers]
+    below: list[Integers]
+    totals: Integers
 
 
 def learn_units(
-    blocks: Sequence[Sequence[Pieces]],
+    sources: Sequence[Source],
     of_all: Overview,
     sample: Floats,
     levels: Integers | None,
@@ -72,7 +78,7 @@ def learn_units(
 
     Parameters
     ----------
-    blocks, of_all : the rows, block by block of each class.
+    sources, of_all : the rows.
     sample : (n_sample, n_features) some of them.
     levels : (n_features,) numbers of levels, 0 for measurements; None if all are.
     kinds : which units.
@@ -86,8 +92,7 @@ def learn_units(
     knots = [np.zeros(1) if of_column is None else of_column[0] for of_column in ranks.knots or ()]
     question = _ask(sample, knots, low, high, of_all.heaviest)
     sent = shared(question)
-    answers = [_answer(sent, *pieces) for of_class in blocks for pieces in of_class]
-    answer: Answer = compute([tree(answers, _merge)], client)[0]
+    answer: Answer = compute([tree([_answer(source, sent) for source in sources], _merge)], client)[0]
     return {kind: _units(kind, question, answer, low, high, measured.tolist()) for kind in kinds}
 
 
@@ -103,36 +108,43 @@ def _ask(sample: Floats, knots: list[Floats], low: Floats, high: Floats, heavies
 
 
 @delayed
-def _answer(question: Question, *pieces: Part) -> Answer:
-    """Answer for one block."""
-    part = together(pieces)
+def _answer(source: Source, question: Question) -> Answer:
+    """Answer for one partition."""
+    part = read_part(source).weighty()
     weights = np.ones(len(part.X)) if part.weights is None else part.weights / question.heaviest
+    whole = None if part.weights is None else np.rint(weights / _WEIGHT_UNIT).astype(np.int64)
     known = ~np.isnan(part.X)
     z = np.where(known, (part.X / question.divisor - question.center) / question.reach, 0.0)
     np.clip(z, -1.0, 1.0, out=z)  # a column of levels is not between its bounds, and not asked for
-    w = weights[:, np.newaxis] * known
+    w = weights[:, np.newaxis]
+    sums = exact_sums(w * known) + exact_sums(w * z) + exact_sums(w * z * z)
     at_most, below = [], []
     for j, knots in enumerate(question.knots):
-        upto, under = _weights_up_to(part.X[known[:, j], j], weights[known[:, j]], knots)
+        here = known[:, j]
+        upto, under = _weights_up_to(part.X[here, j], None if whole is None else whole[here], knots)
         at_most.append(upto)
         below.append(under)
-    return Answer(np.stack([(w * z**power).sum(axis=0) for power in range(3)]), at_most, below)
+    return Answer(sums, at_most, below, known.sum(axis=0) if whole is None else whole @ known)
 
 
-def _weights_up_to(x: Floats, weights: Floats, knots: Floats) -> tuple[Floats, Floats]:
-    """The weight of values up to each knot, and below it."""
+def _weights_up_to(x: Floats, weights: Integers | None, knots: Floats) -> tuple[Integers, Integers]:
+    """The weight of values up to each knot, and below it; each value counts once if there are no weights."""
+    if weights is None:
+        values = np.sort(x)
+        return np.searchsorted(values, knots, side="right"), np.searchsorted(values, knots, side="left")
     order = np.argsort(x)
-    totals = np.concatenate([[0.0], weights[order].cumsum()])
+    totals = np.concatenate([[0], weights[order].cumsum()])
     at, before = (np.searchsorted(x[order], knots, side=side) for side in ("right", "left"))
     return totals[at], totals[before]
 
 
 def _merge(parts: Sequence[Answer]) -> Answer:
-    sums, at_most, below = zip(*parts, strict=True)
+    sums, at_most, below, totals = zip(*parts, strict=True)
     return Answer(
-        np.sum(sums, axis=0),
+        add_sums(list(sums)),
         [np.sum(of_column, axis=0) for of_column in zip(*at_most, strict=True)],
         [np.sum(of_column, axis=0) for of_column in zip(*below, strict=True)],
+        np.sum(totals, axis=0),
     )
 
 
@@ -142,13 +154,15 @@ def _units(
     """The units of one kind; a column that is not measured has a range of 0, and stays as it is."""
     if kind == "range":
         return range_units(low, high)
-    weight, first, second = answer.sums
     if kind == "standard":
+        weight, first, second = as_floats(answer.sums).reshape(3, -1)
         mean = first / np.maximum(weight, np.finfo(np.float64).tiny)
         square = second / np.maximum(weight, np.finfo(np.float64).tiny)
         variance = np.maximum(square - mean * mean, 0.0) * question.reach**2
         return standard_units(low, high, question.center + question.reach * mean, variance)
-    of_columns = zip(measured, question.knots, answer.at_most, answer.below, weight.tolist(), strict=True)
+    of_columns = zip(
+        measured, question.knots, answer.at_most, answer.below, answer.totals.tolist(), strict=True
+    )
     knots = tuple(
         _knots(kind, values, at_most, below, total) if is_measured else None
         for is_measured, values, at_most, below, total in of_columns
@@ -157,7 +171,7 @@ def _units(
 
 
 def _knots(
-    kind: ScaleKind, values: Floats, at_most: Floats, below: Floats, total: float
+    kind: ScaleKind, values: Floats, at_most: Integers, below: Integers, total: int
 ) -> tuple[Floats, Floats]:
     """Values, and their ranks or normal scores, of mean 0 over all rows as far as that is known.
 
