@@ -17,7 +17,7 @@ def test_mutations_that_cannot_be_made_are_named():
     bad = [
         replace(first, old="text that is nowhere"),
         replace(second, old="import", new="import", tests=["test_nothing.py"]),
-        replace(first, file="_core/nothing.py", tests=[]),
+        replace(first, file="data/nothing.py", tests=[]),
     ]
     for problem, words in zip(
         find_problems(bad),
@@ -25,10 +25,10 @@ def test_mutations_that_cannot_be_made_are_named():
             "another mutation has the same id",
             "stands 0 times in",
             "changes nothing",
-            "times in src/corral/_core/two_samples.py, not once",
+            "times in src/corral/markers/rank_tests.py, not once",
             "there is no file tests/test_nothing.py",
             "another mutation has the same id",
-            "there is no file src/corral/_core/nothing.py",
+            "there is no file src/corral/data/nothing.py",
             "has no tests",
         ],
         strict=True,
