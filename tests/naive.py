@@ -823,7 +823,7 @@ def _rows_and_weights(X: ArrayLike, weights: ArrayLike | None) -> tuple[list[lis
 
 
 # --------------------------------------------------------------------------------------------- contrast
-# Variables that describe a class, as contrast.py and two_samples.py in src/corral/_core say it in words.
+# Variables that describe a class, as contrast.py and rank_tests.py in src/corral/markers say it in words.
 # Counts, mid-ranks and polynomials are fractions, so that only roots, logarithms and tails are rounded.
 
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
 from corral.cli import app
-from corral.estimators.naive_bayes import MixedNaiveBayes
 from corral.evaluation.held_out import held_out_predictions, unseen_predictions
+from corral.evaluation.naive_bayes import MixedNaiveBayes
 from corral.evaluation.scores import grouped_interval, wilson_interval
 from corral.evaluation.splits import Units, splitter
 from exploring import seeds

@@ -1,4 +1,4 @@
-r"""The fitted model: all that a fit has learnt of classes, in one object, and how it is learnt.
+r"""What the fitted models of the pool and of the Rodeo share: classes, priors, rows and the posterior.
 
 The classes' densities, weighed by the priors, give the posterior; a pool gives a share
 :math:`\varepsilon` (the lapse) of it to the prior instead,

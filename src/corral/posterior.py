@@ -10,7 +10,6 @@ from corral.array_types import Floats
 # Log odds of a class that is all that is left.
 _LARGEST_ODDS = 1e100
 
-
 # How far below the others a class is put of which nothing is known.
 _UNKNOWN = 1000.0
 

@@ -267,7 +267,7 @@ def _baselines(X: pd.DataFrame) -> dict[str, Any]:
     """Classifiers to compare with."""
     from sklearn.dummy import DummyClassifier
 
-    from corral.estimators.naive_bayes import MixedNaiveBayes
+    from corral.evaluation.naive_bayes import MixedNaiveBayes
 
     has_levels = any(hasattr(dtype, "categories") for dtype in X.dtypes)
     bayes = "naive Bayes" if has_levels else "Gaussian naive Bayes"

@@ -1,6 +1,6 @@
 r"""Outlyingness: how far values of single columns lie from those of a class and of all rows.
 
-The score of `trust` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
+The score of `typicality` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
 :math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`.
 
 :math:`e_{yj}` is the distance of :math:`x_j` from the nearest value of the column in the class, and

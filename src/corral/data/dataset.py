@@ -1,4 +1,4 @@
-"""Training rows: sorted by class, weighed, and cut into tiles as the kernels read them."""
+"""Training rows as they were given, and sorted by class with weights, duplicates and groups."""
 
 from __future__ import annotations
 

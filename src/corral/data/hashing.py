@@ -9,7 +9,6 @@ from corral.array_types import Floats, Integers
 
 Words = NDArray[np.uint64]
 
-
 _CHUNK = 4096
 
 

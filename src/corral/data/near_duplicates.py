@@ -1,6 +1,6 @@
 r"""Near duplicates: rows that repeat another row but for one value, or but for small differences.
 
-Exact duplicates are merged (`copies.py`). A duplicate that lost a cell, has a counter or a date of its own,
+Exact duplicates are merged (`duplicates`). A duplicate that lost a cell, has a counter or a date of its own,
 was rounded or got some noise is a row of its own. Its twin then predicts it, so that leave-one-out scores of
 pure noise are near 1. Such rows are found in two ways, and both compare them with chance.
 

@@ -17,7 +17,6 @@ from corral.array_types import Bools, Floats, Integers
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
-
 # Averages of so many values are nobody's.
 _FEW = 5
 

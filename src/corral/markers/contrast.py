@@ -1,7 +1,7 @@
 """Which variables describe each class: how its values differ from those of its background.
 
 Everything here is a function of ranks, so units and increasing transformations of a column change nothing.
-How two samples are compared is said in `two_samples`.
+How two samples are compared is said in `rank_tests`.
 
 **The background** of a variable is found from all pairs of classes. Two classes are told apart if their
 difference is significant at the level over the number of pairs, and not negligible. Among the sets of
@@ -39,7 +39,6 @@ from corral.markers.rank_tests import (
 
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15
-
 
 LEVEL = 0.01
 
@@ -141,7 +140,7 @@ def contrast(
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
-        those of a group are, and no p-value is less than whole groups allow (see `design_effect`). None if
+        those of a group are, and no p-value is less than whole groups allow (see `group_effects`). None if
         each row stands alone.
     level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
@@ -586,7 +585,7 @@ def _direction(
 
     Parameters
     ----------
-    location, effects : (n_variables, n_classes) and (n_degrees, n_variables, n_classes) as in `two_samples`.
+    location, effects : (n_variables, n_classes) and (n_degrees, n_variables, n_classes) as in `rank_tests`.
     own, other : (3, n_variables, n_classes) lower quartile, median and upper quartile of class and
         background.
     min_effect : least size of an effect that takes the place of the largest one.

@@ -161,7 +161,7 @@ def effects_of_groups(
 ) -> tuple[Floats, Floats, Floats]:
     """Return by which factor groups lower Kish's effective number of rows, and what few groups leave open.
 
-    The correlation of a class is the largest of those of the polynomials of ranks that `two_samples` tests,
+    The correlation of a class is the largest of those of the polynomials of ranks that `rank_tests` tests,
     so that it serves all their questions: groups may differ in place, in spread, in skewness or in having two
     modes. It is estimated by the analysis of variance of the groups of the class, and once more by that of
     the groups of all classes together, each class around its own mean; the larger estimate counts.

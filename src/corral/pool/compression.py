@@ -17,7 +17,7 @@ without the fold of the row; the scores are those of these densities. Typicality
 measured by the same rows. Rows of classes that are not thinned leave themselves out as always.
 
 Rows with gaps or levels have no averages, and rows of groups can only be left out with their groups: see
-`drawn`.
+`subsampled`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One bandwidth for each variable where values are missing or levels; see `refine`."""
+"""One bandwidth for each variable where values are missing or levels; see `bandwidths`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Densities of members of a pool on tables with gaps and levels.
 
-A member's kernels are those of `members`, with the factors of `mixed_frames` where a value is missing, and
+A member's kernels are those of `densities`, with the factors of `general_transforms` where a value is missing, and
 those of `levels` where it is a level.
 """
 

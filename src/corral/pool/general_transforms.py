@@ -1,7 +1,7 @@
 """Coordinates of classes where values are missing or levels: what they are, and how they are learnt.
 
 **Gaps in a sample.** The variable is integrated out, exactly: along variances its factor is left out; along
-covariances coordinates are projected on what is orthogonal to the rows of :math:`B_J` (see `members`).
+covariances coordinates are projected on what is orthogonal to the rows of :math:`B_J` (see `densities`).
 
 **Gaps in a row.** Along variances the factor is the density of the variable in its class, a normal one with
 its mean and variance, or its frequencies. Along covariances a missing value is at its expectation given the

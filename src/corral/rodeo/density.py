@@ -18,7 +18,7 @@ from corral.rodeo.settings import Update
 def local_density(
     rows: AnyRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
 ) -> tuple[Floats, Integers]:
-    """Logarithms of kernel density estimates with bandwidths that the Rodeo chooses; see `rodeo`."""
+    """Logarithms of kernel density estimates with bandwidths that the Rodeo chooses; see `descent.rodeo`."""
     if isinstance(rows, GeneralRows):
         return general_rodeo(rows, grid, x, update, own)
     gaps = np.isnan(x).any(axis=1)

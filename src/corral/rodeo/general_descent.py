@@ -231,7 +231,7 @@ class GeneralDescent(Descent):
 def general_rodeo(
     rows: GeneralRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
 ) -> tuple[Floats, Integers]:
-    """Run algorithm 1 at each query; see `rodeo.rodeo`."""
+    """Run algorithm 1 at each query; see `descent.rodeo`."""
     own = np.full(len(x), -1) if own is None else own
     log_density, steps = np.full(len(x), -np.inf), np.zeros(x.shape, dtype=np.int64)
     left = rows.left(own)
