@@ -21,8 +21,8 @@ deviation of the likenesses of training rows, each left out, below the medians o
 rows of other classes best, but call too many rows of wide classes novel; with the median of the class it is
 the other way round.
 
-The other terms are about values of single columns: see `outlyingness`. Training rows have the same terms, from
-the values of other rows, so that the level is kept.
+The other terms are about values of single columns: see `outlyingness`. Training rows have the same terms,
+from the values of other rows, so that the level is kept.
 
 **Typicality** of class y, where the class has n rows of equal weight (Kish's number if weights differ):
 

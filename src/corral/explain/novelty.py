@@ -2,9 +2,9 @@ r"""Which variables make a sample unlike a class.
 
 The log density of a sample in a class is divided among the variables as log odds are in `evidence`: by
 Shapley's values :math:`\phi_j(x)` of the logarithm of the density of known variables. They add up to it, and
-are compared with those at rows of the class, each left out. Of a pool it is the likeness (see `conformal.typicality`). With
-the spread b of likenesses and the term of columns that scores have, the unlikeness of variable j in class y
-is
+are compared with those at rows of the class, each left out. Of a pool it is the likeness (see
+`conformal.typicality`). With the spread b of likenesses and the term of columns that scores have, the
+unlikeness of variable j in class y is
 
 .. math::
 

@@ -1,7 +1,7 @@
 """Densities of members of a pool on tables with gaps and levels.
 
-A member's kernels are those of `densities`, with the factors of `general_transforms` where a value is missing, and
-those of `levels` where it is a level.
+A member's kernels are those of `densities`, with the factors of `general_transforms` where a value is
+missing, and those of `categories` where it is a level.
 """
 
 from __future__ import annotations
