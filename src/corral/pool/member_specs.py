@@ -1,8 +1,8 @@
 r"""The kinds of members that a pool is made of, and rows in the units of all of them.
 
 Each kind has its units and its frame (see `transforms`), in which the rows of a class are pulled towards
-their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the covariance of the class
-(West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Normal densities along
+their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth h, which keeps the covariance of the
+class (West, 1993): h = 1 is a normal density, a small h a kernel density of the rows. Normal densities along
 covariances, of all classes or of each, make linear and quadratic discriminants; they are kinds of their own
 beside the kernels, since few rows cannot tell which of them to do without. Two more kinds are kernel
 densities of the rows as they are, with bandwidths refined by variable (see `bandwidths`), and one has the

@@ -1,8 +1,8 @@
 r"""A fitted pool: few members, each a classifier by class densities, and their weights.
 
 The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
-the posterior gives a share of its probability to the prior, as that of a single classifier does. `member_specs`
-says which members are tried, and `search` how they are found.
+the posterior gives a share of its probability to the prior, as that of a single classifier does.
+`member_specs` says which members are tried, and `search` how they are found.
 """
 
 from __future__ import annotations
