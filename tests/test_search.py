@@ -459,7 +459,7 @@ def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
     ]:
         with pytest.raises(ValueError, match=message):
             CorralClassifier(random_state=0).fit(rows, labels)
-    with pytest.raises(ValueError, match="X has 3 features, but RodeoClassifier"):
+    with pytest.raises(ValueError, match="X has 3 features, but CorralClassifier"):
         fitted.predict(X[:, :3])
 
 

@@ -140,7 +140,7 @@ def test_parameters_can_be_searched(shifted):
     pipeline = make_pipeline(RodeoSelector(random_state=0), LogisticRegression())
     search = GridSearchCV(pipeline, {"rodeoselector__cutpoint": [-1.0, np.inf]}, cv=2, error_score="raise")
     search.fit(X, y)
-    assert len(search.member_scores_["params"]) == 2
+    assert len(search.cv_results_["params"]) == 2
 
 
 def test_nothing_selected(shifted):

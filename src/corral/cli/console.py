@@ -168,6 +168,10 @@ def describe(fitted: Any) -> dict[str, Any]:
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
     if hasattr(fitted, "describe"):
         described |= _marks(fitted.describe())
+    if hasattr(fitted, "relevant_"):
+        described["relevant"] = {
+            str(label): _relevant_variables(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
+        }
     return described
 
 
@@ -195,6 +199,13 @@ def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
             yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"
     if "groups" in kinds:
         yield f"groups, left out together: {kinds['groups']}"
+
+
+def _relevant_variables(fitted: Any, a: int) -> list[str]:
+    """Names of the variables that algorithm 2 finds relevant for a class, the smallest bandwidth first."""
+    order = np.argsort(fitted.bandwidths_[a], kind="stable")
+    names = feature_names(fitted)
+    return [names[j] for j in order[fitted.relevant_[a, order]]]
 
 
 def _marks(found: Description) -> dict[str, Any]:
