@@ -176,7 +176,7 @@ def estimate_sample_sizes(
 
     Epsilon grows with the number of relevant variables. With few rows some are overlooked, and epsilon is
     too small until they are found and it jumps. Look at `r` in the history before believing that a run
-    has converged; an `estimator` with another `rule` or `cutpoint` may find them sooner.
+    has converged; an `estimator` with another `cutpoint` may find them sooner.
 
     The bound means nothing, and the result says so, if a class has no relevant variable, or if it is 1 or
     more, since no error exceeds another by so much: many relevant variables make it that large.
