@@ -191,6 +191,13 @@ def test_density_comes_back_whole(estimator, weighted, data, queries, path):
     assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
 
 
+def test_density_with_missing_values_comes_back_whole(data, path):
+    X = data[0].copy()
+    X[::4, 1] = np.nan
+    model = RodeoDensity().fit(X)
+    assert_array_equal(saved(model, path).score_samples(X), model.score_samples(X))
+
+
 @pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
 def test_selector_comes_back_whole(selector, data, path):
     model = selector.fit(*data)

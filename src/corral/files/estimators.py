@@ -55,7 +55,7 @@ def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
     return {
         "rows": rows.all(),
         "weights": rows.weights,
-        "levels": rows.levels if isinstance(rows, GeneralRows) else None,
+        "levels": estimator.encoding_.counts,
         "h": estimator.density_.grid,
         "n_copies_": estimator.n_copies_,
         "scale": pack_scale(estimator.scale_),
@@ -72,10 +72,9 @@ def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> Non
     weights = state.floats("weights", (len(rows),), SMALLEST) if "weights" in state else None
     arranged: AnyRows
     levels = restore_levels(state, rows, estimator.encoding_.counts)
-    if levels is not None:
-        arranged = GeneralRows.arrange(rows, weights, levels, np.arange(len(rows)))
-    elif np.isnan(rows).any():
-        raise ValueError("rows have gaps")
+    if levels is not None or np.isnan(rows).any():
+        counts = np.zeros(d, dtype=np.int64) if levels is None else levels
+        arranged = GeneralRows.arrange(rows, weights, counts, np.arange(len(rows)))
     else:
         arranged = ClassRows.arrange(rows, weights)
     scale = restore_scale(state.part("scale"), d)
