@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import naive
+from cli.test_cli import refused, run
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table, table_findings
 from corral.checking.written_numbers import numbers_as_text
@@ -22,8 +23,7 @@ from corral.datasets import (
     make_ten_groups,
     make_waveform,
 )
-from test_cli import refused, run
-from test_experiments import skip_without_data
+from project.test_experiments import skip_without_data
 
 SOUND = {
     "iris": lambda: load_iris(return_X_y=True),

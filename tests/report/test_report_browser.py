@@ -34,7 +34,7 @@ from corral import (
 from corral.datasets import load_penguins, make_ten_groups
 from corral.parallel import Computation
 
-AXE = Path(__file__).parents[1] / "build" / "axe" / "package" / "axe.min.js"
+AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 find_faults = runpy.run_path(str(ROOT / "docs" / "check_site.py"))["find_faults"]
 
 GOOD = """<html><head><link rel="stylesheet" href="style.css"></head><body>

@@ -31,7 +31,7 @@ from corral import (
 )
 from corral.datasets import make_shifted_groups
 
-# Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
+# Small random data often have no variable that stands out; test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning",
     "ignore::corral.CopiedRowsWarning",
@@ -288,7 +288,7 @@ def test_estimators_link_to_their_page(estimator_class, monkeypatch):
     install_with(monkeypatch, "Paper, https://a.org/p", "Documentation, https://a.org/corral/")
     [address] = links(estimator_class())
     [module, name] = re.fullmatch(r"https://a.org/corral/generated/(.+)\.(\w+)\.html", address).groups()
-    reference = (Path(__file__).parents[1] / "docs" / "api.rst").read_text()
+    reference = (Path(__file__).parents[2] / "docs" / "api.rst").read_text()
     [part] = re.findall(
         rf"currentmodule:: {re.escape(module)}\n(.*?)(?:\.\. currentmodule|\Z)", reference, re.DOTALL
     )

@@ -1,6 +1,6 @@
 """CorralClassifier: a pool as an estimator, what it says of itself, and that its score is honest.
 
-tests/test_pool.py compares the pool itself with plain loops.
+tests/pool/test_pool.py compares the pool itself with plain loops.
 """
 
 import math

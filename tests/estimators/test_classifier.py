@@ -21,7 +21,7 @@ from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
 from exploring import examples
 
-# Small random data often have no variable that stands out; tests/test_selection.py is about that warning.
+# Small random data often have no variable that stands out; test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
 )

@@ -1,7 +1,7 @@
 """The public API is exactly what is listed here: names, parameters and defaults, methods and attributes.
 
 A change of the API is a change of this list, so it cannot happen by accident. What estimators inherit from
-scikit-learn is not listed; tests/test_sklearn.py asks scikit-learn about it.
+scikit-learn is not listed; tests/estimators/test_sklearn.py asks scikit-learn about it.
 """
 
 import importlib

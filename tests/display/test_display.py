@@ -620,7 +620,7 @@ def test_a_missing_matplotlib_is_named(fitted, X_test, monkeypatch):
 
 
 def test_there_is_a_picture_of_every_display():
-    pictures = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "pictures.py"))
+    pictures = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "pictures.py"))
     displays = dict(pictures["displays"]())
     assert {type(display).__name__ for display in displays.values()} == {
         name for name in corral.__all__ if name.endswith("Display")

@@ -9,7 +9,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks._trials import Trials
 from experiments._lines import read_lines
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_benchmark_is_listed(monkeypatch, capsys):

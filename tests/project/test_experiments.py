@@ -39,7 +39,7 @@ from experiments._run import read_results, run
 from experiments._slopes import QUANTITIES, slope, slope_tables, slope_targets, theory
 from experiments._trial import Task, child_seeds, split_by_row
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NEEDS_DATA = {
     "anuran": "anuran_mfcc.csv",
     "waveform": "waveform_noise.csv",
@@ -608,7 +608,7 @@ def test_the_command_line_lists_the_experiments(monkeypatch, capsys):
 
 
 def test_the_commands_of_the_guide_are_understood(monkeypatch):
-    page = (Path(__file__).parents[1] / "docs/guide/reproducing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/guide/reproducing.md").read_text()
     commands = re.findall(r"^python -m experiments (.*?)(?:  #.*)?$", page, re.MULTILINE)
     asked = []
     monkeypatch.setattr(command_line, "_run", lambda arguments, methods: asked.append(arguments.name))

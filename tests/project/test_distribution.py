@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / ".ci" / "conda" / "recipe.yaml"
 
 
@@ -25,7 +25,7 @@ def test_the_source_distribution_is_the_checkout(tmp_path):
     with tarfile.open(file) as archive:
         shipped = {name.partition("/")[2] for name in archive.getnames()}
     tracked = {name for name in listing.stdout.split("\0") if name and (ROOT / name).exists()}
-    assert "tests/test_distribution.py" in shipped
+    assert "tests/project/test_distribution.py" in shipped
     assert tracked - shipped == set()
 
 

@@ -19,7 +19,7 @@ import corral.dask
 import corral.datasets
 from corral.datasets import make_shifted_groups
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
 
@@ -77,7 +77,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask's to_parquet, with pandas 3.1
 def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
-    """With workers in threads of this process; those of tests/test_dask.py are processes."""
+    """With workers in threads of this process; those of tests/dask/test_dask.py are processes."""
     in_threads = partial(distributed.LocalCluster, processes=False, dashboard_address="127.0.0.1:0")
     monkeypatch.setattr(distributed, "LocalCluster", in_threads)
     monkeypatch.chdir(tmp_path)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.test_cli import run
 from corral.cli.demo import write_penguins
-from test_cli import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TABLES = {"penguins.csv", "new_penguins.csv"}
 
 
