@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import naive
-from cli.test_cli import refused, run
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table, table_findings
 from corral.checking.written_numbers import numbers_as_text
@@ -23,7 +22,8 @@ from corral.datasets import (
     make_ten_groups,
     make_waveform,
 )
-from project.test_experiments import skip_without_data
+from support.cli import refused, run
+from support.real_data import skip_without_data
 
 SOUND = {
     "iris": lambda: load_iris(return_X_y=True),

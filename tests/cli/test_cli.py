@@ -21,7 +21,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
-from typer.testing import CliRunner
 
 import corral
 from corral import (
@@ -34,11 +33,11 @@ from corral import (
     load_model,
     save_model,
 )
-from corral.cli import app
 from corral.cli.tables import CHUNK, read_table, table_columns
 from corral.datasets import make_shifted_groups
 from corral.evaluation.scores import calibration_error
-from forgery import put_together, take_apart
+from support.cli import refused, run
+from support.forgery import put_together, take_apart
 
 NAMES = ["length", "[bold]width", "<img src=x>", "höhe"]
 SPECIES = np.array(["ant", "bee", "cat"])
@@ -68,24 +67,6 @@ def thinned(folder, frame):
     path = folder / "thinned.corral"
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
     return path
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.stderr, result.exception)
-    assert "Traceback" not in result.output
-    return result
-
-
-def refused(*arguments):
-    """The sentence that a command ends with."""
-    result = run(*arguments, code=2)
-    assert result.stdout == ""
-    if "--json" in arguments:
-        return json.loads(result.stderr.splitlines()[-1])["error"]
-    (said,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
-    assert said.startswith("error: ")
-    return said.removeprefix("error: ")
 
 
 def fit(folder, table, *arguments):

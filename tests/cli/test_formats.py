@@ -20,12 +20,12 @@ from pyarrow import feather
 from typer.testing import CliRunner
 
 import corral.cli.tables
-from cli.test_cli import refused, run
 from corral import RodeoClassifier, load_model, save_model
 from corral.cli import app
 from corral.cli.formats import Given, find_table, open_table
 from corral.cli.tables import read_table
 from corral.cli.writing import write_table
+from support.cli import refused, run
 
 NUMBERS = ["Länge", "width, cm", "c"]
 TEXT = ("t.csv", "t.tsv", "t.txt", "t.csv.gz", "t.csv.bz2", "t.tsv.xz", "t.txt.zst")

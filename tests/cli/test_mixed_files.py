@@ -13,14 +13,14 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from typer.testing import CliRunner
 
-from cli.test_cli import refused, run
 from corral import RodeoClassifier, load_model
 from corral.cli import app
 from corral.estimators.naive_bayes import MixedNaiveBayes
 from corral.evaluation.held_out import held_out_predictions, unseen_predictions
 from corral.evaluation.scores import grouped_interval, wilson_interval
 from corral.evaluation.splits import Units, splitter
-from exploring import seeds
+from support.cli import refused, run
+from support.exploring import seeds
 
 N = 60
 NAMES = ["a", "colour", "ward", "smokes"]

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.test_cli import run
 from corral import RodeoClassifier, save_model
+from support.cli import run
 
 N = 40
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.test_cli import refused, run
 from corral import HeldOut, RodeoClassifier, load_model, save_model
 from corral.cli.text import may_be_formula, quoted, visible
 from corral.evaluation.held_out import unseen_predictions
+from support.cli import refused, run
 
 # Rows that are equal to training rows
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from cli.test_cli import run
 from corral import CorralClassifier, MarkerSelector, NearDuplicatesWarning, RodeoClassifier
 from corral.checking.table import table_findings
 from corral.data.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
+from support.cli import run
 
 
 def noise(kind, seed=0, n=75, d=5):

@@ -19,7 +19,7 @@ import corral.rodeo.relevance
 import naive
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
-from exploring import examples
+from support.exploring import examples
 
 # Small random data often have no variable that stands out; test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(

@@ -16,7 +16,7 @@ from sklearn.neighbors import KernelDensity
 import naive
 from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
 from corral.datasets import make_shifted_groups
-from exploring import examples
+from support.exploring import examples
 
 # Small tables often hold a row twice; tests/data/test_copies.py is about that warning.
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")

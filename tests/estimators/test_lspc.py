@@ -19,7 +19,7 @@ import naive
 from corral import LSPClassifier
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.estimators.lspc import _tabulate
-from exploring import examples
+from support.exploring import examples
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
 SMALL = {"sigmas": SIGMAS, "alphas": ALPHAS}

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from cli.test_cli import run
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity, load_model, save_model
 from corral.cli.text import visible
+from support.cli import run
 
 EMPTY = {
     "object": pd.Series([None] * 60, dtype=object),

@@ -35,7 +35,7 @@ from corral import (
     save_model,
     write_report,
 )
-from report_data import data_of
+from support.report_data import data_of
 
 NUMBERS = ["length", "width", "weight"]
 

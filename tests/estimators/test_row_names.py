@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.test_cli import refused, run
 from corral import CorralClassifier, LSPClassifier, RodeoClassifier, load_model, save_model
 from corral.datasets import make_shifted_groups
-from forgery import put_together, take_apart
-from report_data import data_of
+from support.cli import refused, run
+from support.forgery import put_together, take_apart
+from support.report_data import data_of
 
 NAMES = ["length", "width", "height"]
 

@@ -15,13 +15,12 @@ from threading import Event
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import corral.cli.tables
 from corral import RodeoClassifier, RodeoDensity, load_model, save_model
-from corral.cli import app
 from corral.datasets import load_penguins, make_shifted_groups, make_ten_groups
 from corral.files.atomic import replacing
+from support.cli import run
 
 resource = pytest.importorskip("resource", reason="needs links, modes and limits of Unix")
 
@@ -67,12 +66,6 @@ def folder(frame, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(corral.cli.tables, "CHUNK", 10)
     return tmp_path
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.stderr, result.exception)
-    return result
 
 
 def contents(folder):

@@ -28,7 +28,7 @@ from corral import (
 from corral.datasets import make_shifted_groups
 from corral.estimators.encoding import Encoding
 from corral.files.model_file import FORMAT, _checksum, read_header
-from forgery import put_together, take_apart
+from support.forgery import put_together, take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 

@@ -15,7 +15,7 @@ from corral import kernels
 from corral.data.tiles import ClassRows, unit_density
 from corral.parallel import Computation
 from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities, kernel_density
-from exploring import examples
+from support.exploring import examples
 
 
 def arrange(X, w=None, tile=None):

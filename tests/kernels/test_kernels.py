@@ -20,7 +20,7 @@ from corral.data.tiles import ClassRows
 from corral.rodeo import descent as rodeo_module
 from corral.rodeo.descent import rodeo
 from corral.rodeo.settings import RodeoSettings
-from exploring import examples
+from support.exploring import examples
 
 EXACT_ERROR = 4e-16
 LIMIT = kernels._STRONGEST

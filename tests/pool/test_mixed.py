@@ -38,7 +38,7 @@ from corral.pool.transforms import learn_frames
 from corral.rodeo.density import kernel_density, local_density
 from corral.rodeo.general_descent import draw_kernels
 from corral.rodeo.settings import RodeoSettings
-from exploring import seeds
+from support.exploring import seeds
 
 LEVELS = [0, 3, 0, 2]
 

@@ -38,27 +38,14 @@ from experiments._report import summary, write_report
 from experiments._run import read_results, run
 from experiments._slopes import QUANTITIES, slope, slope_tables, slope_targets, theory
 from experiments._trial import Task, child_seeds, split_by_row
+from support.real_data import skip_without_data
 
 ROOT = Path(__file__).parents[2]
-NEEDS_DATA = {
-    "anuran": "anuran_mfcc.csv",
-    "waveform": "waveform_noise.csv",
-    "digits": "optdigits_train.csv",
-}
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
 # Of many variables every so manyth is enough to see that all runs, and much faster drawn.
 THINNED = {"anuran": 3, "digits": 8}
 WITHOUT_PROBABILITIES = ("svc",)
 TIMES = ["fit_seconds", "predict_seconds", "processor_seconds"]
-
-
-def skip_without_data(name):
-    folder = os.environ.get("CORRAL_DATA")
-    file = NEEDS_DATA.get(name)
-    if file is None:
-        return
-    if not folder or not any(Path(folder, file + end).is_file() for end in ("", ".gz")):
-        pytest.skip(f"CORRAL_DATA names no folder with {file}")
 
 
 # Published numbers

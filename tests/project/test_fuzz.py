@@ -40,7 +40,7 @@ from corral import (
 from corral.cli import app
 from corral.cli.tables import MISSING
 from corral.datasets import make_shifted_groups
-from forgery import put_together, take_apart
+from support.forgery import put_together, take_apart
 
 # Of forged names and selections; what numbers warn of is an error.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

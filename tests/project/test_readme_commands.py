@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import run
 from corral.cli.demo import write_penguins
+from support.cli import run
 
 ROOT = Path(__file__).parents[2]
 TABLES = {"penguins.csv", "new_penguins.csv"}

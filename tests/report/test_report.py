@@ -43,8 +43,8 @@ from corral.planning import LearningCurve, Needed
 from corral.planning.power_law import Estimate
 from corral.report import words
 from corral.report.packing import pack, pack_column
-from exploring import examples
-from report_data import column, data_of
+from support.exploring import examples
+from support.report_data import column, data_of
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
 

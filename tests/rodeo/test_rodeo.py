@@ -34,7 +34,7 @@ from corral.rodeo.descent import critical_ratio, rodeo, squared_factor
 from corral.rodeo.path import density_path, rodeo_path
 from corral.rodeo.relevance import leave_one_out_bandwidths, zscores
 from corral.rodeo.settings import RodeoSettings
-from exploring import examples
+from support.exploring import examples
 
 UPDATES = ("simultaneous", "sequential")
 PATIENCE = 600  # seconds, for a machine on which many other programs run
