@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-import naive
+from checking import checking_oracle
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table, table_findings
 from corral.checking.written_numbers import numbers_as_text
@@ -336,7 +336,7 @@ def test_one_column_predicts_as_the_plain_loop_does(seed, n, n_values, grouped, 
     x = rng.integers(0, n_values, n) + rng.choice([0.0, 0.0, 0.5, np.nan], n)
     codes = np.append([0, 1], rng.integers(0, 3, n - 2))
     units = rng.integers(0, rng.integers(1, n + 1), n) if grouped else np.arange(n)
-    expected = naive.accuracy_of_one_column(x, codes, units, ordered=ordered)
+    expected = checking_oracle.accuracy_of_one_column(x, codes, units, ordered=ordered)
     assert _accuracy_of_one(x, codes, units, ordered=ordered) == pytest.approx(expected)
 
 

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-import naive
+import paper_oracle
+from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
 from corral.conformal.missing_values import Removal, learn_effect
 from corral.conformal.outlyingness import Columns, ColumnValues
@@ -20,6 +21,8 @@ from corral.parallel import Computation
 from corral.pool.leave_one_out import member_without_rows
 from corral.pool.model import PoolModel
 from corral.posterior import odds_of_classes
+from kernels import kernels_oracle
+from pool import pool_oracle
 
 # No bandwidth shrinks.
 INITIAL = {"bandwidth": "class", "min_bandwidth": 100.0}
@@ -94,13 +97,15 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
         if bandwidth == "fixed":
-            return naive.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
-        return naive.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
+            return kernels_oracle.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
+        return paper_oracle.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
 
     rng = np.random.default_rng(2)
     shift = np.array([3.0, 0.0, 0.0])
     samples = np.vstack([X[:4] + rng.integers(-32, 32, (4, 3)) / 64.0, X[4:6] + shift, X[:1] * 50.0])
-    expected = naive.judge(data.X, data.codes, data.units, m, samples, log_density, data.labels.size)
+    expected = conformal_oracle.judge(
+        data.X, data.codes, data.units, m, samples, log_density, data.labels.size
+    )
     found = model.assess(samples)
     assert_allclose(found.typicality, expected[0], rtol=1e-12)
     assert_allclose(found.novelty, expected[1], rtol=1e-12)
@@ -121,7 +126,7 @@ def test_members_leave_rows_out_as_loops_do(grouped):
         for a, mixture in enumerate(member.classes):
             for k, i in enumerate(points):
                 left = (data.codes == a) & (data.units != data.units[i])
-                expected = naive.pulled_log_density(
+                expected = pool_oracle.pulled_log_density(
                     scaled[i, mixture.variables],
                     scaled[left][:, mixture.variables],
                     mixture.mean,
@@ -163,7 +168,7 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
         own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
         below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
         spreads.append(2.0 * np.mean(below))
-        shares.append(np.exp(naive.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
+        shares.append(np.exp(conformal_oracle.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
     correlated = np.array([member.sees_correlations for member in members])
     shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
     likeness = np.tensordot(shares / spreads, kept.log_density[~kept.refined], 1)
@@ -178,7 +183,7 @@ def test_shares_of_members_against_loops():
     codes, weights = rng.integers(0, 3, 60), rng.choice([0.5, 1.0, 2.0], 60)
     left_out = np.round(rng.normal(size=(2, 60, 3)), 1)  # with ties
     left_out[0, np.arange(60), codes] += 2.0
-    own = [naive.told_apart(log_density, codes, weights) for log_density in left_out]
+    own = [conformal_oracle.told_apart(log_density, codes, weights) for log_density in left_out]
     assert own[0] > own[1] + 0.1
     expected = np.exp(np.array(own) / 0.05)
     assert_allclose(shares_of_members(left_out, codes, weights), expected / expected.sum(), rtol=1e-9)
@@ -194,10 +199,12 @@ def test_sets_against_loops(iris):
     def log_posterior(x, unit):
         left = data.units != unit
         log_p = [
-            naive.kernel_log_density(data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4)
+            kernels_oracle.kernel_log_density(
+                data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4
+            )
             for a in range(3)
         ]
-        return np.log(naive.posterior(log_p, model.class_prior_))
+        return np.log(kernels_oracle.posterior(log_p, model.class_prior_))
 
     own = [log_posterior(x, unit)[a] for x, unit, a in zip(data.X, data.units, data.codes, strict=True)]
     own = np.array(own)
@@ -206,7 +213,8 @@ def test_sets_against_loops(iris):
         for x, found in zip(X_new[30:50], sets, strict=True):
             log_p = log_posterior(x, None)
             expected = [
-                naive.conformal_pvalue(own[data.codes == a], np.ones(25), log_p[a]) > 1.0 - coverage + 1e-9
+                conformal_oracle.conformal_pvalue(own[data.codes == a], np.ones(25), log_p[a])
+                > 1.0 - coverage + 1e-9
                 for a in range(3)
             ]
             if not any(expected):
@@ -317,8 +325,10 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
     samples = np.column_stack([np.zeros(8), other])
     expected = [
         [
-            naive.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
-            + naive.extreme_term(max(naive.extremes(data.X, data.units, x, None, np.ones(90))))
+            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
+            + conformal_oracle.extreme_term(
+                max(conformal_oracle.extremes(data.X, data.units, x, None, np.ones(90)))
+            )
             for y in (0, 1)
         ]
         for x in samples
@@ -385,14 +395,18 @@ def test_the_strangest_values_against_loops(n, grouped):
     groups = np.arange(n) // 2 if grouped else None
     data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, n), None, None, groups))
     columns, ones = Columns.learn(data), np.ones(n)
-    bound = naive.outlying_bound(data.X, data.units, ones)
+    bound = conformal_oracle.outlying_bound(data.X, data.units, ones)
     far = np.argsort(-np.nan_to_num(np.abs(data.X)).max(axis=1))[:12]
     samples = np.vstack([8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
     samples[:, 4] = np.nan
 
     def expected(x, unit):
-        extreme = naive.extreme_term(max(naive.extremes(data.X, data.units, x, unit, ones, bound)))
-        terms = [naive.remoteness(data.X, data.codes, data.units, y, x, unit, ones) for y in (0, 1)]
+        extreme = conformal_oracle.extreme_term(
+            max(conformal_oracle.extremes(data.X, data.units, x, unit, ones, bound))
+        )
+        terms = [
+            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, unit, ones) for y in (0, 1)
+        ]
         return [extreme + term for term in terms], extreme
 
     for found, wanted in (
@@ -424,7 +438,7 @@ def test_units_of_columns_against_loops(n):
     X[rng.random((n, 4)) < 0.1] = np.nan
     weights = rng.choice([0.5, 1.0, 2.0], n)
     data = LabelledRows.sort(TrainingRows(X, rng.integers(0, 2, n), weights))
-    expected = [naive.robust_deviation(x, data.weights) for x in data.X.T]
+    expected = [conformal_oracle.robust_deviation(x, data.weights) for x in data.X.T]
     assert_allclose(2.0 * Columns.learn(data).deviations.half_width, expected, rtol=1e-9)
 
 
@@ -635,9 +649,11 @@ def test_distances_from_values_of_other_units_against_loops(seed):
     values[rng.random(25) < 0.2] = np.nan
     x, of_units = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
     column = ColumnValues.of(values, units)
-    expected = [naive.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)]
+    expected = [
+        conformal_oracle.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)
+    ]
     assert_array_equal(column.distances_to_others(x, of_units), expected)
-    expected = [naive.nearest_distance(values, units, number, None, 1.0) for number in x]
+    expected = [conformal_oracle.nearest_distance(values, units, number, None, 1.0) for number in x]
     assert_array_equal(column.distances(x), expected)
     alone = ColumnValues.of(values[:1] * 0.0, units[:1])
     assert_array_equal(alone.distances_to_others(x, np.full(60, units[0])), 0.0)

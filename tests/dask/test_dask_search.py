@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-import naive
 from corral import CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
 from corral.dask.exact import add_sums, as_floats, exact_sums, exact_totals
@@ -23,6 +22,7 @@ from corral.data.scaling import learn_scale
 from corral.datasets import make_shifted_groups
 from corral.estimators.encoding import Encoding
 from corral.pool.member_specs import wanted_units
+from data import data_oracle
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
 QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
@@ -139,7 +139,7 @@ def test_ranks_are_exact_where_a_sample_knows_them(weights):
     w = np.ones(len(X)) if weights is None else weights
     for j, (values, ranks) in enumerate(units["rank"].knots):
         assert values.size < np.unique(rows[:, j]).size
-        assert_allclose(ranks, [naive.midrank(rows[:, j], w, value) for value in values], rtol=1e-8)
+        assert_allclose(ranks, [data_oracle.midrank(rows[:, j], w, value) for value in values], rtol=1e-8)
         assert_array_equal(units["score"].knots[j][0], values)
     # The mean of normal scores is 0, but for what is not known between the values.
     assert np.abs(np.average(units["score"].transform(rows), axis=0, weights=w)).max() < 0.05

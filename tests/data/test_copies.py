@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import naive
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.duplicates import copies_and_units, filled, number_copies
 from corral.data.weights import effective_number
 from corral.datasets import make_ten_groups
+from data import data_oracle
 
 QUICK = {"random_state": 0}
 quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
@@ -107,7 +107,7 @@ def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
     X = np.column_stack(columns)
     X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
     X, y = np.tile(X, (n_times, 1)), np.tile(rng.integers(0, 2, len(X)), n_times)
-    found, expected = number_copies(X, y), naive.number_copies(X, y)
+    found, expected = number_copies(X, y), data_oracle.number_copies(X, y)
     assert (None if found is None else found.tolist()) == expected
 
 
@@ -124,7 +124,7 @@ def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_t
     stacked = np.vstack([X] * n_times + [X[:extra]])
     labels = np.tile(y, n_times + 1)[: len(stacked)]
     found = number_copies(stacked, labels)
-    assert found.tolist() == naive.number_copies(stacked, labels)
+    assert found.tolist() == data_oracle.number_copies(stacked, labels)
     for n in range(n_times):
         assert_array_equal(found[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
     shuffled = rng.permutation(len(stacked))
@@ -140,7 +140,7 @@ def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times)
     X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
     rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
     assert_array_equal(number_copies(X[rows]), rows)
-    assert naive.number_copies(X[rows]) == rows.tolist()
+    assert data_oracle.number_copies(X[rows]) == rows.tolist()
 
 
 @pytest.mark.parametrize("kind", ["a code and its logarithm", "two codes"])
@@ -152,7 +152,7 @@ def test_few_levels_in_several_columns_are_separate(kind):
     }
     X = np.column_stack(columns[kind]).astype(float)
     assert number_copies(X) is None
-    assert naive.number_copies(X) is None
+    assert data_oracle.number_copies(X) is None
 
 
 @quiet
@@ -331,7 +331,7 @@ def test_groups_are_joined_as_by_plain_loops(seed):
     rng = np.random.default_rng(seed)
     copies, groups = rng.integers(0, 60, 120), rng.choice(30, 120, p=rng.dirichlet(np.full(30, 0.5)))
     numbers, units = copies_and_units(copies, groups, 120)
-    joined = naive.joined_groups(copies.tolist(), groups.tolist())
+    joined = data_oracle.joined_groups(copies.tolist(), groups.tolist())
     expected = np.array([joined[group] for group in groups.tolist()])
     assert 1 < np.unique(expected).size < np.unique(groups).size
     assert_array_equal(units[:, None] == units, expected[:, None] == expected)

@@ -16,9 +16,11 @@ from sklearn.exceptions import NotFittedError
 import corral.kernels
 import corral.parallel
 import corral.rodeo.relevance
-import naive
+import paper_oracle
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.datasets import make_shifted_groups, make_ten_groups
+from data import data_oracle
+from kernels import kernels_oracle
 from support.exploring import examples
 
 # Small random data often have no variable that stands out; test_selection.py is about that warning.
@@ -66,9 +68,9 @@ def units(X, scale, weights=None):
 
 
 def by_class(X, y, scale, weights=None):
-    """Scaled rows and weights of each class, as tests/naive.py takes them; copies are one row."""
+    """Scaled rows and weights of each class, as the oracles take them; copies are one row."""
     to_units = units(X, scale, weights)
-    X, y, merged, _ = naive.merge_copies(X, y, weights)
+    X, y, merged, _ = data_oracle.merge_copies(X, y, weights)
     alike = weights is None and np.ptp(merged) == 0.0
     return {
         label: (to_units(X[y == label]),) + (() if alike else (merged[y == label],)) for label in np.unique(y)
@@ -80,7 +82,7 @@ def is_unique(X):
 
 
 def total(rows, weights=None):
-    return naive.effective_number(rows, weights)
+    return paper_oracle.effective_number(rows, weights)
 
 
 def auto_floor(n, h0):
@@ -88,10 +90,10 @@ def auto_floor(n, h0):
 
 
 def own_bandwidths(rows, weights=None, update="simultaneous"):
-    """Mean leave-one-out bandwidths of a class, by tests/naive.py."""
+    """Mean leave-one-out bandwidths of a class, by plain loops."""
     n = total(rows, weights)
-    h0 = naive.initial_bandwidth(n)
-    return naive.mean_bandwidths(rows, h0=h0, floor=auto_floor(n, h0), update=update, weights=weights)
+    h0 = paper_oracle.initial_bandwidth(n)
+    return paper_oracle.mean_bandwidths(rows, h0=h0, floor=auto_floor(n, h0), update=update, weights=weights)
 
 
 def assert_same_model(one, other, queries):
@@ -165,15 +167,15 @@ def test_agrees_with_the_plain_loops(scale, update, weighted, problem, seed):
     joint, proba = model.predict_joint_log_proba(queries), model.predict_proba(queries)
     h = model.local_bandwidths(queries)
     for q, x in enumerate(to_units(queries)):
-        expected_joint, expected_proba = naive.classify(
+        expected_joint, expected_proba = paper_oracle.classify(
             classes, x, priors=priors, floor=auto_floor, update=update
         )
         assert_allclose(joint[q], list(expected_joint.values()), rtol=1e-9, atol=1e-9)
         assert_allclose(proba[q], list(expected_proba.values()), rtol=1e-9, atol=1e-9)
         for k, (rows, *rest) in enumerate(classes.values()):
             n = total(rows, *rest)
-            h0 = naive.initial_bandwidth(n)
-            expected_h, _ = naive.rodeo(
+            h0 = paper_oracle.initial_bandwidth(n)
+            expected_h, _ = paper_oracle.rodeo(
                 rows, x, h0=h0, floor=auto_floor(n, h0), update=update, weights=rest[0] if rest else None
             )
             assert_allclose(h[q, k], expected_h, rtol=1e-12)
@@ -191,7 +193,7 @@ def test_relevant_variables_agree_with_the_plain_loops(scale, update, weighted, 
     for k, rows in enumerate(by_class(X, y, scale, weights).values()):
         h = own_bandwidths(*rows, update=update)
         assert_allclose(model.bandwidths_[k], h, rtol=1e-12)
-        z = np.array(naive.zscores(h))
+        z = np.array(paper_oracle.zscores(h))
         assert_allclose(model.zscores_[k], z, rtol=1e-9, atol=1e-9)
         clear = np.abs(z + 0.5) > 1e-9
         varies = np.ptp(X, axis=0) > 0.0  # what is constant in all classes is never relevant
@@ -209,7 +211,7 @@ def test_agrees_with_the_plain_loops_far_away(update, problem, far):
     priors = dict.fromkeys(classes, 1 / len(classes))
     joint = model.predict_joint_log_proba(queries + far)
     for q, x in enumerate(queries + far):
-        expected, _ = naive.classify(classes, x, priors=priors, floor=auto_floor, update=update)
+        expected, _ = paper_oracle.classify(classes, x, priors=priors, floor=auto_floor, update=update)
         assert_allclose(joint[q], list(expected.values()), rtol=1e-9, atol=1e-9)
 
 
@@ -225,7 +227,7 @@ def test_parameters_reach_the_algorithm(parameters):
     floor = auto_floor if given_floor is None else lambda n, h0: given_floor
     joint = RodeoClassifier(scale=None, **parameters).fit(X, y).predict_joint_log_proba(X[:4])
     for q, x in enumerate(X[:4]):
-        expected, _ = naive.classify(classes, x, priors={1: 0.5, 2: 0.5}, floor=floor, **settings)
+        expected, _ = paper_oracle.classify(classes, x, priors={1: 0.5, 2: 0.5}, floor=floor, **settings)
         assert_allclose(joint[q], list(expected.values()), rtol=1e-9)
     assert np.any(joint != RodeoClassifier(scale=None).fit(X, y).predict_joint_log_proba(X[:4]))
 
@@ -363,14 +365,14 @@ def test_fixed_bandwidths_agree_with_the_plain_loops(weighted, problem, seed, fa
     weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
     model = RodeoClassifier(bandwidth="class", scale=None, priors="empirical")
     model.fit(X, y, sample_weight=weights)
-    slow = naive.kernel_log_density
+    slow = kernels_oracle.kernel_log_density
     log_density, h = np.empty((len(queries), y.max() + 1)), []
     for k, rows in enumerate(by_class(X, y, None, weights).values()):
         h.append(own_bandwidths(*rows))
         log_density[:, k] = [slow(rows[0], x, h[k], weights=(*rows, None)[1]) for x in queries]
     assert_allclose(model.local_bandwidths(queries), np.tile(h, (len(queries), 1, 1)), rtol=1e-12)
     assert_allclose(model.log_density(queries), log_density, rtol=1e-9, atol=1e-9)
-    expected = [naive.posterior(row, model.class_prior_) for row in log_density]
+    expected = [kernels_oracle.posterior(row, model.class_prior_) for row in log_density]
     # Far away a probability is a difference of numbers up to 1e14.
     atol = 1e-9 + 1e-15 * np.abs(log_density).max()
     assert_allclose(model.predict_proba(queries), expected, rtol=1e-9, atol=min(atol, 1e-3))
@@ -389,8 +391,8 @@ def test_weights_equal_copies_and_zero_equals_removal(scale, update, problem, se
     copies = np.repeat(np.arange(y.size), weights)
     assume(np.unique(y[copies]).size > 1)
     # In a table so small it cannot always be told that rows are copies.
-    found, kept = naive.number_copies(X[copies], y[copies]), X[weights > 0]
-    again = naive.number_copies(kept, y[weights > 0])
+    found, kept = data_oracle.number_copies(X[copies], y[copies]), X[weights > 0]
+    again = data_oracle.number_copies(kept, y[weights > 0])
     assume(weights.max() <= 1 if found is None else again is not None or is_unique(kept))
     parameters = {"scale": scale, "update": update, "priors": "empirical"}
     weighted = RodeoClassifier(**parameters).fit(X, y, sample_weight=weights)
@@ -479,9 +481,9 @@ def test_one_row_stands_for_its_class(monkeypatch):
     X, y = make_shifted_groups(12, groups=(1, 2), random_state=0)
     X = X[:, :3]
     model = RodeoClassifier(scale=None, random_state=3).fit(X, y)
-    h0 = naive.initial_bandwidth(12)
+    h0 = paper_oracle.initial_bandwidth(12)
     for k, (rows,) in enumerate(by_class(X, y, None).values()):
-        at = [naive.leave_one_out(rows, i, h0=h0, floor=h0 / 12)[0] for i in range(12)]
+        at = [paper_oracle.leave_one_out(rows, i, h0=h0, floor=h0 / 12)[0] for i in range(12)]
         assert np.isclose(at, model.bandwidths_[k], rtol=1e-12).all(axis=1).any()
 
 
@@ -576,7 +578,7 @@ def test_a_class_may_have_no_rows_yet(groups, scale):
     assert np.all(np.isneginf(model.log_density(queries)[:, 2]))
     assert not np.any(model.predict_proba(queries)[:, 2])
     # Nothing is known of its variables: all stay at the bandwidth that a small class starts from.
-    assert_allclose(model.bandwidths_[2], naive.initial_bandwidth(0))
+    assert_allclose(model.bandwidths_[2], paper_oracle.initial_bandwidth(0))
     assert_array_equal(model.zscores_[2], np.zeros(10))
     without = RodeoClassifier(scale=scale).fit(X[early], y[early])
     assert_array_equal(model.log_density(queries)[:, :2], without.log_density(queries))

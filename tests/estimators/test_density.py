@@ -13,9 +13,10 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 
-import naive
+import paper_oracle
 from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
 from corral.datasets import make_shifted_groups
+from data import data_oracle
 from support.exploring import examples
 
 # Small tables often hold a row twice; tests/data/test_copies.py is about that warning.
@@ -39,15 +40,15 @@ def center_and_width(X, scale, weights=None):
 
 
 def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
-    """Log densities in the units of X and bandwidths, by tests/naive.py."""
-    X, _, weights, _ = naive.merge_copies(X, np.zeros(len(X)), weights)
+    """Log densities in the units of X and bandwidths, by plain loops."""
+    X, _, weights, _ = data_oracle.merge_copies(X, np.zeros(len(X)), weights)
     center, width = center_and_width(X, scale, weights)
-    n = naive.effective_number(X, weights)
-    h0 = naive.initial_bandwidth(n, c0)
+    n = paper_oracle.effective_number(X, weights)
+    h0 = paper_oracle.initial_bandwidth(n, c0)
     floor = h0 / max(n, 1.0) if min_bandwidth is None else min_bandwidth
     rows = (X - center) / width
     found = [
-        naive.rodeo(rows, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+        paper_oracle.rodeo(rows, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
         for x in (queries - center) / width
     ]
     log_volume = sum(math.log(width_j) for width_j in width)
@@ -154,7 +155,7 @@ def test_equals_kernel_density_when_nothing_may_shrink(d, scale, weighted):
     spread = rng.uniform(0.1, 10, d)
     X, queries = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
     weights = rng.uniform(0.1, 3, 80) if weighted else None
-    h0 = naive.initial_bandwidth(naive.effective_number(X, weights))
+    h0 = paper_oracle.initial_bandwidth(paper_oracle.effective_number(X, weights))
     center, width = center_and_width(X, scale, weights)
     peer = KernelDensity(bandwidth=h0).fit((X - center) / width, sample_weight=weights)
     expected = peer.score_samples((queries - center) / width) - np.log(width).sum()
@@ -228,11 +229,11 @@ def test_samples_are_rows_plus_noise_of_leave_one_out_bandwidths():
         density = RodeoDensity().fit(X, sample_weight=w)
         center, width = center_and_width(X, "range")
         share = np.full(20, 1 / 20) if w is None else w / w.sum()
-        n = naive.effective_number(X, w)
-        h0 = naive.initial_bandwidth(n)
+        n = paper_oracle.effective_number(X, w)
+        h0 = paper_oracle.initial_bandwidth(n)
         h = np.array(
             [
-                naive.leave_one_out((X - center) / width, i, h0=h0, floor=h0 / n, weights=w)[0]
+                paper_oracle.leave_one_out((X - center) / width, i, h0=h0, floor=h0 / n, weights=w)[0]
                 for i in range(20)
             ]
         )
@@ -256,7 +257,7 @@ def test_moments_of_samples_are_near_those_of_the_data(scale):
     assert_allclose(S.mean(axis=0), X.mean(axis=0), atol=0.06)
     # Kernels make a sample wider than its rows, by a bandwidth at most.
     width = center_and_width(X, scale)[1]
-    h0 = naive.initial_bandwidth(500)
+    h0 = paper_oracle.initial_bandwidth(500)
     assert np.all(S.std(axis=0) > 0.9 * X.std(axis=0))
     assert np.all(S.std(axis=0) < 1.1 * np.hypot(X.std(axis=0), h0 * width))
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.pipeline import make_pipeline
 
-import naive
+import paper_oracle
 from corral import (
     CorralClassifier,
     Description,
@@ -25,6 +25,7 @@ from corral import (
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
 from corral.markers.contrast import contrast
+from explain import explain_oracle
 
 COLUMNS = [
     "class",
@@ -178,13 +179,13 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
                 model.bandwidths_[a] if bandwidth == "class" else np.full(3, model.initial_bandwidth_[a])
             ).tolist()
         h0 = model.initial_bandwidth_[a]
-        floor = h0 / naive.effective_number(X[of_class], w)
+        floor = h0 / paper_oracle.effective_number(X[of_class], w)
         if row is None:
-            return naive.rodeo(X[of_class], x, h0=h0, floor=floor, weights=w)[0]
+            return paper_oracle.rodeo(X[of_class], x, h0=h0, floor=floor, weights=w)[0]
         position = int(np.flatnonzero(of_class).tolist().index(row))
-        return naive.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
+        return paper_oracle.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
 
-    expected = naive.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
+    expected = explain_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
     assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
     assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
 

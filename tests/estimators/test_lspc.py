@@ -15,10 +15,10 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import naive
 from corral import LSPClassifier
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.estimators.lspc import _tabulate
+from estimators import estimators_oracle
 from support.exploring import examples
 
 SIGMAS, ALPHAS = (0.1, 0.3, 1.0), (0.01, 0.1, 1.0)
@@ -48,8 +48,8 @@ def queries():
 def test_agrees_with_the_normal_equations(data, queries, sigma, alpha):
     X, y = data
     model = LSPClassifier(sigmas=[sigma], alphas=[alpha]).fit(X, y)
-    outputs = naive.least_squares_outputs(X, y, queries, sigma=sigma, lam=alpha)
-    proba = naive.least_squares_probabilities(outputs)
+    outputs = estimators_oracle.least_squares_outputs(X, y, queries, sigma=sigma, lam=alpha)
+    proba = estimators_oracle.least_squares_probabilities(outputs)
     assert_allclose(model.predict_proba(queries), proba, rtol=0, atol=1e-8)
     assert_array_equal(model.predict(queries), model.classes_[outputs.argmax(axis=1)])
     distances = ((queries[:, np.newaxis] - model.centers_) ** 2).sum(axis=2)
@@ -63,8 +63,8 @@ def test_centres_of_a_large_class_are_drawn(data, queries):
     assert model.centers_.shape == (15, 4)
     positions = [int(np.flatnonzero((center == X).all(axis=1))[0]) for center in model.centers_]
     assert_array_equal(y[positions], np.repeat([1, 2, 4], 5))
-    outputs = naive.least_squares_outputs(X, y, queries, sigma=0.2, lam=0.03, centers=positions)
-    expected = naive.least_squares_probabilities(outputs)
+    outputs = estimators_oracle.least_squares_outputs(X, y, queries, sigma=0.2, lam=0.03, centers=positions)
+    expected = estimators_oracle.least_squares_probabilities(outputs)
     assert_allclose(model.predict_proba(queries), expected, rtol=0, atol=1e-8)
     again = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=0).fit(X, y)
     other = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=1).fit(X, y)
@@ -100,10 +100,10 @@ def test_folds_are_refits(data):
         results = LSPClassifier(**SMALL, cv=splitter).fit(X, y).cv_results_
         for k, (train, test) in enumerate(splitter.split(X)):
             for c, params in enumerate(results["params"]):
-                outputs = naive.least_squares_outputs(
+                outputs = estimators_oracle.least_squares_outputs(
                     X[train], y[train], X[test], sigma=params["sigma"], lam=params["alpha"]
                 )
-                expected = naive.least_squares_score(outputs, np.searchsorted([1, 2, 4], y[test]))
+                expected = estimators_oracle.least_squares_score(outputs, np.searchsorted([1, 2, 4], y[test]))
                 assert results[f"split{k}_test_score"][c] == pytest.approx(expected, abs=1e-12)
 
 
@@ -188,11 +188,11 @@ def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch):
 def test_clips_and_normalises(data, queries):
     X, y = data
     model = LSPClassifier(sigmas=[0.3], alphas=[1e-6]).fit(X, y)
-    outputs = naive.least_squares_outputs(X, y, queries, sigma=0.3, lam=1e-6)
+    outputs = estimators_oracle.least_squares_outputs(X, y, queries, sigma=0.3, lam=1e-6)
     proba = model.predict_proba(queries)
     assert (outputs < 0).any()  # otherwise this test would show nothing
     assert_array_equal(proba[outputs < 0], 0)
-    assert_allclose(proba, naive.least_squares_probabilities(outputs), atol=1e-8)
+    assert_allclose(proba, estimators_oracle.least_squares_probabilities(outputs), atol=1e-8)
 
 
 def test_the_largest_output_wins_where_all_are_clipped(data, queries):
@@ -202,7 +202,7 @@ def test_the_largest_output_wins_where_all_are_clipped(data, queries):
     proba = model.predict_proba(queries)
     assert_array_equal(np.sort(proba, axis=1), np.tile([0.0, 0.0, 1.0], (len(queries), 1)))
     assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
-    expected = naive.least_squares_probabilities(model._outputs(queries))
+    expected = estimators_oracle.least_squares_probabilities(model._outputs(queries))
     assert_array_equal(proba, expected)
 
 

@@ -18,12 +18,12 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-import naive
 from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
 from corral.explain.conditionals import mixture_conditionals
 from corral.pool import search as search_module
 from corral.pool.member_specs import KINDS
+from pool import pool_oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
@@ -139,12 +139,12 @@ def test_conditional_densities_agree_with_the_plain_loops(fitted, data):
         for c, label in enumerate(member.classes_):
             mixture = inner.classes[c]
             found, shares = mixture_conditionals(mixture, x, np.ones((y == label).sum()))
-            whole = naive.mixture_log_density(
+            whole = pool_oracle.mixture_log_density(
                 x[0, mixture.variables], mixture.centres, mixture.factor, mixture.log_volume
             )
             for j in range(4):
                 without = mixture.marginal(np.delete(np.arange(4), j))
-                left = naive.mixture_log_density(
+                left = pool_oracle.mixture_log_density(
                     x[0, without.variables], without.centres, without.factor, without.log_volume
                 )
                 expected = whole - left if j in mixture.variables else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import naive
+import paper_oracle
 from corral import CopiedRowsWarning, EmptySelectionWarning, RodeoClassifier
 from corral.datasets import (
     load_anuran,
@@ -89,12 +89,12 @@ def test_bandwidths_and_scores_are_those_of_algorithm_2(scale, weighted):
     scaled = units(X, weights, scale)(X)
     for k in range(3):
         w = np.ones(9) if weights is None else weights[y == k]
-        n = naive.effective_number(scaled[y == k], w)
-        h0 = naive.initial_bandwidth(n)
-        h = naive.mean_bandwidths(scaled[y == k], h0=h0, floor=h0 / n, weights=w)
+        n = paper_oracle.effective_number(scaled[y == k], w)
+        h0 = paper_oracle.initial_bandwidth(n)
+        h = paper_oracle.mean_bandwidths(scaled[y == k], h0=h0, floor=h0 / n, weights=w)
         assert_allclose(fitted.bandwidths_[k], h, rtol=1e-12)
         assert_allclose(fitted.initial_bandwidth_[k], h0, rtol=1e-14)
-        assert_allclose(fitted.zscores_[k], naive.zscores(h), rtol=1e-9, atol=1e-9)
+        assert_allclose(fitted.zscores_[k], paper_oracle.zscores(h), rtol=1e-9, atol=1e-9)
     assert np.ptp(fitted.bandwidths_[0]) > 0.0  # or nothing has been compared
 
 
@@ -359,10 +359,10 @@ def test_local_bandwidths_over_the_selected_variables(scale, update):
         used = fitted.relevant_[k]
         assert used.any()
         assert not used.all()
-        n = naive.effective_number(scaled[y == k], weights[y == k])
-        h0 = naive.initial_bandwidth(n)
+        n = paper_oracle.effective_number(scaled[y == k], weights[y == k])
+        h0 = paper_oracle.initial_bandwidth(n)
         for i in range(len(queries)):
-            own, expected = naive.rodeo(
+            own, expected = paper_oracle.rodeo(
                 scaled[y == k][:, used],
                 x[i, used],
                 h0=h0,

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-import naive
 from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
 from corral.datasets import make_ten_groups
 from corral.explain import evidence, shapley
@@ -17,6 +16,8 @@ from corral.explain.evidence import odds_evidence, strongest_rivals, usual_coali
 from corral.explain.explainers import explainer_of
 from corral.explain.shapley import Coalitions
 from corral.parallel import Computation
+from explain import explain_oracle
+from kernels import kernels_oracle
 
 ALONE = Computation(1, 0)
 UNEQUAL = {"priors": [0.5, 0.2, 0.3]}
@@ -68,7 +69,7 @@ def by_predictions(model, samples, explanation, i):
         int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
     )
     values = dict(zip(sets, log_proba[:, label] - log_proba[:, rival], strict=True))
-    return naive.shapley(values.__getitem__, list(range(d)))
+    return explain_oracle.shapley(values.__getitem__, list(range(d)))
 
 
 def by_densities(model, x, explanation, log_density, i=0):
@@ -79,10 +80,10 @@ def by_densities(model, x, explanation, log_density, i=0):
 
     def value(known):
         log_densities = [log_density(a, sorted(known)) for a in range(len(model.classes_))]
-        P = naive.posterior(log_densities, model.class_prior_)
+        P = kernels_oracle.posterior(log_densities, model.class_prior_)
         return np.log(P[label]) - np.log(P[rival])
 
-    return naive.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
+    return explain_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
 
 
 # ------------------------------------------------------------------------------------- all sets, d <= 8
@@ -127,7 +128,7 @@ def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more)
             if not some:
                 return uniform
             rows = scaled[y == a][:, some]
-            return uniform + naive.kernel_log_density(rows, x[i, some], h[i, a, some])
+            return uniform + kernels_oracle.kernel_log_density(rows, x[i, some], h[i, a, some])
 
         given = ~np.isnan(queries[i])
         expected = by_densities(model, queries[i], explanation, log_density, i)
@@ -287,7 +288,9 @@ def test_contributions_are_means_over_all_orders(d):
     found, error = coalitions.contributions(v)
     for of_sample, values in zip(found, v, strict=True):
         numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}
-        expected = naive.shapley(lambda s, numbers=numbers, values=values: values[numbers[s]], list(range(d)))
+        expected = explain_oracle.shapley(
+            lambda s, numbers=numbers, values=values: values[numbers[s]], list(range(d))
+        )
         assert_allclose(of_sample, expected, rtol=1e-12, atol=1e-13)
     assert_array_equal(error, 0.0)
     assert_allclose(found.sum(axis=1), v[:, -1] - v[:, 0], atol=1e-12)
@@ -387,7 +390,7 @@ def test_odds_are_those_of_the_posterior():
     for lapse in (0.0, 0.01, 1.0):
         out = evidence.log_odds(log_density, np.log(prior), lapse, label, rival)
         for q, s in itertools.product(range(4), range(6)):
-            P = naive.posterior(log_density[:, q, s], prior, lapse=lapse)
+            P = kernels_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
             if min(P[label[q]], P[rival[q]]) > 0.0:
                 assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
 

@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
-import naive
 from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.explain.explainers import explainer_of
@@ -16,6 +15,9 @@ from corral.explain.shapley import Coalitions
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
 from corral.pool.general_densities import MixedMixture
+from explain import explain_oracle
+from kernels import kernels_oracle
+from pool import pool_oracle
 
 ALONE = Computation(1, 0)
 
@@ -77,12 +79,14 @@ def test_unlikeness_against_loops(case):
             some = sorted(known)
             if not some:
                 return 0.0
-            return naive.kernel_log_density(data.X[left][:, some], x[some], [h] * len(some), weights=m[left])
+            return kernels_oracle.kernel_log_density(
+                data.X[left][:, some], x[some], [h] * len(some), weights=m[left]
+            )
 
         spread = model.model_.trust.judge(samples, model.model_.log_densities(samples, ALONE), ALONE).spread[
             k
         ]
-        expected = naive.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread)
+        expected = explain_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread)
         assert_allclose(found.unlikeness[k], expected, rtol=1e-9, atol=1e-9)
 
 
@@ -174,7 +178,7 @@ def test_frequencies_without_a_unit_against_loops(seed):
                 expected = 0.0
                 if not np.isnan(data.X[i, j]):
                     of_column = data.X[:, j], data.codes, data.units, data.weights, n_levels
-                    expected = np.log(naive.level_share(*of_column, data.X[i, j], a, data.units[i]))
+                    expected = np.log(pool_oracle.level_share(*of_column, data.X[i, j], a, data.units[i]))
                 assert_allclose(found[a, q, k], expected, rtol=1e-10, atol=1e-12)
 
 
@@ -223,7 +227,7 @@ def without_unit(model, a, i, sets):
             weights = data.weights[(data.codes == a) & left] if len(part.centres) > 1 else None
             centres = part.centres[of_class] if len(part.centres) > 1 else part.centres
             values = x[k, part.variables]
-            log_density[k] += weight * naive.mixture_log_density(
+            log_density[k] += weight * pool_oracle.mixture_log_density(
                 values, centres, part.factor, part.log_volume, weights=weights
             )
     return log_density

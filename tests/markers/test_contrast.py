@@ -15,12 +15,12 @@ from scipy.stats import fisher_exact, mannwhitneyu, norm
 from scipy.stats import t as student
 from sklearn.datasets import load_digits
 
-import naive
 from corral import MarkerSelector, RodeoClassifier
 from corral.markers import contrast as contrast_module
 from corral.markers.contrast import Contrast, contrast
 from corral.markers.group_effects import Clusters, effects_of_groups, least_log_pvalues, pvalues_with_groups
 from corral.markers.rank_tests import log_pvalues, occupied_cells
+from markers import markers_oracle
 
 NUMBERS = ("pvalue", "effect", "location", "spread", "size")
 NAMES = ("markers", "direction", "background")
@@ -77,7 +77,7 @@ def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
     # A lower level for significance and effects, so that both sides of either are seen.
     options = {"weights": weights, "level": 0.2, "min_effect": 0.3}
     found = contrast(X, y, len(sizes), **options)
-    expected = naive.contrast(X, y, len(sizes), **options)
+    expected = markers_oracle.contrast(X, y, len(sizes), **options)
     assert found.markers.any()
     for name in NUMBERS:
         of_naive = [[one[name] for one in of_class] for of_class in expected]
@@ -94,7 +94,7 @@ def test_many_distinct_values_agree_with_loops_over_cells() -> None:
     X[:40] = X[40]  # a tie that is larger than a cell
     found = contrast(X, y, 2)
     assert found.n_values.tolist() == [620 - 40]
-    for a, (of_loops,) in enumerate(naive.contrast(X, y, 2)):
+    for a, (of_loops,) in enumerate(markers_oracle.contrast(X, y, 2)):
         assert found.pvalue[a, 0] == pytest.approx(of_loops["pvalue"], rel=1e-6)
         assert found.effect[a, 0] == pytest.approx(of_loops["effect"], rel=1e-6)
     exact = mannwhitneyu(X[y == 1, 0], X[y == 0, 0]).statistic / (330 * 290) * 2 - 1
@@ -112,7 +112,7 @@ def test_tails_are_those_of_all_permutations(values: np.ndarray, error: float) -
     distinct, cells = np.unique(values, return_inverse=True)
     both = np.bincount(cells)
     draws = np.array(list(combinations(range(values.size), 6)))
-    for polynomial in naive.rank_polynomials([Fraction(int(c)) for c in both]):
+    for polynomial in markers_oracle.rank_polynomials([Fraction(int(c)) for c in both]):
         scores = np.array(polynomial, dtype=float)
         square = float(both @ scores**2 / values.size)
         for sign in (1, -1):
@@ -121,7 +121,7 @@ def test_tails_are_those_of_all_permutations(values: np.ndarray, error: float) -
                 position = np.argsort(sums)[int((1.0 - share) * len(sums))]
                 first = np.bincount(cells[draws[position]], minlength=distinct.size)
                 more, as_many = (sums > sums[position] + 1e-9).mean(), (sums > sums[position] - 1e-9).mean()
-                tail = naive.permutation_tail(
+                tail = markers_oracle.permutation_tail(
                     [Fraction(int(f)) for f in first],
                     [Fraction(int(g)) for g in both - first],
                     [sign * p for p in polynomial],
@@ -173,7 +173,9 @@ def test_a_weighted_column_of_two_values_is_tested_nearly_exactly() -> None:
     weights = 1.0 + 1e-3 * np.cos(np.arange(130))
     found = contrast(X, y, 2, weights=weights).pvalue
     assert_allclose(found, contrast(X, y, 2).pvalue, rtol=0.1)
-    assert found[0, 0] == pytest.approx(naive.contrast(X, y, 2, weights=weights)[0][0]["pvalue"], rel=1e-6)
+    assert found[0, 0] == pytest.approx(
+        markers_oracle.contrast(X, y, 2, weights=weights)[0][0]["pvalue"], rel=1e-6
+    )
 
 
 def test_separate_samples_have_the_probability_of_their_arrangement() -> None:
@@ -562,7 +564,9 @@ def test_few_rows_of_a_sample_are_those_of_the_plain_loop(n1: int, n2: int) -> N
     rng = np.random.default_rng(n1)
     values = np.rint(2.0 * np.concatenate([rng.normal(0.2, 0.7, n1), rng.normal(size=n2)])).astype(int)
     first, second = (np.bincount(of + 9, minlength=19) for of in (values[:n1], values[n1:]))
-    expected, _ = naive.two_sample_pvalue(*([Fraction(int(c)) for c in of] for of in (first, second)))
+    expected, _ = markers_oracle.two_sample_pvalue(
+        *([Fraction(int(c)) for c in of] for of in (first, second))
+    )
     found, _ = log_pvalues(first[np.newaxis].astype(float), second[np.newaxis].astype(float))
     assert np.exp(found[0]) == pytest.approx(expected, rel=1e-6)
     assert expected < 0.5
@@ -605,7 +609,7 @@ def test_effects_of_groups_are_those_of_the_plain_loop():
     X[:, 3] = groups  # rows of a group agree
     weights = rng.uniform(0.1, 2.0, len(X))
     effects = np.stack(effects_of_groups(X, codes, 4, weights, groups), axis=2)
-    expected = np.array([naive.effects_of_groups(x, codes, 4, weights, groups) for x in X.T])
+    expected = np.array([markers_oracle.effects_of_groups(x, codes, 4, weights, groups) for x in X.T])
     assert_allclose(effects, expected, rtol=1e-9)
     worth = effects[:, :, 0]
     assert_array_equal(worth[2], np.ones(4))
@@ -616,12 +620,12 @@ def test_least_pvalues_are_those_of_the_plain_count():
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 4, (2, 30, 7)) * rng.integers(0, 2, (2, 30, 7))
     expected = [
-        naive.least_pvalue(*({g: n for g, n in enumerate(of.tolist()) if n} for of in pair))
+        markers_oracle.least_pvalue(*({g: n for g, n in enumerate(of.tolist()) if n} for of in pair))
         for pair in zip(first, second, strict=True)
     ]
     assert_allclose(np.exp(least_log_pvalues(first, second)), expected, rtol=1e-12)
-    assert_allclose(naive.least_pvalue({0: 50, 2: 50}, {1: 50, 3: 50}), 1 / 3)
-    assert_allclose(naive.least_pvalue({0: 2}, {0: 3}), 1 / 5)
+    assert_allclose(markers_oracle.least_pvalue({0: 50, 2: 50}, {1: 50, 3: 50}), 1 / 3)
+    assert_allclose(markers_oracle.least_pvalue({0: 2}, {0: 3}), 1 / 5)
 
 
 @pytest.mark.parametrize("n_groups", [4, 6])

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.stats import beta, norm
 
-import naive
 from corral import (
     CorralClassifier,
     LearningCurve,
@@ -29,6 +28,7 @@ from corral.planning import pool_losses as core
 from corral.planning.pool_losses import Curve, learn_curve
 from corral.planning.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
 from corral.pool.member_specs import RowsInUnits
+from planning import planning_oracle
 
 matplotlib.use("agg")
 
@@ -54,7 +54,7 @@ def test_the_posterior_is_that_of_the_oracle():
     root = np.random.default_rng(0).normal(0, 0.02, (3, 3))
     covariance = root @ root.T + 1e-4 * np.eye(3)
     law = PowerLaw.fit(levels, TIMES, rises, covariance)
-    expected = naive.power_law_weights(
+    expected = planning_oracle.power_law_weights(
         levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
         shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
         prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
@@ -69,7 +69,7 @@ def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_kn
     free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3))
     assert_array_equal(laws[0.0].weights, free.weights)
     shares = np.unique(free.share)
-    expected = naive.power_law_weights(
+    expected = planning_oracle.power_law_weights(
         levels.tolist(), TIMES.tolist(), rises.tolist(), 1e-4 * np.eye(3),
         shares=shares.tolist(), rates=np.unique(free.rate).tolist(), misfit=0.15, gap=0.1,
         prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.stats import norm, spearmanr
 
-import naive
+import paper_oracle
 from corral import RodeoClassifier, SampleSizeDisplay, SampleSizes, estimate_sample_sizes
 from corral.datasets import make_shifted_groups
 from corral.planning.bound import Step, arrange, extrapolate, l1_bound
@@ -57,16 +57,16 @@ def test_second_derivatives_of_the_oracle_are_those_of_finite_differences(d):
     for x in rng.normal(size=(5, d)):
         for j in range(d):
             e = 1e-3 * np.eye(d)[j]
-            values = [naive.density(X, x + k * e, h) for k in (-2, -1, 0, 1, 2)]
+            values = [paper_oracle.density(X, x + k * e, h) for k in (-2, -1, 0, 1, 2)]
             difference = np.dot(values, [-1, 16, -30, 16, -1]) / (12 * 1e-6)  # of fourth order
-            assert_allclose(naive.second_derivative(X, x, h, j), difference, rtol=1e-5, atol=1e-9)
+            assert_allclose(paper_oracle.second_derivative(X, x, h, j), difference, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_B_is_that_of_the_oracle(d):
     rng = np.random.default_rng(d)
     rows, x, h = rng.normal(size=(15, d)), rng.normal(size=(7, d)), rng.uniform(0.2, 1, (7, d))
-    assert_allclose(B_of(rows, x, h), naive.equation_b2(rows, x, h), rtol=1e-10)
+    assert_allclose(B_of(rows, x, h), paper_oracle.equation_b2(rows, x, h), rtol=1e-10)
 
 
 @pytest.mark.parametrize(("d", "coarse", "fine"), [(1, 2001, 20001), (2, 61, 301)])
@@ -160,7 +160,7 @@ def test_A_is_proportional_to_B_within_rounding_where_no_limit_binds(problem):
 @given(arrangements())
 def test_sizes_are_those_of_the_oracle_but_for_rounding(problem):
     found = arrange(**problem, allocation="proportional")
-    expected = naive.rearrange(
+    expected = paper_oracle.rearrange(
         problem["B"].tolist(), problem["r"].tolist(), problem["total"], problem["low"], problem["high"]
     )
     # Whoever gets a row that rounding leaves over, nobody is off by more than the number of other classes.
@@ -197,7 +197,7 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     random = np.random.RandomState(0)
     pools = {label: X[random.permutation(np.flatnonzero(y == label))] for label in ("a", "b")}
     sizes = {"initial_size": 5, "test_size": 3, "step": 3}
-    expected = naive.sample_sizes(
+    expected = paper_oracle.sample_sizes(
         pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
     )
     assert len(expected) > 3

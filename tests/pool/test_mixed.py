@@ -15,7 +15,6 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import naive
 from corral import (
     CorralClassifier,
     LSPClassifier,
@@ -38,6 +37,7 @@ from corral.pool.transforms import learn_frames
 from corral.rodeo.density import kernel_density, local_density
 from corral.rodeo.general_descent import draw_kernels
 from corral.rodeo.settings import RodeoSettings
+from pool import pool_oracle
 from support.exploring import seeds
 
 LEVELS = [0, 3, 0, 2]
@@ -67,7 +67,7 @@ def test_densities_are_those_of_plain_loops(seed):
     weights = np.random.default_rng(seed).uniform(0.2, 1.0, len(X)) if seed % 2 else np.ones(len(X))
     h = np.array([0.3, 0.6, 0.5, 0.4])
     found = kernel_density(general(X, weights), x, h)
-    expected = [naive.mixed_log_density(X, weights / weights.max(), q, h, LEVELS) for q in x]
+    expected = [pool_oracle.mixed_log_density(X, weights / weights.max(), q, h, LEVELS) for q in x]
     assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -80,7 +80,7 @@ def test_the_rodeo_is_that_of_plain_loops(seed, update):
     log_density, steps = local_density(general(X), grid, x, update)
     assert steps.max() > 2
     for q, found, k in zip(x, log_density, steps, strict=True):
-        h, expected = naive.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
+        h, expected = pool_oracle.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
         assert_allclose(grid[k][~np.isnan(q)], np.array(h)[~np.isnan(q)])
         assert_allclose(found, expected, rtol=1e-10)
 
@@ -653,7 +653,7 @@ def test_what_a_row_lacks_is_drawn_from_the_density_of_the_variable(column):
     drawn = draw_kernels(rows, gaps, np.full((n, 1), 0.5), random.standard_normal((n, 1)), random)[:, 0]
     pairs = list(zip(x, weights, strict=True))
     t = np.arange(3.0) if n_levels else np.linspace(-8.0, 10.0, 901)
-    density = np.array([naive.value_density(pairs, at, n_levels) for at in t])
+    density = np.array([pool_oracle.value_density(pairs, at, n_levels) for at in t])
     expected = density.cumsum() if n_levels else density.cumsum() * (t[1] - t[0])
     assert_allclose((drawn[:, np.newaxis] <= t).mean(axis=0), expected, atol=0.015)
 

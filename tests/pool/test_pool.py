@@ -10,7 +10,6 @@ from scipy.integrate import dblquad, quad
 from scipy.optimize import approx_fprime, minimize
 from sklearn.covariance import oas
 
-import naive
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.hashing import content_keys
 from corral.data.scaling import learn_scale
@@ -36,6 +35,7 @@ from corral.pool.transforms import (
 )
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
 from corral.posterior import known, log_of_prior, log_posterior, log_probability
+from pool import pool_oracle
 
 COVARIANCES = ("own", "shared", "diagonal", "selected")
 
@@ -91,7 +91,7 @@ def test_mixtures_against_loops(n_axes):
     mixture = random_mixture(3, n_axes)
     x = np.random.default_rng(1).normal(size=(20, 3)) * 3.0
     expected = [
-        naive.mixture_log_density(
+        pool_oracle.mixture_log_density(
             row, mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
         )
         for row in x
@@ -102,7 +102,7 @@ def test_mixtures_against_loops(n_axes):
 def test_far_away_mixtures_keep_their_digits():
     mixture = random_mixture(3, 3)
     x = np.array([[1e8, -2e8, 3e8], [1e100, 0.0, 0.0]])
-    near = naive.mixture_log_density(
+    near = pool_oracle.mixture_log_density(
         x[0], mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
     )
     found = mixture.log_density(x)
@@ -274,7 +274,7 @@ def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
     covariance = (residuals * weights[:, np.newaxis]).T @ residuals / weights.sum()
     shrinkages = np.array([1e-3, 0.05, 0.4, 1.0])
     found = left_out_losses(covariance, residuals, weights, y, shrinkages)
-    expected = [naive.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
+    expected = [pool_oracle.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
     assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -305,7 +305,7 @@ def test_variances_against_loops():
     X[:, 2] = rng.integers(0, 3, 33)
     X[y == 0, 2] = 1.0
     for k, frame in enumerate(learn_frames("diagonal", X, y, None, 3, np.arange(4))):
-        expected = [naive.class_variance(X[:, j], y, k) for j in range(4)]
+        expected = [pool_oracle.class_variance(X[:, j], y, k) for j in range(4)]
         assert_allclose(np.diag(frame.factor) ** -2.0, expected, rtol=1e-12)
 
 
@@ -373,7 +373,7 @@ def test_left_out_against_loops(covariance, weighted):
             left = np.where(units == units[point], 0.0, weights)
             for a, frame in enumerate(frames):
                 of_class = data.codes == a
-                expected = naive.pulled_log_density(
+                expected = pool_oracle.pulled_log_density(
                     scaled[point, frame.variables],
                     scaled[of_class][:, frame.variables],
                     frame.mean,
@@ -461,7 +461,7 @@ def test_refined_loss_against_loops():
     data, scaled, prior, sample = refinement()
     theta, log_power = np.array([0.3, -0.2, 0.8]), -0.4
     order = np.argsort(data.codes, kind="stable")
-    expected = naive.refined_loss(
+    expected = pool_oracle.refined_loss(
         scaled[order], data.codes[order], data.units[order], data.weights[order], sample.target.weights,
         prior, theta, log_power, deviation=0.4, count=effective_number(data.weights),
     )  # fmt: skip
@@ -509,7 +509,7 @@ def test_weights_minimise_the_penalised_log_loss():
     center = np.array([-1.0, 0.3, 0.1])
 
     def loss(u):
-        return naive.pooled_log_loss(
+        return pool_oracle.pooled_log_loss(
             log_density,
             u,
             target.codes,
@@ -614,7 +614,7 @@ def test_log_scores_against_a_loop_over_members(fitted):
             scaled = member.scale.transform(query[np.newaxis])[0]
             densities.append(
                 [
-                    naive.mixture_log_density(
+                    pool_oracle.mixture_log_density(
                         scaled[m.variables], m.centres, m.factor, m.log_volume, weights=m.weights
                     )
                     for m in member.classes

@@ -20,7 +20,7 @@ from corral.pool.centroids import Cells, CellSummary, Representatives
 from corral.pool.compression import carried_over
 from corral.pool.densities import Mixture
 from corral.pool.transforms import ClassFrame
-from tests import naive
+from pool import pool_oracle
 
 
 def make_units(n, seed=0):
@@ -61,10 +61,10 @@ def test_cells_and_averages_are_those_of_plain_loops():
     x = units[0][:, [0, 2]] * [1.0, 2.0]
     some = np.random.RandomState(3).permutation(40)
     expected = np.empty(40, dtype=int)
-    expected[some] = naive.cells_of(x[some], weights[some], x[some[:6]], 4)
+    expected[some] = pool_oracle.cells_of(x[some], weights[some], x[some[:6]], 4)
     assert [sorted(set(expected)).index(cell) for cell in expected] == cells.tolist()
     for k in range(2):
-        means, totals, scatter = naive.averages(units[k], weights, expected.tolist())
+        means, totals, scatter = pool_oracle.averages(units[k], weights, expected.tolist())
         np.testing.assert_allclose(thinned.centres[k], means, rtol=1e-12)
         np.testing.assert_allclose(thinned.weights, totals, rtol=1e-12)
         np.testing.assert_allclose(thinned.scatter[k], scatter, rtol=1e-9, atol=1e-12)
@@ -154,7 +154,7 @@ def test_kernels_on_averages_are_those_of_plain_loops():
     )
     H = h**2 * np.linalg.inv(B @ B.T)
     for x in units[0][:5]:
-        expected = naive.averaged_log_density(
+        expected = pool_oracle.averaged_log_density(
             units[0][:, [0, 2]], weights, cells.tolist(), x[[0, 2]], H, mean, pull
         )
         np.testing.assert_allclose(mixture.log_density(x[np.newaxis])[0], expected, rtol=1e-10)

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 on arrays, against the plain loops of `naive`."""
+"""Algorithms 1 and 2 on arrays, against plain loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import naive
+import paper_oracle
 from corral import kernels, parallel
 from corral.data.tiles import ClassRows
 from corral.parallel import Computation
@@ -98,9 +98,9 @@ def quotient(a: Fraction, b: Fraction) -> float:
 def referee(
     case: Case, q: int, update: str, own: int | None = None, sweeps: list[Any] | None = None
 ) -> tuple[list[float], float, float]:
-    """Bandwidths and log density by `naive`, and the relative distance of the closest of its decisions."""
-    n = naive.effective_number(case.X, case.weights)
-    h0 = naive.initial_bandwidth(n, case.c0)
+    """Bandwidths and log density by plain loops, and the relative distance of the closest decision."""
+    n = paper_oracle.effective_number(case.X, case.weights)
+    h0 = paper_oracle.initial_bandwidth(n, case.c0)
     settings = {
         "h0": h0,
         "floor": h0 / max(n, 1.0) if case.min_bandwidth is None else case.min_bandwidth,
@@ -109,7 +109,7 @@ def referee(
         "weights": case.weights,
     }
     margins = [math.inf]
-    derivative = naive._derivative
+    derivative = paper_oracle._derivative
 
     def watched(column: Any, exponents: Any, h: float, m: Any) -> tuple[Fraction, Fraction]:
         Z_j, s2_j = derivative(column, exponents, h, m)
@@ -120,11 +120,11 @@ def referee(
         return Z_j, s2_j
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(naive, "_derivative", watched)
+        patch.setattr(paper_oracle, "_derivative", watched)
         if own is None:
-            h, log_density = naive.rodeo(case.X, case.x[q], sweeps=sweeps, **settings)
+            h, log_density = paper_oracle.rodeo(case.X, case.x[q], sweeps=sweeps, **settings)
         else:
-            h, log_density = naive.leave_one_out(case.X, own, **settings)
+            h, log_density = paper_oracle.leave_one_out(case.X, own, **settings)
     return h, log_density, min(margins)
 
 
@@ -495,7 +495,7 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
     rng = np.random.default_rng(seed)
     n, d, beta = int(rng.integers(3, 30)), int(rng.integers(1, 4)), 0.9
     weights = normalised(rng.integers(1, 9, n) / 4 if weighted else np.ones(n))
-    h0 = naive.initial_bandwidth(weights.sum())
+    h0 = paper_oracle.initial_bandwidth(weights.sum())
     critical = critical_ratio(weights.sum()).item()
     while True:
         X = rng.normal(0, rng.uniform(0.1, 1.5), (n, d)) * h0
@@ -562,7 +562,7 @@ def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) ->
     # positive, one where it is negative.
     n = 1000
     weights = normalised(np.resize([0.5, 1.5], n) if weighted else np.ones(n))
-    h0 = naive.initial_bandwidth(weights.sum())
+    h0 = paper_oracle.initial_bandwidth(weights.sum())
     critical = critical_ratio(weights.sum()).item()
     sign = 1.0 if rough_is == "too large" else -1.0
 
@@ -653,7 +653,7 @@ grids = st.tuples(
 @given(grid=grids)
 def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
     c0, beta, ratio = grid
-    h0 = naive.initial_bandwidth(50, c0)
+    h0 = paper_oracle.initial_bandwidth(50, c0)
     floor = h0 * ratio
     h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=floor).grid(50)
     assert h[0] == h0  # even where the floor is higher
@@ -667,7 +667,7 @@ def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
 @given(grid=grids, k=st.integers(0, 40))
 def test_bandwidth_may_be_equal_to_the_floor(grid: tuple[float, float, float], k: int) -> None:
     c0, beta, _ = grid
-    powers = naive.initial_bandwidth(50, c0) * beta ** np.arange(k + 1)
+    powers = paper_oracle.initial_bandwidth(50, c0) * beta ** np.arange(k + 1)
     h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=powers[k]).grid(50)
     np.testing.assert_array_equal(h, powers)
 
@@ -675,7 +675,7 @@ def test_bandwidth_may_be_equal_to_the_floor(grid: tuple[float, float, float], k
 @given(n=st.floats(0.0, 1e9), c0=st.floats(0.01, 100.0))
 def test_initial_and_smallest_bandwidth(n: float, c0: float) -> None:
     h0 = RodeoSettings(c0=c0).initial_bandwidth(n)
-    assert h0 == naive.initial_bandwidth(n, c0)
+    assert h0 == paper_oracle.initial_bandwidth(n, c0)
     assert h0 > 0.0
     assert RodeoSettings(c0=c0).floor(n) == pytest.approx(h0 / n if n > 1.0 else h0, rel=1e-15)
 
@@ -690,7 +690,7 @@ def test_initial_bandwidth_of_known_sizes() -> None:
 def test_zscores(h: list[float]) -> None:
     bandwidths = np.array(h)
     assume(bandwidths.std() > 1e-9 or len(set(h)) == 1)
-    np.testing.assert_allclose(zscores(bandwidths), naive.zscores(h), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(zscores(bandwidths), paper_oracle.zscores(h), rtol=1e-6, atol=1e-6)
 
 
 def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
@@ -828,7 +828,7 @@ def test_class_without_rows(weights: np.ndarray | None, update: str) -> None:
     log_density, steps = rodeo(rows, grid, np.zeros((2, 3)), update)
     np.testing.assert_array_equal(log_density, [-np.inf, -np.inf])
     np.testing.assert_array_equal(steps, np.zeros((2, 3)))
-    assert grid[0] == naive.initial_bandwidth(0.0)
+    assert grid[0] == paper_oracle.initial_bandwidth(0.0)
 
 
 @pytest.mark.parametrize("update", UPDATES)
