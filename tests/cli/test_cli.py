@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import types
@@ -588,15 +587,6 @@ def test_a_variable_does_not_name_rows(folder, tmp_path):
     assert refused(*arguments, "--id", "höhe").startswith(f"'höhe' is a variable of {folder / 'm.corral'}")
 
 
-KILLED = """
-import os, signal, sys
-from corral.files.atomic import replacing
-with replacing(sys.argv[1]) as part:
-    part.write_bytes(b"half")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 def test_what_is_read_is_not_written(folder, stand_ins):
     model, table = folder / "m.corral", folder / "t.csv"
     before = table.read_bytes(), model.read_bytes()
@@ -610,14 +600,6 @@ def test_what_is_read_is_not_written(folder, stand_ins):
     ):
         assert refused(*arguments).endswith("is named twice: every file needs a name of its own.")
     assert (table.read_bytes(), model.read_bytes()) == before
-
-
-def test_a_kill_leaves_the_old_file(tmp_path):
-    path = tmp_path / "m.corral"
-    path.write_text("old")
-    done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert path.read_text() == "old"
 
 
 def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_path, monkeypatch):
