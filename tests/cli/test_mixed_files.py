@@ -1,24 +1,18 @@
 """Tables as they are through the command line: levels, gaps and groups in files of every format."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
-from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from corral import RodeoClassifier, load_model
 from corral.cli import app
 from corral.estimators.naive_bayes import MixedNaiveBayes
-from corral.evaluation.held_out import held_out_predictions, unseen_predictions
-from corral.evaluation.scores import grouped_interval, wilson_interval
-from corral.evaluation.splits import Units, splitter
+from corral.evaluation.held_out import unseen_predictions
 from support.cli import refused, run
 from support.exploring import seeds
 
@@ -236,123 +230,6 @@ def test_check_knows_groups(visits):
     ]
 
 
-@given(
-    groups=st.lists(st.integers(0, 9), min_size=8, max_size=60),
-    share=st.floats(0.05, 0.95),
-    seed=st.integers(0, 9),
-)
-@example(groups=[0, 0, 0, 0, 1, 1, 1, 1], share=0.25, seed=0)
-def test_groups_are_held_out_whole(groups, share, seed):
-    groups = np.array(groups)
-    y = np.where(np.arange(groups.size) % 3 > 0, "u", "v")
-    units = Units(np.arange(groups.size), groups)
-    n_groups = min(np.unique(groups[y == label]).size for label in ("u", "v"))
-    if n_groups < 2:
-        with pytest.raises(ValueError, match=r"class '[uv]' has 1 group, fewer than the 2 needed"):
-            splitter(y, units, test_size=share, cv=None, seed=seed)
-        return
-    [(train, test)] = splitter(y, units, test_size=share, cv=None, seed=seed).split(y, y, groups)
-    assert sorted([*train, *test]) == list(range(groups.size))
-    assert not set(groups[train]) & set(groups[test])
-    assert test.size
-    if all(set(y[groups != g]) == {"u", "v"} for g in np.unique(groups)):
-        assert set(y[train]) == {"u", "v"}
-
-
-def test_a_share_of_the_rows_of_each_class_is_held_out():
-    rng = np.random.default_rng(1)
-    group = np.repeat(np.arange(60), rng.integers(1, 6, 60))
-    y = np.where(group % 3 == 0, "u", "v")
-    units = Units(np.arange(group.size), group)
-    [(_, test)] = splitter(y, units, test_size=0.25, cv=None, seed=0).split(y, y, group)
-    for label in ("u", "v"):
-        assert np.mean(y[test] == label) == pytest.approx(np.mean(y == label), abs=0.02)
-        assert np.sum(y[test] == label) == pytest.approx(0.25 * np.sum(y == label), abs=3)
-
-
-def test_copies_of_most_rows_link_groups():
-    table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=12), "b": np.arange(12.0)})
-    table.loc[3] = table.loc[8]
-    one = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
-    assert_array_equal(one.groups, np.repeat([0, 1, 2, 3], 3))
-    assert one.distinct.size == 12
-    table.loc[4] = table.loc[7]
-    two = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
-    assert_array_equal(two.groups, np.repeat([0, 1, 1, 2], 3))
-    assert two.distinct.size == 10
-
-
-def test_classifiers_learn_by_groups_where_they_can():
-    seen = []
-
-    class Seen(RodeoClassifier):
-        def fit(self, X, y, sample_weight=None, groups=None):
-            seen.append(groups)
-            return super().fit(X, y, sample_weight, groups)
-
-    group = np.repeat(np.arange(10), 4)
-    y = np.where(group % 2 > 0, "u", "v")
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    units = Units.of(X, y, group)
-    split = splitter(y, units, test_size=0.25, cv=None, seed=0)
-    baseline = MixedNaiveBayes()
-    found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, split, lambda name: None)
-    [(train, test)] = split.split(y, y, group)
-    assert_array_equal(seen[0], group[train])
-    assert_array_equal(found["own"].truth, y[test])
-    assert found["own"].claim == "of groups that took no part in fitting"
-    assert_array_equal(found["own"].groups, group[test])
-    assert found["own"] != replace(found["own"], groups=None)
-
-
-def test_interval_of_groups_against_plain_loops():
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(8), rng.integers(1, 9, size=8))
-    hits = rng.random(groups.size) < rng.beta(2.0, 1.0, size=8)[groups]
-    n, p = hits.size, hits.mean()
-    without = [np.mean([hits[i] for i in range(n) if groups[i] != g]) for g in range(8)]
-    effect = 7 / 8 * sum((share - p) ** 2 for share in without) / (p * (1 - p) / (n - 1))
-    assert effect > 1.0
-    kish = n**2 / sum(sum(groups == g) ** 2 for g in range(8))
-    effect = max(effect, (kish * effect + 0.5 * n / kish) / (kish + 0.5))
-    worth = n / effect * (student.ppf(0.975, n - 1) / student.ppf(0.975, kish - 1)) ** 2
-    z = norm.ppf(0.975)
-    # Wilson's limits are the shares from which p lies z standard errors away.
-    for limit in grouped_interval(hits, groups):
-        assert abs(p - limit) == pytest.approx(z * np.sqrt(limit * (1.0 - limit) / worth))
-
-
-@pytest.mark.parametrize("accuracy", [0.7, 0.9, 0.97])
-@pytest.mark.parametrize(("n_groups", "largest"), [(5, 60), (10, 60), (20, 60)])
-def test_intervals_cover_the_accuracy_of_new_groups(accuracy, n_groups, largest):
-    """Groups of 1 to 59 rows, whose accuracies have a beta distribution (intraclass correlation 0.17)."""
-    rng = np.random.default_rng(0)
-    n_covered = 0
-    for _ in range(300):
-        groups = np.repeat(np.arange(n_groups), rng.integers(1, largest, n_groups))
-        shares = rng.beta(5.0 * accuracy, 5.0 * (1.0 - accuracy), n_groups)
-        low, high = grouped_interval(rng.random(groups.size) < shares[groups], groups)
-        n_covered += low <= accuracy <= high
-    assert n_covered >= 0.93 * 300
-
-
-def test_one_group_with_nearly_all_rows_says_little():
-    groups = np.repeat([0, 1], [99, 1])
-    low, high = grouped_interval(np.arange(100) % 10 > 0, groups)
-    assert high - low > 0.5
-
-
-def test_intervals_of_single_rows_and_of_one_group():
-    hits = np.arange(30) % 5 > 0
-    assert grouped_interval(hits, np.arange(30)) == pytest.approx(wilson_interval(hits))
-    spread = np.arange(30) // 5  # each group has the same share, less than chance lets differ
-    assert grouped_interval(hits, spread)[0] < wilson_interval(hits)[0]
-    assert grouped_interval(hits, np.zeros(30)) is None
-    sure = np.ones(30, dtype=bool)  # six groups, each of which may be right as a whole
-    assert grouped_interval(sure, spread) == pytest.approx(wilson_interval(np.ones(6, dtype=bool)))
-    assert grouped_interval(~sure, spread) == pytest.approx(wilson_interval(np.zeros(6, dtype=bool)))
-
-
 def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
@@ -368,16 +245,6 @@ def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     found = json.loads(run(*fit, "--test-size", 0.33, "--json").stdout)["scores"]
     assert all(of_name["accuracy_interval"] is None for of_name in found.values())
     assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
-
-
-def test_two_groups_of_a_class_must_be_left_to_fit():
-    group = np.repeat(np.arange(4), 5)
-    y = np.where(group % 2 > 0, "u", "v")
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    units = Units.of(X, y, group)
-    split = splitter(y, units, test_size=0.5, cv=None, seed=0)
-    with pytest.raises(ValueError, match="would leave one group of each class to fit"):
-        held_out_predictions({"own": RodeoClassifier()}, X, y, units, split, lambda name: None)
 
 
 # What stands behind

@@ -38,7 +38,7 @@ from corral import (
 )
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
-from corral.evaluation.scores import grouped_interval, rows_to_halve_interval, wilson_interval
+from corral.evaluation.scores import grouped_interval
 from corral.planning import LearningCurve, Needed
 from corral.planning.power_law import Estimate
 from corral.report import words
@@ -249,14 +249,6 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     text = Outline(page).text
     assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
     assert "may be training rows" not in text
-
-
-def test_predictions_of_held_out_rows_can_be_compared():
-    def of(*truth, claim="new"):
-        return HeldOut(np.array(["a", "b"]), np.array(truth), np.eye(2)[: len(truth)], claim)
-
-    assert of("a", "b") == of("a", "b")
-    assert of("a", "b") not in (of("b", "a"), of("a"), of("a", "b", claim="old"), "new")
 
 
 def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path):
@@ -561,20 +553,6 @@ def test_words_on_many_rows_that_are_novel_by_one_variable():
         assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
     assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
     assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
-
-
-def test_rows_that_halve_an_interval():
-    for right, n in ((67, 68), (201, 212), (5, 10), (30, 30)):
-        hits = np.arange(n) < right
-        (low, high), more = wilson_interval(hits), rows_to_halve_interval(right / n, n)
-
-        def width(n_rows, share=right / n):
-            z = norm.ppf(0.975)
-            return (
-                2 * z * np.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2)) / (1 + z**2 / n_rows)
-            )
-
-        assert width(n + more) <= (high - low) / 2 < width(n + more - 1)
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
