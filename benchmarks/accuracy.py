@@ -16,7 +16,7 @@ it takes long, and has to end each of its stages in time. TabPFN is its first ve
 scikit-learn 1.7), where that is installed; it looks for the weights that the source distribution of 0.1
 contains, and fetches them where they are missing. Rows of one anuran recording are alike and may fall on both
 sides of a split. digits are the test rows of optdigits. That a pool agrees with plain loops, and has the same
-bits for any number of threads, is tested (tests/test_pool.py, tests/test_same_bits.py).
+bits for any number of threads, is tested (tests/pool/test_pool.py, tests/estimators/test_same_bits.py).
 """
 
 import json

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("support")  # its failures say what was compared
+
 # scikit-learn skips its array API checks unless scipy, which reads this when it is imported, checks its input
 # as strictly as the standard asks for.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")

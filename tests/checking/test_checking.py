@@ -1,0 +1,676 @@
+"""Tests of the look at a table before the fit: every planted fault is found, and sound tables have none."""
+
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from checking import checking_oracle
+from corral.checking.giveaways import _accuracy_of_one
+from corral.checking.table import check_table, table_findings
+from corral.checking.written_numbers import numbers_as_text
+from corral.cli.fit import note_if_useless
+from corral.cli.options import Priors
+from corral.datasets import (
+    load_anuran,
+    make_shifted_groups,
+    make_ten_groups,
+    make_waveform,
+)
+from support.cli import refused, run
+from support.real_data import skip_without_data
+
+SOUND = {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "anuran": lambda: (load_anuran().data, load_anuran().target),
+    "ten groups": lambda: make_ten_groups(150, random_state=0),
+    "shifted groups": lambda: make_shifted_groups(100, random_state=0),
+    "waveform": lambda: make_waveform(300, random_state=0),
+}
+
+
+def as_frame(X):
+    return pd.DataFrame(np.asarray(X)).rename(columns=lambda j: f"x{j}")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_no_false_alarm(name):
+    if name == "anuran":
+        skip_without_data(name)
+    X, y = SOUND[name]()
+    assert table_findings(as_frame(X), np.asarray(y)) == []
+
+
+def test_of_digits_only_what_is_so():
+    X, y = load_digits(return_X_y=True)
+    X = as_frame(X)
+    found = {finding.kind: finding.columns for finding in table_findings(X, y)}
+    assert found.keys() == {"constant", "nearly constant"}
+    assert found["constant"] == tuple(name for name in X if X[name].nunique() == 1)
+    for name in found["nearly constant"]:
+        assert 0 < (X[name] != X[name].mode()[0]).sum() <= 9  # of 1797
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(20, 200), st.integers(1, 8), st.integers(2, 4), st.integers(0, 3)
+)
+def test_no_false_alarm_in_noise(seed, n, d, n_classes, n_digits):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.resize(np.arange(n_classes), max(n, 12 * n_classes)))
+    X = np.round(rng.normal(size=(y.size, d)) * rng.choice([1.0, 100.0], d), n_digits)
+    kinds = {finding.kind for finding in table_findings(as_frame(X), y)}
+    # Of rounded numbers in few columns it is not certain whether they agree by chance.
+    assert kinds <= ({"copies", "copies of two classes"} if d == 2 else set())
+
+
+@pytest.fixture
+def planted():
+    """A sound table, to which tests add a fault."""
+    X, y = make_ten_groups(30, random_state=0)
+    return as_frame(X[:, :6]), np.array([f"class {label}" for label in y])
+
+
+def patients(y):
+    """Names of patients with a class and up to six rows each."""
+    number = pd.Series(y).groupby(y).cumcount() // 6
+    return np.array([f"{label}-{k}" for label, k in zip(y, number, strict=True)])
+
+
+def add(X, y, **columns):
+    return X.assign(**columns), y
+
+
+def with_cell(X, row, name, value):
+    X = X.copy()
+    X[name] = X[name].astype(object)
+    X.loc[row, name] = value
+    return X
+
+
+def with_numbers(X, name, value, rows):
+    return X.assign(**{name: X[name].where(~X.index.isin(rows), value)})
+
+
+FAULTS = {
+    "text ids": (
+        lambda X, y: add(X, y, who=[f"P{i:04}" for i in range(len(X))]),
+        "identifier",
+        "column 'who' holds another text in every row, as names of rows do: say that it names rows, or "
+        "leave it "
+        "out.",
+    ),
+    "a counter": (
+        lambda X, y: add(X, y, n=np.arange(len(X)) + 7),
+        "identifier",
+        "column 'n' holds another whole number in every row, in order: if it names rows, say so, or leave it "
+        "out.",
+    ),
+    "mixed numbers called id": (
+        lambda X, y: add(X, y, sampleID=np.random.default_rng(0).permutation(len(X))),
+        "identifier",
+        "column 'sampleID' holds another whole number in every row: if it names rows, say so, or leave "
+        "it out.",
+    ),
+    "a constant": (
+        lambda X, y: add(X, y, site=3),
+        "constant",
+        "column 'site' holds 3 in every row, which tells nothing: leave it out.",
+    ),
+    "constant text": (
+        lambda X, y: add(X, y, site="north"),
+        "constant",
+        "column 'site' holds 'north' in every row, which tells nothing: leave it out.",
+    ),
+    "nearly constant": (
+        lambda X, y: add(X, y, flag=(np.arange(len(X)) == 5).astype(float)),
+        "nearly constant",
+        "column 'flag' holds 0 in all but 1 row: leave it out, unless these rows matter.",
+    ),
+    "the label as a number": (
+        lambda X, y: add(X, y, code=pd.factorize(y)[0] * 2.5),
+        "gives the label away",
+        "column 'code' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: "
+        "leave it out, unless it will be known before the label is.",
+    ),
+    "the label with noise": (
+        lambda X, y: add(X, y, code=pd.factorize(y)[0] + np.random.default_rng(0).uniform(0, 0.5, len(X))),
+        "gives the label away",
+        "column 'code' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: "
+        "leave it out, unless it will be known before the label is.",
+    ),
+    "the label in other words": (
+        lambda X, y: add(X, y, diagnosis=[f"it is {label}" for label in y]),
+        "gives the label away",
+        "column 'diagnosis' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%: leave it out, unless it will be known before the label is.",
+    ),
+    "patients as text": (
+        lambda X, y: add(X, y, patient=patients(y)),
+        "names groups",
+        "column 'patient' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%, and each of its values stands in several rows of one class: if it names patients or the "
+        "like, name it as the group, otherwise leave it out.",
+    ),
+    "patients as numbers": (
+        lambda X, y: add(X, y, patient=pd.factorize(patients(y))[0] * 37 % 101),
+        "names groups",
+        "column 'patient' alone gives 100.0% of the rows their label, where the most frequent class gives "
+        "10.0%, and each of its values stands in several rows of one class: if it names patients or the "
+        "like, name it as the group, otherwise leave it out.",
+    ),
+    "copies": (
+        lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
+        "copies",
+        "3 of 303 rows are copies of another one, such as rows 0 and 300: if they are one measurement, "
+        "keep one "
+        "of them.",
+    ),
+    "copies of two classes": (
+        lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[-3:])),
+        "copies of two classes",
+        "3 pairs of equal rows have different labels, such as rows 0 and 300: look which label is right.",
+    ),
+    "near duplicates": (
+        lambda X, y: (pd.concat([X, X[:3] * (1 + 1e-6)], ignore_index=True), np.append(y, y[:3])),
+        "near duplicates",
+        "6 of 303 rows equal another row but for small differences (near duplicates), such as rows 0 and "
+        "300, so that scores and probabilities are not to be believed: keep one of them, or name a group "
+        "that holds them together.",
+    ),
+    "case and spaces": (
+        lambda X, y: (X, np.where(np.arange(len(y)) % 30 < 12, np.char.add(np.char.upper(y), " "), y)),
+        "labels alike",
+        "labels that differ only by case, by spaces around them or in how a number is written are classes of "
+        "their own: ('CLASS 1 ', 'class 1'), ('CLASS 10 ', 'class 10'), ('CLASS 2 ', 'class 2'), ('CLASS "
+        "3 ', "
+        "'class 3'), ('CLASS 4 ', 'class 4'): write each class in one way.",
+    ),
+    "-999": (
+        lambda X, y: (with_numbers(X, "x1", -999.0, [4, 40]), y),
+        "sentinel",
+        "column 'x1' holds -999 in 2 rows and nothing else below {least:.4g}: say that -999 stands for a "
+        "missing "
+        "value.",
+    ),
+    "9999 once": (
+        lambda X, y: (with_numbers(X, "x1", 9999.0, [4]), y),
+        "sentinel",
+        "column 'x1' holds 9999 in 1 row and nothing else above {most:.4g}: say that 9999 stands for a "
+        "missing value.",
+    ),
+    "99999999 in a column of days": (
+        lambda X, y: add(
+            X, y, day=np.where(np.arange(len(X)) % 50, 20230100 + np.arange(len(X)) * 7 % 30, 99999999)
+        ),
+        "sentinel",
+        "column 'day' holds 99999999 in 6 rows and nothing else above 20230129: say that 99999999 stands for "
+        "a missing value.",
+    ),
+    "a long number in every row": (
+        lambda X, y: add(X, y, batch=20231224),
+        "constant",
+        "column 'batch' holds 20231224 in every row, which tells nothing: leave it out.",
+    ),
+    "-1 among ages": (
+        lambda X, y: add(X, y, age=np.where(np.arange(len(X)) % 50, 20 + np.arange(len(X)) * 7 % 60, -1)),
+        "sentinel",
+        "column 'age' holds -1 in 6 rows and nothing else below 20: say that -1 stands for a missing value.",
+    ),
+    "a small class": (
+        lambda X, y: (X, np.where(np.arange(len(y)) < 3, "rare", y)),
+        "few rows",
+        "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
+        "within "
+        "0.50 at best: collect more rows, or leave such classes out.",
+    ),
+    "one bad value": (
+        lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
+        "text among numbers",
+        "column 'x2' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for a "
+        "missing value.",
+    ),
+    "levels alike": (
+        lambda X, y: add(X, y, sex=np.resize(["m", "f", "F", "m "], len(X))),
+        "levels alike",
+        "levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
+        "written are levels of their own: ('F', 'f'), ('m', 'm '): write each level in one way.",
+    ),
+    "remarks": (
+        lambda X, y: add(X, y, remark=[None if i % 3 else f"seen at {i % 201}" for i in range(len(X))]),
+        "many levels",
+        "column 'remark' holds 67 different texts in 100 rows, so that most of a new table's will be "
+        "unknown: leave it out, or make a few levels of them.",
+    ),
+    "an empty column": (
+        lambda X, y: add(X, y, comment=np.nan),
+        "mostly empty",
+        "more than half of 300 values are missing in 1 column: 'comment' (300): leave it out.",
+    ),
+    "a unit": (
+        lambda X, y: add(X, y, weight=[f"{60 + i * 0.1:.1f} kg" for i in range(len(X))]),
+        "numbers as text",
+        "column 'weight' holds numbers with 'kg', such as '60.0 kg' in row 0, which makes text of them: "
+        "write plain numbers, such as 60.0, or each of them is a level of its own.",
+    ),
+    "percent": (
+        lambda X, y: add(X, y, share=[f"{i * 7 % 79}%" for i in range(len(X))]),
+        "numbers as text",
+        "column 'share' holds numbers with '%', such as '0%' in row 0, which makes text of them: write plain "
+        "numbers, such as 0, or each of them is a level of its own.",
+    ),
+    "marks of thousands": (
+        lambda X, y: add(X, y, price=[f"{700.25 + i * 7:,.2f}" for i in range(len(X))]),
+        "numbers as text",
+        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, which makes "
+        "text of them: write plain numbers, such as 1001.25, or each of them is a level of its own.",
+    ),
+    "commas": (
+        lambda X, y: add(X, y, price=[f"{1000 + i:,}" for i in range(len(X))]),
+        "numbers with a comma",
+        "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
+        "the comma out if it marks thousands, or say that it is a decimal one.",
+    ),
+    "missing labels": (
+        lambda X, y: (X, np.where(np.arange(len(y)) < 4, None, y)),
+        "missing labels",
+        "the label is missing in 4 of 300 rows: fill it in, or leave such rows out.",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_and_nothing_else(fault, planted):
+    plant, kind, sentence = FAULTS[fault]
+    X, y = plant(*planted)
+    limits = {"least": planted[0]["x1"].drop([4, 40]).min(), "most": planted[0]["x1"].drop(4).max()}
+    found = {finding.kind: str(finding) for finding in table_findings(X, y)}
+    assert found[kind] == sentence.format(**limits)
+    companions = {"copies of two classes": {"copies"}, "many levels": {"mostly empty"}}.get(kind, set())
+    assert found.keys() - companions == {kind}
+
+
+def test_rare_flags_that_mark_a_class_are_no_fault(planted):
+    X = as_frame(np.random.default_rng(0).normal(size=(3000, 3)))
+    y = np.repeat(["a", "b", "c"], 1000)
+    marks = X.assign(flag=(np.arange(3000) < 8).astype(float))
+    assert table_findings(marks, y) == []
+    assert [finding.kind for finding in table_findings(marks)] == [
+        "nearly constant"
+    ]  # whose class is not known
+
+
+def test_ids_and_groups(planted):
+    X, y = planted
+    who = np.array([f"P{i // 4:03}" for i in range(len(X))])
+    table = X.assign(patient=who, visit=np.arange(len(X)))
+    (finding,) = table_findings(table, y, ids=["patient", "visit"])
+    assert str(finding) == (
+        "column 'patient' names 75 different things in 300 rows, one of them again in row 1: rows of one "
+        "belong "
+        "together, so name it as the group."
+    )
+    (finding,) = table_findings(table, y, ids=["visit"], group="patient")
+    assert str(finding) == (
+        "column 'patient' names 75 groups of 4 to 4 rows, 4 in the middle: take it that there are 75 "
+        "observations rather than 300."
+    )
+    of_class = X.assign(patient=y)
+    kinds = [finding.kind for finding in table_findings(of_class, y, group="patient")]
+    assert kinds == ["groups", "classes of one group"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 25), st.integers(1, 12), st.booleans(), st.booleans())
+def test_one_column_predicts_as_the_plain_loop_does(seed, n, n_values, grouped, ordered):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, n_values, n) + rng.choice([0.0, 0.0, 0.5, np.nan], n)
+    codes = np.append([0, 1], rng.integers(0, 3, n - 2))
+    units = rng.integers(0, rng.integers(1, n + 1), n) if grouped else np.arange(n)
+    expected = checking_oracle.accuracy_of_one_column(x, codes, units, ordered=ordered)
+    assert _accuracy_of_one(x, codes, units, ordered=ordered) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("which", ["some gaps", "gaps in all rows", "one column of numbers"])
+def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
+    X, y = planted
+    rng = np.random.default_rng(0)
+    X = X.mask(rng.random(X.shape) < 0.1).assign(kind=rng.choice([*"abc", None], len(X)), x5=X["x5"])
+    if which == "gaps in all rows":
+        X = X.mask(np.arange(len(X))[:, np.newaxis] % 5 == np.arange(7))
+    elif which == "one column of numbers":
+        X = X[["x5", "kind"]]
+    X, y = pd.concat([X, X[:20]], ignore_index=True), np.append(y, y[:20])
+    (finding,) = table_findings(X, y)
+    said = "20 of 320 rows are copies of "
+    assert finding.found == f"{said}another one, such as rows 0 and 300"
+    table = tmp_path / "table.csv"
+    X.assign(label=y).to_csv(table, index=False)
+    fit = ("fit", table, "-t", "label", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    assert f"{said}others; " in run(*fit).stderr
+
+
+def test_near_duplicates_are_counted_among_all_rows(planted):
+    X, y = planted
+    near = pd.concat(
+        [X, X[:3] + 1e-9, X[:40].assign(x0=np.nan, x1=X["x1"][::-1].to_numpy()[:40])], ignore_index=True
+    )
+    (finding,) = table_findings(near, np.concatenate([y, y[:3], y[:40]]))
+    assert finding.found.startswith("6 of 343 rows equal another row but for small differences")
+    assert finding.rows == (0, 300)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (lambda i: f"{i}.5 kg" if i % 3 else f"{i}.5", "'kg'"),  # in some rows alone
+        (lambda i: f"{i}.5 kg" if i else "unknown", "'kg'"),
+        (lambda i: f"{i}m2", "'m2'"),
+        (lambda i: f"-{i}.5°C", "'°C'"),
+        (lambda i: f"$ {1000 * i:,}.00", "marks of thousands and '$'"),
+        (lambda i: f"{i}.000 €", "'€'"),
+        (lambda i: f"{i},5 kg", "a comma and 'kg'"),
+        (lambda i: f"{i + 1}\u202f250", "marks of thousands"),
+        (lambda i: f"{i + 1}'250'125", "marks of thousands"),
+        (lambda i: f"{i}", None),
+        (lambda i: f"{i % 9} mg", None),  # which may be levels
+        (lambda i: f"{i:03} A", None),
+        (lambda i: f"P{i}", None),
+        (lambda i: f"{i}{'abcd'[i % 4]}", None),
+        (lambda i: f"{i}-{i + 4}", None),
+        (lambda i: f"2024-01-{i}", None),
+        (lambda i: f"10.0.{i}.1", None),
+        (lambda i: f"{i}:30", None),
+        (lambda i: f"{i} Main Street", None),
+        (lambda i: f"{i} kg" if i % 4 else "unknown" + "!" * i, None),  # too many others
+    ],
+)
+def test_how_numbers_are_written(text, beside):
+    column = pd.DataFrame({"x": [text(i) for i in range(40)]})
+    found = [finding.found for finding in numbers_as_text(column)]
+    assert [each.split(" numbers with ")[1].split(", such as ")[0] for each in found] == [beside] * bool(
+        beside
+    )
+
+
+def test_numbers_as_text_are_noted_in_a_fit(planted, tmp_path):
+    X, y = planted[0].loc[:59, ["x0", "x1"]], planted[1][:60]
+    table = tmp_path / "table.csv"
+    X.assign(weight=X["x0"].round(3).astype(str) + " kg", group=y).to_csv(table, index=False)
+    fit = ("fit", table, "-t", "group", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    said = "column 'weight' holds numbers with 'kg', such as "
+    notes = run(*fit).stderr.splitlines()
+    assert [note.startswith(f"note: {said}") for note in notes if "'weight'" in note] == [True]
+    assert said not in run(*fit, "--categorical", "weight").stderr  # where it was asked for
+    X.assign(price=[f"{1000 + i:,}" for i in range(len(X))], group=y).to_csv(table, index=False)
+    assert "is a decimal one (--decimal ',')." in run("check", table, "-t", "group").stdout
+
+
+def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(40), 5)
+    y = np.where(patient % 2, "ill", "well")
+    X = as_frame(rng.normal(size=(200, 2))).assign(age=rng.normal(50, 10, 40)[patient], patient=patient)
+    (finding,) = table_findings(X, y, group="patient")
+    assert finding.kind == "groups"
+    assert {finding.kind for finding in table_findings(X.drop(columns="patient"), y)} == {
+        "gives the label away"
+    }
+    leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
+    found = {finding.kind: str(finding) for finding in table_findings(leaky, y, group="patient")}
+    assert found["gives the label away"] == (
+        "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
+        "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
+    )
+    lost = X["patient"].where(X["patient"] != 3)  # 'check' tells of rows without a group, and goes on
+    assert "gives the label away" not in {
+        each.kind for each in table_findings(X.assign(patient=lost), y, group="patient")
+    }
+    table = tmp_path / "visits.csv"
+    X.assign(state=y).to_csv(table, index=False)
+    arguments = ("fit", table, "-t", "state", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    assert "'age' alone gives" in run(*arguments, "--drop", "patient").stderr
+    assert "alone gives" not in run(*arguments, "--group", "patient").stderr
+
+
+def test_speed():
+    """Pairs of rows are not compared one by one, which would take minutes."""
+    rng = np.random.default_rng(0)
+    X = as_frame(rng.normal(size=(30_000, 30)))
+    start = time.process_time()
+    found = table_findings(pd.concat([X, X[:50] + 1e-7], ignore_index=True), rng.integers(0, 5, 30_050))
+    assert [finding.kind for finding in found] == ["near duplicates"]
+    assert time.process_time() - start < 10.0
+
+
+def test_rows_of_other_levels_are_no_copies(planted):
+    X, y = planted
+    site = np.resize(["a", "b"], len(X)).astype(object)
+    X.loc[7] = X.loc[4]  # equal in all numbers
+    X.loc[27] = X.loc[24] + 1e-6  # nearly so
+    assert not {"copies", "near duplicates"} & {each.kind for each in table_findings(X.assign(site=site), y)}
+    site[[7, 27]] = site[[4, 24]]
+    found = {each.kind: each.rows for each in table_findings(X.assign(site=site), y)}
+    assert (found["copies"], found["near duplicates"]) == ((4, 7), (24, 27))
+
+
+# The command
+
+
+@pytest.fixture
+def table(planted, tmp_path):
+    X, y = planted
+    faulty = X.assign(id=[f"P{i:04}" for i in range(len(X))], site=3, group=y)
+    with_numbers(faulty, "x1", -999, [4, 40]).to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def test_check_names_options(table):
+    shown = run("check", table, "--target", "group").stdout.splitlines()
+    assert shown == [
+        f"3 findings in 300 rows and 9 columns of {table}",
+        "- column 'id' holds another text in every row, as names of rows do: say that it names rows, or "
+        "leave it "
+        "out (--id id).",
+        "- column 'site' holds 3 in every row, which tells nothing: leave it out (--drop site).",
+        shown[3],
+        "levels: id (300)",
+    ]
+    assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    result = run("check", table, "-t", "group", "--id", "id", "--na-values", "-999", "--json")
+    found = json.loads(result.stdout)
+    assert [each["kind"] for each in found["findings"]] == ["constant"]
+    assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
+    assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
+
+
+def test_noise_written_twice_gives_no_label_away():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).round(3)
+    y = rng.choice(["u", "v"], 40)
+    found = table_findings(pd.concat([X, X], ignore_index=True), np.append(y, y))
+    assert [each.kind for each in found] == ["copies"]
+    # What gives the label away still does, in half as many rows.
+    leak = X.assign(d=(y == "u") + rng.uniform(0.0, 0.5, 40))
+    found = table_findings(pd.concat([leak, leak], ignore_index=True), np.append(y, y))
+    assert [(each.kind, each.columns) for each in found] == [("gives the label away", ("d",)), ("copies", ())]
+
+
+def test_check_names_the_group(planted, tmp_path):
+    X, y = planted
+    X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
+    assert shown[1].endswith("name it as the group, otherwise leave it out (--group patient).")
+
+
+def test_check_without_columns_as_fit_does(table):
+    arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["columns"], found["levels"]) == (7, {})
+    assert [each["kind"] for each in found["findings"]] == ["sentinel"]
+    assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
+    assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
+
+
+def test_check_of_a_sound_table(planted, tmp_path):
+    X, y = planted
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
+    assert (
+        shown == f"0 findings in 300 rows and 7 columns of {tmp_path / 't.csv'}: nothing to mend was found\n"
+    )
+
+
+def test_check_refuses_names_of_no_column(table):
+    assert refused("check", table, "-t", "Group").endswith("has no column 'Group'; did you mean 'group'?")
+    assert refused("check", table, "--group", "patient").startswith(
+        f"{table} has no column 'patient'; it has"
+    )
+
+
+def test_fit_notes_findings(table):
+    fit = ("fit", table, "-t", "group", "--id", "id", "--estimator", "rodeo")
+    notes = run(*fit).stderr.splitlines()
+    assert notes[0] == (
+        "note: column 'site' holds 3 in every row, which tells nothing: leave it out (--drop site)."
+    )
+    assert notes[1].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    assert run(*fit, "--quiet").stderr == ""
+
+
+# Options of fit
+
+
+def test_small_classes_are_dropped(planted, tmp_path):
+    X, y = planted
+    y[:3], y[3] = "rare", "rarer"
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    result = run(*fit, "--drop-small-classes", 4)
+    assert json.loads(result.stdout)["rows"] == 296
+    assert "rare" not in json.loads(result.stdout)["rows_by_class"]
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows: 'rare' (3), 'rarer' (1); "
+        "training "
+        "rows are counted without them."
+    )
+    said = refused(*fit, "--drop-small-classes", 40)
+    assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+
+
+def test_copies_do_not_make_a_class_large(planted, tmp_path):
+    X, y = planted
+    y[:3] = "rare", "rare", "rarer"
+    X.assign(y=y).iloc[[*range(len(X)), 0, 2]].to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert refused(*fit) == (
+        "class 'rarer' has 1 row (2 with copies), fewer than the 2 needed to hold some out; leave such "
+        "classes out by --drop-small-classes 2."
+    )
+    assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
+    result = run(*fit, "--drop-small-classes", 2)
+    assert json.loads(result.stdout)["rows"] == 300
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 2 of 302 rows, which are of classes of fewer than 2 rows: 'rarer' (1, 2 with copies); "
+        "training rows are counted without them."
+    )
+
+
+def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
+    X, y = planted
+    y[:2] = "rare"
+    with_cell(X, 1, "x2", "?").assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert "row 1 holds '?'" in refused(*fit)
+    assert json.loads(run(*fit, "--drop-small-classes", 3).stdout)["rows"] == 298
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        (("--estimator", "rodeo", "--scale", "rank"), {"scale": "rank"}),
+        (
+            ("--estimator", "rodeo", "--scale", "none", "--priors", "uniform"),
+            {"scale": None, "priors": "uniform"},
+        ),
+        (("--estimator", "rodeo"), {"scale": "range", "priors": "empirical"}),
+        (("--estimator", "lspc", "--scale", "range"), {"scale": "range"}),
+        (("--estimator", "lspc"), {"scale": "standard"}),
+    ],
+)
+def test_options_reach_the_estimator(options, params, planted, tmp_path):
+    from corral import load_model
+
+    X, y = planted
+    X[["x0", "x1"]].assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "-t", "y", "--model", tmp_path / "m.corral", "-q", *options)
+    found = load_model(tmp_path / "m.corral").get_params()
+    assert {name: found[name] for name in params} == params
+
+
+def test_options_that_an_estimator_does_not_have(table):
+    fit = ("fit", table, "-t", "group", "--estimator")
+    assert refused(*fit, "cv", "--scale", "rank") == (
+        "--scale rank is not for --estimator cv, which pools densities in several units."
+    )
+
+
+def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
+    rng = np.random.default_rng(1)
+    X = as_frame(rng.normal(size=(120, 3))).assign(y=rng.choice(["a", "b"], 120, p=[0.7, 0.3]))
+    X.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    result = run(*fit, "--priors", "uniform")
+    scores = json.loads(result.stdout)["scores"]
+    own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
+    assert own < baseline
+    assert json.loads(result.stderr)["note"] == (
+        f"the accuracy on held-out rows, {own:.3f}, is below the {baseline:.3f} of always naming the most "
+        "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "priors", "advice"),
+    [
+        ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
+        ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
+        ("CorralClassifier", Priors.empirical, "these variables may not tell the classes apart"),
+        ("CorralClassifier", Priors.uniform, "so look at the accuracy of each"),
+    ],
+)
+def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
+    with pytest.warns(UserWarning, match="0.400, is below the 0.700 of always naming") as told:
+        note_if_useless(0.4, 0.7, name, priors)
+    said = str(told[0].message)
+    assert advice in said
+    assert ("--estimator" in said) == (name != "CorralClassifier")  # no way from the default to others
+    note_if_useless(0.7, 0.7, name, priors)  # warnings are errors
+
+
+def test_check_table_takes_the_classes_from_a_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"height": rng.normal(size=60), "species": np.repeat(["a", "b"], 30)})
+    frame["sure"] = (frame["species"] == "a").astype(float)
+    frame.loc[3, "species"] = None
+    found = {finding.kind: str(finding) for finding in check_table(frame, "species")}
+    assert set(found) == {"missing labels", "gives the label away"}
+    assert "'sure'" in found["gives the label away"]
+    assert check_table(frame[["height"]]) == []
+
+
+@pytest.mark.parametrize(
+    "named", [{"target": "kind"}, {"ids": ["kind"]}, {"group": "kind"}, {"categorical": ["kind"]}]
+)
+def test_check_table_names_a_column_that_is_not_there(named):
+    with pytest.raises(ValueError, match=r"the table has no column 'kind'; it has 'height'\."):
+        check_table(pd.DataFrame({"height": [1.0, 2.0]}), **named)

@@ -1,0 +1,1210 @@
+"""Tests of the command line: what it prints equals what the library says, and every fault is one sentence."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss, recall_score
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+
+import corral
+from corral import (
+    CorralClassifier,
+    LSPClassifier,
+    RodeoClassifier,
+    RodeoDensity,
+    RodeoSelector,
+    SampleSizes,
+    load_model,
+    save_model,
+)
+from corral.cli.tables import CHUNK, read_table, table_columns
+from corral.datasets import make_shifted_groups
+from corral.evaluation.scores import calibration_error
+from support.cli import refused, run
+from support.forgery import put_together, take_apart
+
+NAMES = ["length", "[bold]width", "<img src=x>", "höhe"]
+SPECIES = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, y = make_shifted_groups(30, groups=(1, 2, 5), random_state=0)
+    species = SPECIES[np.searchsorted([1, 2, 5], y)]
+    ids = [f"{i:04}" for i in range(len(y))]
+    return pd.DataFrame(X[:, :4], columns=NAMES).assign(species=species, id=ids)
+
+
+@pytest.fixture(scope="module")
+def folder(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(folder / "t.parquet")
+    save_model(RodeoClassifier().fit(frame[NAMES], frame["species"]), folder / "m.corral")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def thinned(folder, frame):
+    """A model file that has kept some of the rows only."""
+    path = folder / "thinned.corral"
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
+    return path
+
+
+def fit(folder, table, *arguments):
+    return run("fit", folder / table, "--target", "species", "--id", "id", *arguments)
+
+
+# fit
+
+
+@pytest.mark.parametrize("table", ["t.csv", "t.tsv", "t.parquet"])
+def test_fit_writes_the_model_that_python_fits(table, folder, frame, tmp_path):
+    fit(folder, table, "--estimator", "rodeo", "--model", tmp_path / "m.corral", "--quiet")
+    loaded = load_model(tmp_path / "m.corral")
+    expected = RodeoClassifier(random_state=0).fit(frame[NAMES], frame["species"])
+    assert_array_equal(loaded.predict_proba(frame[NAMES]), expected.predict_proba(frame[NAMES]))
+    assert loaded.classes_.tolist() == SPECIES.tolist()
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_scores_are_those_of_scikit_learn(cv, folder, frame):
+    options = [] if cv is None else ["--cv", cv]
+    result = json.loads(fit(folder, "t.csv", "--estimator", "rodeo", "--json", "--seed", 3, *options).stdout)
+    X, y = frame[NAMES], frame["species"].to_numpy()
+    if cv is None:
+        [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
+        proba = GaussianNB().fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    else:
+        split, test = StratifiedKFold(cv, shuffle=True, random_state=3), slice(None)
+        proba = cross_val_predict(GaussianNB(), X, y, cv=split, method="predict_proba")
+    scores = result["scores"]["Gaussian naive Bayes"]
+    assert scores["accuracy"] == pytest.approx(accuracy_score(y[test], SPECIES[proba.argmax(axis=1)]))
+    assert scores["log_loss"] == pytest.approx(log_loss(y[test], proba))
+    by_class = recall_score(y[test], SPECIES[proba.argmax(axis=1)], labels=SPECIES, average=None)
+    assert list(scores["accuracy_by_class"].values()) == pytest.approx(by_class)
+    assert result["scores"]["most frequent class"]["log_loss"] == pytest.approx(np.log(3), abs=0.02)
+    assert result["rows_by_class"] == {"ant": 30.0, "bee": 30.0, "cat": 30.0}
+
+
+def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_path):
+    shown = fit(folder, "t.csv", "--model", tmp_path / "m.corral", "--jobs", 2).stdout
+    loaded = load_model(tmp_path / "m.corral")
+    assert isinstance(loaded, CorralClassifier)
+    for word in (
+        "accuracy",
+        "log loss",
+        "calibration",
+        "CorralClassifier",
+        "Gaussian naive Bayes",
+        *SPECIES,
+    ):
+        assert word in shown
+    found = loaded.describe()
+    assert found.markers.any(axis=1).all()
+    for a in range(3):
+        assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
+    assert all(name in unwrapped(shown) for name in loaded.shares())
+
+
+def unwrapped(shown):
+    """What stands in a table whose cells have several lines, each cell in one piece."""
+    return " ".join(re.split(r"[\s│┃]+", shown))
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """Three classes: one is high in seven of nine columns; two are alike but for the signs of two columns."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["far", "same", "opposite"], 120)
+    X = rng.uniform(-1.0, 1.0, size=(360, 9))
+    X[120:240, 1] = np.abs(X[120:240, 1]) * np.sign(X[120:240, 0])
+    X[240:, 1] = -np.abs(X[240:, 1]) * np.sign(X[240:, 0])
+    X[:120, 2:] += 5.0 + 0.01 * np.arange(7)
+    names = [f"a long name of column {j}" for j in range(9)]
+    model = RodeoClassifier(bandwidth="class", c0=0.1).fit(pd.DataFrame(X, columns=names), y)
+    path = tmp_path_factory.mktemp("marked") / "m.corral"
+    save_model(model, path)
+    return path, model.describe()
+
+
+def test_the_table_of_classes_says_what_marks_them(marked):
+    path, found = marked
+    shown = run("info", path).stdout
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    words = unwrapped(shown)
+    for k, j in enumerate(found.order[0].tolist()):
+        assert (found.phrase(0, j) in words) == (k < 4)
+    assert found.markers.sum(axis=1).tolist() == [7, 0, 0]
+    assert "and 3 more" in words
+    for a in (1, 2):
+        assert sorted(found.also_rests_on(a)) == [0, 1]
+        names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
+        assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
+    assert "variables that describe it, strongest first" in words
+
+
+def test_json_says_what_marks_classes(marked):
+    path, found = marked
+    result = json.loads(run("info", path, "--json").stdout)
+    order = found.order[0, :7]
+    assert result["markers"] == {
+        "far": [found.feature_names[j] for j in order],
+        "opposite": [],
+        "same": [],
+    }
+    assert [mark["words"] for mark in result["marks"]["far"]] == [found.phrase(0, j) for j in order]
+    for name in ("direction", "effect", "pvalue", "typical", "background"):
+        assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
+    assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+    assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
+
+
+def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
+    """Six columns of noise: one class lacks most values of five of them, and nothing else marks it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    X[:60, :5][rng.random((60, 5)) < 0.8] = np.nan
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(y=np.repeat(["gone", "there"], 60))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ("-t", "y", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
+    fitted = run("fit", tmp_path / "t.csv", *options).stdout
+    phrases = load_model(tmp_path / "m.corral").describe().missing_phrases(0)
+    assert len(phrases) == 5
+    for shown in map(unwrapped, (fitted, run("info", tmp_path / "m.corral").stdout)):
+        assert [phrase in shown for phrase in phrases] == [True] * 4 + [False]
+        assert f"{phrases[3]} and 1 more" in shown
+        assert "a missing less often (0%; others" in shown
+        assert f"no variable found {phrases[0]}" in shown
+    found = json.loads(run("info", tmp_path / "m.corral", "--json").stdout)
+    assert found["often_missing"]["gone"] == phrases
+
+
+def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
+    X, y = make_shifted_groups(100, groups=(3, 4, 5), random_state=0)
+    selector = RodeoSelector().fit(X, y)
+    save_model(selector, tmp_path / "s.corral")
+    result = json.loads(run("info", tmp_path / "s.corral", "--json").stdout)
+    assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
+    assert selector.relevant_.any(axis=1).all()
+    assert "marks" not in result
+    assert re.search(r"│ 3 +│ x\d", run("info", tmp_path / "s.corral").stdout)
+
+
+def test_calibration_error_by_plain_loops():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), 200)
+    codes = rng.integers(0, 3, 200)
+    total = 0.0
+    for k in range(10):
+        inside = [i for i in range(200) if min(int(proba[i].max() * 10), 9) == k]
+        if inside:
+            hits = np.mean([proba[i].argmax() == codes[i] for i in inside])
+            total += len(inside) / 200 * abs(hits - np.mean([proba[i].max() for i in inside]))
+    assert calibration_error(proba, codes) == pytest.approx(total)
+    certain = np.eye(3)[codes]
+    assert calibration_error(certain, codes) == 0.0
+
+
+def test_numeric_only_leaves_text_out_and_says_so(folder):
+    options = ("--numeric-only", "--json", "--estimator", "rodeo")
+    result = run("fit", folder / "t.parquet", "--target", "species", *options)
+    assert json.loads(result.stdout)["variables"] == NAMES
+    assert json.loads(result.stderr) == {"note": "left out, because not numeric: 'id'"}
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [([1, 2, 3], "i"), ([True, False, True], "b"), ([0.0, 1.0, 7.0], "f")]
+)
+def test_labels_of_other_types(column, kind, frame, tmp_path):
+    labels = np.asarray(column)[np.searchsorted(SPECIES, frame["species"])]
+    frame.assign(species=labels).to_csv(tmp_path / "t.csv", index=False)
+    fit(tmp_path, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral", "--quiet")
+    assert load_model(tmp_path / "m.corral").classes_.dtype.kind == kind
+
+
+def test_quiet_prints_the_essential_line(folder, tmp_path):
+    scores = json.loads(fit(folder, "t.csv", "--estimator", "rodeo", "--json").stdout)["scores"]
+    own = scores["RodeoClassifier"]
+    low, high = own["accuracy_interval"]
+    result = fit(folder, "t.csv", "--estimator", "rodeo", "--quiet")
+    assert result.output == (
+        f"RodeoClassifier: accuracy {own['accuracy']:.3f}, 95% interval {low:.3f} to {high:.3f}, "
+        "held out 23 of 90 rows\n"
+    )
+    model, table = folder / "m.corral", folder / "t.csv"
+    assert run("info", model, "-q").output == "RodeoClassifier of 4 variables\n"
+    [line] = run("explain", model, table, "--row", 3, "-q").output.splitlines()
+    assert line.startswith("Row 3 is ")
+    assert run("predict", model, table, "--out", tmp_path / "o.csv", "-q").output == ""
+
+
+def test_lspc_all_the_way(folder, frame, tmp_path, stand_ins):
+    model, table = tmp_path / "m.corral", folder / "t.csv"
+    shown = fit(folder, "t.csv", "--estimator", "lspc", "--model", model).stdout
+    loaded = load_model(model)
+    assert isinstance(loaded, LSPClassifier)
+    expected = LSPClassifier(scale="standard", random_state=0).fit(frame[NAMES], frame["species"])
+    assert_array_equal(loaded.predict_proba(frame[NAMES]), expected.predict_proba(frame[NAMES]))
+    assert f"sigma={loaded.best_params_['sigma']!r}" in shown
+    assert "to expect by cross-validation" not in shown  # held-out rows say more
+    run("predict", model, table, "--out", tmp_path / "o.csv", "-q")
+    assert pd.read_csv(tmp_path / "o.csv")["label"].tolist() == loaded.predict(frame[NAMES]).tolist()
+    shown = run("info", model).stdout
+    assert "LSPClassifier of 4 variables" in shown
+    assert "which profits from the choice" in shown
+    assert refused("explain", model, table, "--row", 0).endswith(
+        "holds LSPClassifier, which cannot explain its labels: only class densities can."
+    )
+    run("report", model, table, "-t", "species", "-q")
+    assert stand_ins[0][4]["held_out"] is None  # it does not keep its rows, so none are known to be new
+
+
+def test_missing_values(folder, frame, tmp_path):
+    gaps = frame.astype(object)
+    gaps.loc[3, "höhe"] = "?"
+    gaps.loc[[5, 7], "length"] = ""
+    gaps.loc[9, "species"] = "?"
+    gaps.to_csv(tmp_path / "g.csv", index=False)
+    arguments = ("fit", tmp_path / "g.csv", "-t", "species", "--id", "id", "--estimator", "rodeo")
+    for options in ((), ("--missing", "drop-rows")):
+        said = refused(*arguments, *options)
+        assert "mend the cell, or say --na-values '?' if it stands for a missing value" in said
+    marked = (*arguments, "--na-values", "?")
+    assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
+    result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
+    assert json.loads(result.stdout)["rows"] == 86
+    assert json.loads(result.stderr) == {
+        "note": "left out 4 of 90 rows, which lack a value; training rows are counted without them."
+    }
+    rows = frame.drop([3, 5, 7, 9])
+    expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])
+    loaded = load_model(tmp_path / "m.corral")
+    assert_array_equal(loaded.predict_proba(rows[NAMES]), expected.predict_proba(rows[NAMES]))
+
+    options = ("predict", folder / "m.corral", tmp_path / "g.csv", "--out", tmp_path / "o.csv", "--id", "id")
+    run(*options, "--na-values", "?")
+    labels = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})
+    assert labels["id"].tolist() == frame["id"].tolist()
+    assert np.isfinite(labels.filter(like="p_").to_numpy()).all()
+    done = run(*options, "--missing", "drop-rows", "--na-values", "?", "--json")
+    assert json.loads(done.stdout)["left_out"] == 3
+    kept = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})["id"]
+    assert kept.tolist() == frame["id"].drop([3, 5, 7]).tolist()
+    run(*options[:-2], "--missing", "drop-rows", "--na-values", "?")
+    assert pd.read_csv(tmp_path / "o.csv")["row"].tolist() == frame.index.drop([3, 5, 7]).tolist()
+    gaps[NAMES] = ""
+    gaps.to_csv(tmp_path / "g.csv", index=False)
+    assert "has no row without missing values" in refused(*options, "--missing", "drop-rows")
+
+
+def test_missing_values_in_parquet(folder, frame, tmp_path):
+    gaps = frame.assign(length=np.where(np.arange(90) < 3, -999.0, frame["length"]))
+    gaps["höhe"] = gaps["höhe"].astype("Float64")
+    gaps.loc[8, "höhe"] = pd.NA
+    gaps.to_parquet(tmp_path / "g.parquet")
+    arguments = ("fit", tmp_path / "g.parquet", "-t", "species", "--id", "id", "--estimator", "rodeo")
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["rows"], found["gaps"]) == (90, {"höhe": 1})
+    result = run(*arguments, "--missing", "drop-rows", "--na-values", "-999", "--json")
+    assert json.loads(result.stdout)["rows"] == 86
+
+
+@pytest.fixture(scope="module")
+def gaps_marked(frame, tmp_path_factory):
+    """A model fitted to a table in which -999 and >200 stand for gaps, and tables with and without them."""
+    folder = tmp_path_factory.mktemp("marked")
+    gaps = frame.astype(object)
+    gaps.loc[[4, 40], "höhe"], gaps.loc[50, "length"], gaps.loc[60, "length"] = -999, ">200", "?"
+    gaps.drop(index=60).to_csv(folder / "m.csv", index=False)
+    gaps.loc[:59].to_csv(folder / "new.csv", index=False)
+    gaps.to_csv(folder / "more.csv", index=False)
+    gaps.replace({-999: "", ">200": "", "?": ""}).to_csv(folder / "plain.csv", index=False)
+    told = ("--na-values", "-999", "--na-values", ">200", "--na-values", "-999")
+    options = ("-t", "species", "--id", "id", "--estimator", "rodeo", "--model", folder / "m.corral")
+    run("fit", folder / "m.csv", *options, *told)
+    return folder
+
+
+def test_what_stands_for_a_gap_is_kept_in_the_model(gaps_marked, tmp_path):
+    model, out = gaps_marked / "m.corral", ("--out", tmp_path / "o.csv")
+    run("predict", model, gaps_marked / "plain.csv", *out)
+    expected = pd.read_csv(tmp_path / "o.csv")
+    for table, told in (("new.csv", ()), ("more.csv", ("--na-values", "?"))):
+        run("predict", model, gaps_marked / table, *out, *told)
+        labels = pd.read_csv(tmp_path / "o.csv")
+        pd.testing.assert_frame_equal(labels, expected[: len(labels)])
+    assert "row 60 holds '?'" in refused("predict", model, gaps_marked / "more.csv", *out)
+    found = json.loads(run("explain", model, gaps_marked / "new.csv", "--row", 4, "--json").stdout)
+    assert [each["value"] for each in found["variables"] if each["variable"] == "höhe"] == [None]
+    run("report", model, gaps_marked / "new.csv", "-t", "species", "--out", tmp_path / "r.html")
+
+
+def test_what_stands_for_a_gap_is_told(gaps_marked):
+    said = "what stands for a missing value, also in new tables: '-999', '>200'"
+    assert said in run("info", gaps_marked / "m.corral").stdout
+    assert json.loads(run("info", gaps_marked / "m.corral", "--json").stdout)["na_values"] == ["-999", ">200"]
+
+
+def test_what_stands_for_a_gap_outlives_files_but_no_other_fit(gaps_marked, frame, tmp_path):
+    loaded = load_model(gaps_marked / "m.corral")
+    save_model(loaded, tmp_path / "again.corral")
+    assert load_model(tmp_path / "again.corral").na_values_ == ["-999", ">200"]
+    assert not hasattr(loaded.fit(frame[NAMES], frame["species"]), "na_values_")
+    least_squares = LSPClassifier(sigmas=[1.0], alphas=[0.1]).fit(frame[NAMES], frame["species"])
+    least_squares.na_values_ = ["?"]
+    assert not hasattr(least_squares.fit(frame[NAMES], frame["species"]), "na_values_")
+
+
+@pytest.mark.parametrize("forged", ["-999", None, [-999], {"a": "-999"}, [["-999"]]])
+def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
+    header, arrays = take_apart(gaps_marked / "m.corral")
+    assert header["na_values"] == ["-999", ">200"]
+    put_together(tmp_path / "forged.corral", header | {"na_values": forged}, arrays)
+    with pytest.raises(ValueError, match="is damaged: na_values is not a list of texts"):
+        load_model(tmp_path / "forged.corral")
+
+
+@pytest.mark.parametrize("parts", [(), ("--cv", 3)])
+def test_copies_are_told_of_once(parts, frame, tmp_path):
+    """Parts that are learnt from have as many copies, or fewer, which nobody asked for."""
+    frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
+    notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
+    assert notes == ["note: 4 of 94 rows are copies of others; a row and its copies are left out together."]
+
+
+def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
+    mixed = np.random.default_rng(0).permutation(90)
+    columns = {"number": range(90), "sampleID": mixed, "count": [1, 2] * 45}
+    frame.assign(**columns).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo")
+    notes = run(*arguments).stderr.splitlines()
+    assert notes == [
+        f"note: column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}."
+        for name in ("number", "sampleID")
+    ]
+    assert run(*arguments, "--quiet").stderr == ""
+    result = run(*arguments, "--id", "number", "--id", "sampleID", "--json")
+    assert json.loads(result.stdout)["variables"] == [*NAMES, "count"]
+    assert result.stderr == ""
+
+
+def test_advice_where_no_variable_is_relevant(tmp_path):
+    rng = np.random.default_rng(0)
+    model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
+    save_model(model, tmp_path / "m.corral")
+    shown = run("info", tmp_path / "m.corral").stdout
+    assert "No variable was found to describe any class: no test of values or of single levels shows" in shown
+    assert shown.count("no variable found") == 2
+
+
+def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
+    """Searches have their own; where an estimator has none, there is one over the fits."""
+    assert fit(folder, "t.csv", "--estimator", "rodeo").stderr == ""  # nobody watches a pipe
+    monkeypatch.setattr("corral.cli.console.Output.bars", 1)
+    # As on a terminal, the only place where rich draws moving bars.
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    shown = fit(folder, "t.csv", "--estimator", "rodeo", "--model", tmp_path / "m.corral").stderr
+    assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
+    assert "Leave-one-out" in shown
+    assert "RodeoClassifier with all rows\n" in shown
+    shown = fit(folder, "t.csv", "--estimator", "lspc", "--cv", 2).stderr
+    assert "\rLSPClassifier with all rows " in plain(shown)
+    assert "rows\n" not in shown
+    result = run("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv", "--json")
+    assert json.loads(result.stdout)["rows"] == 90
+    assert "\rPredict " in plain(result.stderr)
+    arguments = ("sample-size", folder / "t.csv", "-t", "species", "--id", "id", "--json", "--tolerance")
+    result = run(*arguments, 1)
+    assert json.loads(result.stdout)["converged"] is False
+    assert "no variable is relevant" in json.loads(result.stdout)["caveats"][0]  # z-scores of few variables
+    assert "\rAdd rows step by step " in plain(result.stderr)
+
+
+def plain(shown):
+    """What a terminal was sent without colours and movements of the cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 30)
+    told = []
+    read_table(folder / name, NAMES, on_progress=told.append)
+    assert len(told) == 3
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+# predict
+
+
+@pytest.mark.parametrize("table", ["t.csv", "t.tsv", "t.parquet"])
+@pytest.mark.parametrize("out", ["o.csv", "o.tsv", "o.parquet"])
+def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
+    result = run("predict", folder / "m.corral", folder / table, "--id", "id", "--out", tmp_path / out)
+    assert f"{len(frame)} rows" in result.stdout
+    if out == "o.parquet":
+        found = pd.read_parquet(tmp_path / out)
+    else:
+        found = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype=str)
+    model = load_model(folder / "m.corral")
+    assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
+    assert found["id"].tolist() == frame["id"].tolist()  # with their zeros
+    assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
+    assert_allclose(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]), atol=1e-10)
+    assert_allclose(
+        found["typicality"].to_numpy(float), model.typicality(frame[NAMES]).max(axis=1), atol=1e-10
+    )
+    assert_array_equal(found["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
+    assert list(tmp_path.iterdir()) == [tmp_path / out]
+
+
+def test_predict_without_typicality(folder, frame, tmp_path):
+    model, out = folder / "m.corral", tmp_path / "o.csv"
+    command = ["predict", model, folder / "t.csv", "--no-typicality", "--set", "0.9", "--out", out, "--json"]
+    said = json.loads(run(*command).stdout)
+    assert said["novel"] is None
+    found = pd.read_csv(out)
+    sets = [f"in_set_{name}" for name in ("ant", "bee", "cat")]
+    assert found.columns.tolist() == ["label", "p_ant", "p_bee", "p_cat", *sets]
+    assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
+
+
+def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
+    frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
+    run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")
+    found = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
+    assert found["id"][1] == "NA"
+    assert found["label"].tolist() == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+
+
+def test_novel_rows_are_counted_also_those_of_an_earlier_run(folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 10)
+    far = frame.copy()
+    far.loc[::4, NAMES[0]] += 1e6
+    far.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    expected = int(load_model(folder / "m.corral").is_novel(far[NAMES]).sum())
+    assert expected >= len(far) / 4
+    assert f"; {expected} of them are novel; " in run(*arguments).stdout
+    assert json.loads(run(*arguments, "--json").stdout)["novel"] == expected
+    from corral.cli.predict import Answers
+
+    answer = Answers.of_rows
+    monkeypatch.setattr(Answers, "of_rows", lambda self, X: answer(self, X) if X.index[0] < 20 else 1 / 0)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run(*arguments, "--set", 0.9)
+    monkeypatch.setattr(Answers, "of_rows", answer)
+    assert f"; {expected} of them are novel; " in run(*arguments, "--set", 0.9).stdout
+
+
+def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
+    model = load_model(folder / "m.corral")
+    costs = pd.DataFrame([[0.0, 5.0, 1.0], [1.0, 0.0, 2.5], [9.0, 1.0, 0.0]], ["cat", "ant", "bee"])
+    costs.columns = ["ant", "cat", "bee"]
+    costs.to_csv(tmp_path / "costs.csv", index_label="true")
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    run(*arguments, "--set", 0.8, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
+    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    sets = found[["in_set_ant", "in_set_bee", "in_set_cat"]].to_numpy()
+    assert_array_equal(sets, model.predict_set(frame[NAMES], 0.8))
+    decided = model.decide(frame[NAMES], costs, reject_cost=0.3)
+    assert found["decision"].tolist() == ["" if label is None else label for label in decided]
+
+
+def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
+    X, y = frame[NAMES], load_model(folder / "m.corral").predict(frame[NAMES])
+    model = LSPClassifier().fit(X, y)
+    save_model(model, tmp_path / "m.corral")
+    (tmp_path / "costs.csv").write_text("true,ant,bee,cat\nant,0,5,1\nbee,1,0,2\ncat,9,1,0\n")
+    arguments = ("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    run(*arguments, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
+    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    proba, costs = model.predict_proba(X), np.array([[0.0, 5.0, 1.0], [1.0, 0.0, 2.0], [9.0, 1.0, 0.0]])
+    assert_allclose(found[["p_ant", "p_bee", "p_cat"]], proba, rtol=1e-9)  # pandas may move last digits
+    decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
+    assert_array_equal(found["decision"], decided)
+    assert "novel" not in found
+    assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
+        *arguments, "--set", 0.8
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but names 'cat' 0 times"),
+        ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
+        ("true,ant,bee,cat\nant,0,x,1\n", (), "column 'bee' must hold costs, which are numbers"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "nan"), "--reject-cost must be a finite number"),
+        ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "inf"), "--reject-cost must be a finite number"),
+    ],
+)
+def test_bad_costs_and_coverages_are_refused(text, options, said, folder, tmp_path):
+    (tmp_path / "costs.csv").write_text(text)
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert said in refused(*arguments, "--costs", tmp_path / "costs.csv", *options)
+    assert "--reject-cost needs --costs" in refused(*arguments, "--reject-cost", 1.0)
+
+
+@pytest.mark.parametrize("name", ["label", "p_ant"])
+def test_kept_columns_may_have_any_name(name, folder, frame, tmp_path):
+    frame.rename(columns={"id": name}).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    result = run(*arguments, "--id", name, "--id", "species")
+    found = pd.read_csv(tmp_path / "o.csv")
+    columns = ["label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
+    added = [f"predicted_{column}" for column in columns]
+    assert found.columns.tolist() == [name, "species", *added]
+    assert found["species"].tolist() == frame["species"].tolist()
+    assert "the label is in the column 'predicted_label'" in result.stderr
+
+
+def test_a_variable_does_not_name_rows(folder, tmp_path):
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert refused(*arguments, "--id", "höhe").startswith(f"'höhe' is a variable of {folder / 'm.corral'}")
+
+
+def test_what_is_read_is_not_written(folder, stand_ins):
+    model, table = folder / "m.corral", folder / "t.csv"
+    before = table.read_bytes(), model.read_bytes()
+    for arguments in (
+        ("predict", model, table, "--out", table),
+        ("predict", model, table, "--out", folder / ".." / folder.name / "m.corral"),
+        ("fit", table, "-t", "species", "--model", table),
+        ("fit", table, "-t", "species", "--model", folder / "new", "--report", folder / "new"),
+        ("report", model, table, "--out", table),
+        ("explain", model, table, "--row", 0, "--plot", table),
+    ):
+        assert refused(*arguments).endswith("is named twice: every file needs a name of its own.")
+    assert (table.read_bytes(), model.read_bytes()) == before
+
+
+def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 10)
+    text = frame.to_csv(index=False).splitlines()
+    text[-1] = "1.0,oops,1.0,1.0,ant,0089"
+    (tmp_path / "t.csv").write_text("\n".join(text), encoding="utf-8")
+    (tmp_path / "o.csv").write_text("label,p_old")
+    said = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    assert said.endswith("column '[bold]width' is not numeric: row 89 holds 'oops'.")
+    assert (tmp_path / "o.csv").read_text() == "label,p_old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
+
+
+# explain, report, info, sample-size, demo
+
+
+@pytest.fixture
+def stand_ins(monkeypatch):
+    """The report and the plot, which have tests of their own: what they are asked for."""
+    asked = []
+
+    def write_report(path, estimator, X, y=None, **options):
+        asked.append((path, estimator, X, y, options))
+        path.write_text('<meta name="generator" content="corral">')
+        return path
+
+    class Display:
+        @classmethod
+        def from_explanation(cls, explanation, sample):
+            asked.append((explanation, sample))
+            display = cls()
+            display.figure_ = Figure()
+            return display
+
+    monkeypatch.setitem(sys.modules, "corral.report", types.SimpleNamespace(write_report=write_report))
+    monkeypatch.setattr("corral._display.ExplanationDisplay", Display, raising=False)
+    return asked
+
+
+def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins):
+    page = tmp_path / "r.html"
+    result = fit(folder, "t.csv", "--estimator", "rodeo", "--report", page, "--json", "--seed", 3)
+    [(path, fitted, X, y, options)] = stand_ins
+    assert (path, json.loads(result.stdout)["report"]) == (page, str(page))
+    assert_array_equal(X.to_numpy(), frame[NAMES].to_numpy())
+    assert y.tolist() == frame["species"].tolist()
+    assert options.keys() == {"held_out", "sample_sizes", "source", "random_state"}
+    assert (options["source"], options["random_state"]) == ("t.csv", 3)
+    [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
+    model = RodeoClassifier(priors="empirical", random_state=3)
+    train = np.sort(train)
+    expected = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    assert_array_equal(options["held_out"].proba, expected)
+    assert_array_equal(fitted.predict_proba(X), model.fit(X, y).predict_proba(X))
+
+
+def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame, tmp_path, stand_ins):
+    new = frame.assign(length=np.where(np.arange(90) % 3, frame["length"], frame["length"] + 0.01))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    result = run(*arguments, "--target", "species", "--tolerance", 0.9)
+    assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
+    assert result.stderr == (
+        "note: 60 of 90 rows are equal to training rows, in every digit; rows and errors in the report are "
+        "those of the other 30.\n"
+    )
+    [(path, fitted, X, y, options)] = stand_ins
+    assert path == tmp_path / "r.html"
+    unseen = np.arange(90) % 3 == 0
+    assert_array_equal(options["held_out"].truth, frame["species"][unseen])
+    assert_array_equal(options["held_out"].proba, fitted.predict_proba(X[unseen]))
+    assert isinstance(options["sample_sizes"], SampleSizes)
+    assert y.tolist() == frame["species"].tolist()
+
+    run("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    assert stand_ins[1][3] is stand_ins[1][4]["held_out"] is stand_ins[1][4]["sample_sizes"] is None
+    said = run("report", folder / "m.corral", folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html")
+    assert said.stderr.splitlines()[0].startswith(
+        "note: it is not known whether any row is new to the model, because all 90 rows are equal to "
+        "training rows"
+    )
+    assert stand_ins[2][4]["held_out"] is None
+    assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
+    frame.assign(species="dog").to_csv(tmp_path / "dogs.csv", index=False)
+    assert "row 0 has the class 'dog', which the model does not know" in refused(
+        "report", folder / "m.corral", tmp_path / "dogs.csv", "--target", "species"
+    )
+
+
+def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
+    X, y = frame[NAMES], frame["species"]
+    lspc = tmp_path / "lspc.corral"
+    save_model(LSPClassifier().fit(X, y), lspc)
+    for model, why in (
+        (thinned, "of its 90 training rows the model has kept only some"),
+        (lspc, "its LSPClassifier does not keep training rows as they were"),
+    ):
+        said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
+        assert said.splitlines()[0] == (
+            f"note: it is not known whether any row is new to the model, because {why}; errors in the "
+            "report are those of all rows, and 'corral fit --report' measures on rows held out."
+        )
+        assert stand_ins[-1][4]["held_out"] is None
+
+
+def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
+    fit(folder, "t.csv", "--report", tmp_path / "f.html", "--goal", 0.9, "-q")
+    assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
+    for without in ((), ("--report", tmp_path / "f.html", "--estimator", "rodeo")):
+        said = refused("fit", folder / "t.csv", "-t", "species", "--goal", 0.9, *without)
+        assert said.startswith("--goal 0.9 is for the report of --estimator cv")
+
+
+def test_report_knows_of_groups(folder, frame, tmp_path, stand_ins):
+    unseen = np.arange(90) % 3 == 0
+    new = frame.assign(length=frame["length"] + 0.01 * unseen, patient=[f"p{i // 6}" for i in range(90)])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("report", folder / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "r.html")
+    run(*arguments, "-t", "species", "--group", "patient")
+    assert_array_equal(stand_ins[0][4]["held_out"].groups, new["patient"][unseen])
+    new.assign(patient="p").to_csv(tmp_path / "new.csv", index=False)
+    run(*arguments, "-t", "species", "--group", "patient")
+    assert stand_ins[1][4]["held_out"].n_groups == 1
+    assert refused(*arguments, "--group", "patient").startswith("--group needs --target")
+    for name in ("species", "length"):
+        said = refused(*arguments, "-t", "species", "--group", name)
+        assert said == f"--group {name!r} is the target or a variable of the model."
+    assert "nobody" in refused(*arguments, "-t", "species", "--group", "nobody")
+
+
+def test_report_goes_beside_the_model(folder, tmp_path, stand_ins):
+    (tmp_path / "m.corral").write_bytes((folder / "m.corral").read_bytes())
+    run("report", tmp_path / "m.corral", folder / "t.csv", "-q")
+    assert (tmp_path / "m.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_explain_draws(kind, folder, tmp_path, stand_ins):
+    plot = tmp_path / f"why.{kind}"
+    shown = run("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--plot", plot).stdout
+    assert f"The plot is in {plot}" in shown
+    [(explanation, sample)] = stand_ins
+    assert (explanation.label.size, sample) == (1, 0)
+    signature = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
+    assert plot.read_bytes().startswith(signature)
+    arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--plot", tmp_path / "why.txt")
+    assert refused(*arguments).endswith("must end in .png, .svg, .pdf to say what it is.")
+
+
+def test_explain_says_what_python_says(folder, frame):
+    arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--rows", 3)
+    result = json.loads(run(*arguments, "--json").stdout)
+    expected = load_model(folder / "m.corral").explain(frame[NAMES].iloc[[5]], n_rows=3)
+    assert result["row"] == 5
+    assert (result["label"], result["rival"]) == (expected.label[0], expected.rival[0])
+    assert [v["evidence"] for v in result["variables"]] == expected.evidence[0].tolist()
+    assert [v["conditional"] for v in result["variables"]] == expected.conditional[0].tolist()
+    assert result["log_odds"] == expected.log_odds[0]
+    together = result["base"] + sum(v["evidence"] for v in result["variables"])
+    assert together == pytest.approx(np.log(result["probability"] / result["probability_rival"]))
+    assert (result["effective_rows"], result["caution"]) == (expected.effective_rows[0], expected.caution(0))
+    assert [v["unlikeness"] for v in result["variables"]] == expected.unlikeness[0].tolist()
+    assert (result["nearest"], result["novel"]) == (expected.nearest[0], False)
+    assert result["typicality"] == expected.typicality[0]
+    assert [v["value"] for v in result["variables"]] == frame[NAMES].iloc[5].tolist()
+    assert [r["row"] for r in result["training_rows"]] == expected.rows[0].tolist()
+    words = run(*arguments).stdout
+    share = f"the class nearest to it, {expected.typicality[0]:.0%} are at most as typical."
+    assert f"Of the training rows of {expected.nearest[0]}, {share}" in unwrapped(words)
+    assert f"Row 5 is {expected.label[0]} with probability {expected.probability[0, 0]:.3f}" in words
+    assert all(name in words for name in NAMES)
+    assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
+    equal = f"{expected.label[0]} is as likely as {expected.rival[0]}"
+    assert f"Before any variable is known, {equal}; with all of them, {expected.label[0]} is " in words
+    strongest = int(expected.evidence[0].argmax())
+    factor = np.exp(expected.evidence[0, strongest])
+    said = f"{factor:.1f}" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f}"
+    assert f"{NAMES[strongest]} = {expected.values[0, strongest]:.4g} ({said} times)" in unwrapped(words)
+
+
+def test_explain_says_what_is_novel(folder, frame, tmp_path):
+    frame.assign(**{NAMES[1]: 1e4}).to_csv(tmp_path / "far.csv", index=False)
+    arguments = ("explain", folder / "m.corral", tmp_path / "far.csv", "--row", 5)
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert result["novel"]
+    nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 10000 ("
+    words = unwrapped(run(*arguments).stdout)
+    assert f"It is novel: unlike all training rows; {nearest}training rows " in words
+    assert "). The label means little." in words
+
+
+def test_explain_against_a_class(folder):
+    arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 0, "--json", "--against")
+    assert json.loads(run(*arguments, "cat").stdout)["rival"] == "cat"
+    label = json.loads(run(*arguments[:-1]).stdout)["label"]
+    assert refused(*arguments, label) == (
+        f"row 0 has the label {label!r} itself: name another class by --against, or none."
+    )
+    assert "there is no class 'dog'; there are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
+
+
+def test_info(folder, tmp_path):
+    result = json.loads(run("info", folder / "m.corral", "--json").stdout)
+    assert result["estimator"] == "RodeoClassifier"
+    assert result["variables"] == NAMES
+    assert result["bytes"] == (folder / "m.corral").stat().st_size
+    assert "written by corral 0" in run("info", folder / "m.corral").stdout
+    save_model(RodeoDensity().fit(np.arange(20.0).reshape(10, 2)), tmp_path / "d.corral")
+    assert "RodeoDensity of 2 variables" in run("info", tmp_path / "d.corral").stdout
+
+
+def test_sample_size(folder):
+    arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--tolerance", 0.2]
+    arguments += ["--initial-size", 10, "--held-out", 10, "--step", 10]
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert set(result["rows"]) == set(SPECIES)
+    assert result["epsilon"] == result["steps"][-1]["epsilon"]
+    assert "SampleSizes: " in run(*arguments).stdout
+    assert "'fair'" in refused(*arguments, "--allocation", "fair")
+    assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
+    assert "take one of them" in refused(*arguments, "--goal", 0.9)
+    assert "--group is not for --tolerance" in refused(*arguments[:4], *arguments[6:], "--group", "id")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--initial-size", 10), ("--held-out", 10), ("--step", 30), ("--allocation", "proportional")],
+)
+def test_options_of_the_bound_need_it(folder, option, value):
+    said = refused("sample-size", folder / "t.csv", "-t", "species", "--drop", "id", option, value)
+    assert said == f"{option} is for --tolerance, which was not given."
+
+
+def test_learning_curve(folder):
+    arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert set(result["rows"]) == set(SPECIES)
+    assert [each["rows"] for each in result["expected"]][-1] is None
+    assert [need["class"] for need in result["needed"]] == [None, *sorted(SPECIES)]
+    for each in (*result["measured"], *(found["accuracy"] for found in result["expected"])):
+        assert 0 <= each.get("accuracy", each.get("value")) <= 1
+    shown = run(*arguments).stdout
+    assert shown.startswith("LearningCurve: accuracy ")
+    assert "accuracy 0.95: " in shown
+    grouped = run(*arguments[:4], *arguments[6:], "--group", "id").stdout
+    assert grouped.startswith("LearningCurve: accuracy ")
+    assert grouped != shown  # groups are divided otherwise than rows
+    page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
+    assert "must be a CorralClassifier" in refused(*page, "--out", folder / "curve.html")
+
+
+def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):
+    assert refused("report", thinned, folder / "t.csv", "--goal", 0.9, "--out", tmp_path / "r.html") == (
+        f"--goal needs all 90 training rows, and {thinned} has not kept them all: ask 'corral fit --report "
+        "--goal' instead."
+    )
+
+
+def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
+    # The search takes its time.
+    quick = RodeoClassifier(bandwidth="class", features="selected", priors="empirical", random_state=0)
+    monkeypatch.setattr("corral.cli.fit._estimator", lambda *options: clone(quick))
+    shown = run("demo", "--folder", tmp_path / "d").stdout
+    assert all(f"x{j} narrow (" in shown for j in range(4))
+    assert "and 2 more" in shown
+    assert "of these labels are right" in shown
+    assert "r0000 (row 0) is " in shown
+    assert "Row 0 is Adelie with probability " in shown
+    assert "levels: island (3), sex (2)" in shown
+    reports = [str(tmp_path / "d" / name) for name in ("report.html", "penguins.html")]
+    assert shown.endswith(f"Open the reports in a browser: {' and '.join(reports)}\n")
+    written = {path.name for path in (tmp_path / "d").iterdir()}
+    of_groups = {"groups.corral", "groups.csv", "labels.csv", "new.csv", "report.html", "why.png"}
+    assert written - of_groups == {
+        "new_penguins.csv",
+        "penguin.png",
+        "penguin_labels.csv",
+        "penguins.corral",
+        "penguins.csv",
+        "penguins.html",
+    }
+    assert of_groups <= written
+    assert "groups.csv" in (tmp_path / "d" / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "d" / "why.png").read_bytes().startswith(b"\x89PNG")
+
+
+# Faults
+
+
+def test_bad_tables(folder, frame, tmp_path):
+    def said(content, name="bad.csv", *options):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return refused("fit", path, "--target", "y", *options).removeprefix(f"{path}").strip(" :")
+
+    assert said("") == "is empty."
+    assert said("a,y\n") == "has no rows."
+    assert said("a,b\n1,2\n") == "has no column 'y'; it has 'a', 'b'."
+    assert said("a,Y\n1,2\n") == "has no column 'y'; did you mean 'Y'?"
+    assert said("a,a,y\n1,2,u\n").startswith("has the column 'a' twice")
+    numbers = "".join(f"{i},u\n{i},v\n" for i in range(9))
+    assert said(f"a,y\n{numbers}x,v\n").startswith(
+        "column 'a' is not numeric: row 18 holds 'x'; mend the cell, or say"
+    )
+    lspc = ("bad.csv", "--estimator", "lspc")
+    assert said("a,y\n1,u\nx,v\n", *lspc).startswith("column 'a' is not numeric: row 1 holds 'x'; leave it")
+    assert said("a,y\n1,u\n,v\n,v\n", *lspc).startswith("column 'a' has 2 missing values, the first in row 1")
+    assert said("a,y\n1,u\n2,\n") == (
+        "the target 'y' is missing in 1 row, the first of them row 1: fill it in, or leave such rows out by "
+        "--missing drop-unlabelled."
+    )
+    assert said("a,y\n1,u\ninf,v\n") == "column 'a' is infinite in row 1."
+    assert said("a,y\n1,u\n2,u\n") == "the target must hold at least two classes, got one class: 'u'."
+    assert said("a,y\n1,u\n2,u\n3,v\n").startswith("class 'v' has 1 row, fewer than the 2 needed")
+    assert said("y\nu\nv\n") == "has no variables beside the target."
+    assert said(",a,y\n0,1,u\n1,2,v\n").startswith("has a column without a name")
+    assert said(b"a,y\n1,\xc3\xb6\xc3\xb6\xff\n") == (
+        "is neither UTF-8 nor Windows-1252 text (byte 0xff): say by --encoding in what it is written, or "
+        "save it as UTF-8."
+    )
+    assert said("a,y\n1,u\n1,2,3,4\n").startswith("is not a proper table: Expected 2 fields in line 3, saw 4")
+    assert said("a,y\n1,u,3\n1,v,3\n").startswith("is not a proper table: rows have more fields than")
+    assert said("a,y\n", "bad.ods").startswith("must end in .csv, .tsv, .txt, .parquet, .pq, .feather")
+    assert said(b"PAR1 and so on", "bad.parquet").startswith("cannot be read as Parquet")
+    whole = (folder / "t.parquet").read_bytes()
+    assert said(whole[: len(whole) // 2], "half.parquet").startswith("cannot be read as Parquet")
+    assert said("a,y\n1,u\n", "bad.csv", "--drop", "y") == "the target, 'y', cannot be left out."
+    assert "is not a file" in refused("fit", tmp_path, "--target", "y")
+    assert "there is no file" in refused("fit", tmp_path / "none.csv", "--target", "y")
+
+
+def test_cut_and_unreadable_files(folder, tmp_path):
+    text = (folder / "t.csv").read_text()
+    (tmp_path / "cut.csv").write_text(text[: text.rindex("\n", 0, -1) + 9])  # in the middle of the last row
+    said = refused("fit", tmp_path / "cut.csv", "--target", "species", "--id", "id")
+    assert "the target 'species' is missing in 1 row, the first of them row 89" in said
+    (tmp_path / "quote.csv").write_text('a,y\n1,u\n2,"v')
+    said = refused("fit", tmp_path / "quote.csv", "--target", "y")
+    assert said.endswith("is not a proper table: EOF inside string starting at row 2.")
+    whole = (folder / "m.corral").read_bytes()
+    for n in (0, 5, 300, len(whole) - 1):
+        (tmp_path / "cut.corral").write_bytes(whole[:n])
+        assert "is not a model of corral, or cut short" in refused("info", tmp_path / "cut.corral")
+    assert refused("info", tmp_path) == f"{tmp_path} is not a file."
+    assert "is not a file" in refused("explain", folder / "m.corral", tmp_path, "--row", 0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that opens but cannot be read")
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_table_that_cannot_be_read(name, folder, tmp_path):
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    said = refused("predict", folder / "m.corral", tmp_path / name, "--out", tmp_path / "o.csv")
+    assert said.startswith(f"{tmp_path / name} cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        ([[1.0, 2.0]] * 90, "'[1. 2.]'"),
+        ([b"12"] * 90, "\"b'12'\""),
+    ],
+    ids=["lists", "bytes"],
+)
+def test_columns_of_parquet_that_are_no_numbers(column, shown, frame, tmp_path):
+    frame.assign(odd=column).to_parquet(tmp_path / "t.parquet")
+    arguments = (tmp_path / "t.parquet", "--target", "species", "--id", "id")
+    assert f"column 'odd' is not numeric: row 0 holds {shown}" in refused("fit", *arguments)
+    said = run("check", *arguments).stdout
+    assert f"- column 'odd' holds {shown} in row 0, which is neither a number nor text: leave it out" in said
+    assert "odd (" not in said
+
+
+DAYS = pd.date_range("2020-01-01", periods=90)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (DAYS, "2020-01-01 00:00:00"),
+        (DAYS.tz_localize("UTC"), "2020-01-01 00:00:00+00:00"),
+        (DAYS.date, "2020-01-01"),
+        (DAYS.time, "00:00:00"),
+        (DAYS - DAYS[0], "0 days 00:00:00"),
+    ],
+    ids=["moments", "of a zone", "dates", "times", "spans"],
+)
+def test_dates_and_times_are_not_taken(column, shown, frame, tmp_path):
+    frame.assign(day=column).to_parquet(tmp_path / "t.parquet")
+    arguments = (tmp_path / "t.parquet", "--target", "species", "--id", "id")
+    found = run("check", *arguments).stdout
+    assert (
+        f"- column 'day' holds dates or times, which are not taken, such as '{shown}' in row 0: leave "
+        in found
+    )
+    assert "such as the days since a certain one (--drop day)." in found
+    assert "day (" not in found
+    said = refused("fit", *arguments)
+    assert (
+        f"column 'day' holds dates or times, which are not taken: row 0 holds '{shown}'; leave it out" in said
+    )
+    assert said.endswith("or write a number in its place, such as the days since a certain one.")
+
+
+def test_dates_of_spreadsheets_are_not_taken(frame, tmp_path):
+    arguments = (tmp_path / "t.xlsx", "--target", "species", "--id", "id")
+    days = pd.Series(DAYS, dtype=object)
+    frame.assign(day=days.where(days.index > 0, "soon")).to_excel(tmp_path / "t.xlsx", index=False)
+    assert (
+        "'day' holds dates or times, which are not taken, such as '2020-01-02 00:00:00' in row 1"
+        in run("check", *arguments).stdout
+    )
+    assert "'day' holds dates or times, which are not taken: row 1 holds '2020-01-02" in refused(
+        "fit", *arguments
+    )
+    assert "levels: day (90)" in run("check", *arguments, "--categorical", "day").stdout
+    # A few cells that a spreadsheet has taken for dates are slips.
+    frame.assign(x=[DAYS[0], *range(1, 90)]).to_excel(tmp_path / "t.xlsx", index=False)
+    assert (
+        "column 'x' would be numeric, but row 0 holds '2020-01-01 00:00:00'"
+        in run("check", *arguments).stdout
+    )
+    said = refused("fit", *arguments)
+    assert (
+        "column 'x' is not numeric: row 0 holds '2020-01-01 00:00:00'; mend the cell; otherwise leave" in said
+    )
+
+
+def test_columns_of_parquet_that_are_numbers(frame, tmp_path):
+    odd = {
+        "decimal": [Decimal(i % 7) for i in range(90)],
+        "text": [str(i % 7) for i in range(90)],
+        "yes": pd.array([True, False] * 45, dtype="boolean"),
+        "whole": pd.array([1, 2] * 45, dtype="Int64"),
+    }
+    frame.assign(**odd).to_parquet(tmp_path / "t.parquet")
+    fit(tmp_path, "t.parquet", "--estimator", "rodeo", "--model", tmp_path / "m.corral", "-q")
+    loaded = load_model(tmp_path / "m.corral")
+    numbers = pd.DataFrame(odd).astype(float)
+    expected = RodeoClassifier(random_state=0).fit(
+        pd.concat([frame[NAMES], numbers], axis=1), frame["species"]
+    )
+    assert_array_equal(loaded.model_.training.X, expected.model_.training.X)
+
+
+def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata({"pandas": "{damaged"})
+    pq.write_table(table, tmp_path / "t.parquet")
+    run("predict", folder / "m.corral", tmp_path / "t.parquet", "--out", tmp_path / "o.csv")
+    found = pd.read_csv(tmp_path / "o.csv")["label"].tolist()
+    assert found == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+
+
+def test_labels_look_the_same_in_all_chunks(frame, tmp_path, monkeypatch):
+    """Numbers in the first chunk and a word in the last are all words, with the zeros that they had."""
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 50)
+    labels = [*["01", "2"] * 44, "x", "x"]
+    frame.assign(species=labels).to_csv(tmp_path / "t.csv", index=False)
+    result = fit(tmp_path, "t.csv", "--estimator", "rodeo", "--json")
+    assert json.loads(result.stdout)["rows_by_class"] == {"01": 44.0, "2": 44.0, "x": 2.0}
+
+
+def test_tables_too_small_to_measure_and_targets_that_are_no_classes(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,u\n2,v\n3,u\n4,v\n")
+    assert refused("fit", path, "--target", "y") == (
+        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes."
+    )
+    path.write_text("a,y\n" + "".join(f"{i % 5},{i / 7}\n" for i in range(50)))
+    said = refused("fit", path, "--target", "y")
+    assert said == "the target has 50 different values in 50 rows: these are no classes."
+
+
+def test_a_name_like_a_missing_value(tmp_path):
+    (tmp_path / "t.csv").write_text("NA,y\n" + "1,u\n2,v\n3,u\n4,v\n" * 5)
+    result = run("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    assert json.loads(result.stdout)["variables"] == ["NA"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fit", "none.csv", "-t", "y"), ("fit", "none.csv"), ("fit", "a", "--cv", "x"), ("fly",)]
+)
+def test_errors_as_json(arguments):
+    result = run(*arguments, "--json", code=2)
+    assert result.stdout == ""
+    [(kind, said)] = json.loads(result.stderr).items()
+    assert kind == "error"
+    assert said.endswith(".")
+
+
+def test_out_of_memory_and_full_disks(folder, monkeypatch):
+    def fail(error):
+        def read_header(path):
+            raise error
+
+        monkeypatch.setattr("corral.files.model_file.read_header", read_header)
+        return refused("info", folder / "m.corral")
+
+    assert fail(MemoryError()) == "there is not enough memory."
+    assert fail(OSError(28, "No space left on device", "m.corral")) == "m.corral: No space left on device."
+    assert fail(ImportError("corral needs this.")) == "corral needs this."
+    missing = ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+    assert fail(missing) == 'matplotlib is not installed: pip install "corral[cli]".'
+
+
+def test_bad_models_and_rows(folder, frame, tmp_path):
+    model, table, out = folder / "m.corral", folder / "t.csv", tmp_path / "o.csv"
+    assert "there is no file" in refused("predict", tmp_path / "none", table, "--out", out)
+    assert "is not a model of corral" in refused("predict", folder / "t.tsv", table, "--out", out)
+    assert "is not a model of corral" in refused("info", table)
+    assert "no folder" in refused("predict", model, table, "--out", tmp_path / "none" / "o.csv")
+    target = ("-t", "species", "--id", "id")
+    assert "no folder" in refused("fit", table, *target, "--model", tmp_path / "none" / "m.corral")
+    assert "not a file that can be replaced" in refused("fit", table, *target, "--report", tmp_path)
+    assert "must end in" in refused("predict", model, table, "--out", tmp_path / "o.dat")
+    assert "has no column 'colour'" in refused("predict", model, table, "--out", out, "--id", "colour")
+    frame[NAMES[1:]].to_csv(tmp_path / "less.csv", index=False)
+    assert "has no column 'length'" in refused("predict", model, tmp_path / "less.csv", "--out", out)
+    frame[:0].to_csv(tmp_path / "names.csv", index=False)
+    assert "has no rows" in refused("predict", model, tmp_path / "names.csv", "--out", out)
+    assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
+    assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
+    save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")
+    assert "without names" in refused("predict", tmp_path / "x.corral", table, "--out", out)
+    save_model(RodeoDensity().fit(frame[NAMES]), tmp_path / "d.corral")
+    assert "gives no labels" in refused("predict", tmp_path / "d.corral", table, "--out", out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fit",), ("fit", __file__), ("fit", __file__, "-t", "y", "--cv", "1"), ("fly",), ("--fly",)],
+)
+def test_a_command_line_that_makes_no_sense(arguments):
+    assert refused(*arguments).endswith("--help'.")
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"corral {corral.__version__}\n"
+    shown = run("--help").stdout
+    assert "corral demo" in shown
+    assert "Exit codes" in shown
+    assert "Classify the rows of a table" in shown
+
+
+@pytest.mark.parametrize("command", ["check", "fit", "predict", "explain", "report", "info", "sample-size"])
+def test_help_has_examples(command):
+    shown = run(command, "--help").stdout
+    assert f"  corral {command} penguins" in shown
+
+
+def test_rows_are_numbered_across_chunks(tmp_path):
+    text = "a,y\n" + "1,u\n" * (CHUNK + 5) + "x,u\n"
+    (tmp_path / "t.csv").write_text(text)
+    assert f"row {CHUNK + 5} holds 'x'" in refused("fit", tmp_path / "t.csv", "-t", "y")
+    assert table_columns(tmp_path / "t.csv") == ["a", "y"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("corral ", {"check", "fit", "predict", "explain", "report", "info", "sample-size", "demo"}),
+        ("corral fit --estimator ", {"cv", "rodeo", "lspc"}),
+        ("corral fit --miss", {"--missing"}),
+    ],
+)
+def test_shell_completion(words, expected):
+    answers = complete(words)
+    assert {line.partition("\t")[0] for line in answers} >= expected
+
+
+def complete(words):
+    """What bash is offered; a process of its own, since its environment is what asks."""
+    asked = {"_CORRAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "from corral.cli import app; app(prog_name='corral')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_completion_can_be_installed(monkeypatch):
+    # Else it is the shell that the tests were started from, if there is one.
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
+    assert "_CORRAL_COMPLETE=complete_bash" in run("--show-completion").stdout
+
+
+def test_help_does_not_wait_for_the_library():
+    code = "import sys\nfrom corral.cli import app\ntry: app(sys.argv[1:])\n"
+    code += "finally: print(*sys.modules, file=sys.stderr)"
+    for arguments in (["--help"], ["fit", "--help"], ["fit", "--no-such-option"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        )
+        loaded = set(done.stderr.splitlines()[-1].split())
+        assert "typer" in loaded
+        assert not loaded & {"numpy", "numba", "sklearn", "pandas", "rich"}
+
+
+def test_without_the_extra():
+    code = "import sys; sys.modules['typer'] = None; import corral.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == 'error: the command line needs more packages: pip install "corral[cli]"\n'
+
+
+def test_a_folder_is_no_file_to_write(folder, tmp_path):
+    said = refused("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path)
+    assert said == f"{tmp_path} is not a file that can be replaced."

@@ -1,0 +1,342 @@
+"""Tests of the files that people have: formats, separators, decimals and encodings, and standard streams."""
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from openpyxl import Workbook
+from pyarrow import feather
+from typer.testing import CliRunner
+
+import corral.cli.tables
+from corral import RodeoClassifier, load_model, save_model
+from corral.cli import app
+from corral.cli.formats import Given, find_table, open_table
+from corral.cli.tables import read_table
+from corral.cli.writing import write_table
+from support.cli import refused, run
+
+NUMBERS = ["Länge", "width, cm", "c"]
+TEXT = ("t.csv", "t.tsv", "t.txt", "t.csv.gz", "t.csv.bz2", "t.tsv.xz", "t.txt.zst")
+BINARY = ("t.parquet", "t.pq", "t.feather", "t.arrow")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    numbers = pd.DataFrame(rng.normal(size=(90, 3)), columns=NUMBERS)
+    return numbers.assign(id=[f"{i:04}" for i in range(90)], y=["ä", "b", "NA"] * 30)
+
+
+@pytest.fixture(scope="module")
+def model(frame, tmp_path_factory):
+    path = tmp_path_factory.mktemp("formats") / "m.corral"
+    save_model(RodeoClassifier(bandwidth="class").fit(frame[NUMBERS], frame["y"]), path)
+    return path
+
+
+def read(path, **given):
+    """The table, and what is told of how it is written."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        table = read_table(open_table(path, Given(**given)), NUMBERS, as_text=["y"], verbatim=["id"])
+    return table, [str(each.message).removeprefix(f"{path} ") for each in told]
+
+
+def assert_same(found, frame, exact=True):
+    (assert_array_equal if exact else assert_allclose)(
+        found[NUMBERS].to_numpy(float), frame[NUMBERS].to_numpy()
+    )
+    for name in ("id", "y"):
+        assert found[name].tolist() == frame[name].tolist()
+
+
+@pytest.mark.parametrize("name", [*TEXT, *BINARY, "t.xlsx"])
+def test_what_is_written_is_read_again(name, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
+    write_table(tmp_path / name, frame)
+    found, told = read(tmp_path / name)
+    assert_same(found, frame, exact=name != "t.xlsx")  # which has 16 digits
+    assert told == []
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_an_index_of_pandas_without_a_name_is_no_column(name, frame, tmp_path):
+    """As in pandas, where a filtered frame is written with it and read without."""
+    filtered = frame[frame["c"] > -1.0].drop(columns="id")
+    table, path = pa.Table.from_pandas(filtered), tmp_path / name
+    (pq.write_table if name == "t.parquet" else feather.write_feather)(table, path)
+    assert "__index_level_0__" in table.column_names
+    options = (path, "-t", "y", "--json")
+    assert json.loads(run("fit", *options, "--estimator", "rodeo").stdout)["variables"] == NUMBERS
+    found = json.loads(run("check", *options).stdout)
+    assert (found["columns"], [each["columns"] for each in found["findings"]]) == (4, [])
+    named = run(
+        "fit", *options, "--estimator", "rodeo", "--id", "__index_level_0__", "--model", tmp_path / "m"
+    )
+    assert json.loads(named.stdout)["variables"] == NUMBERS
+    assert load_model(tmp_path / "m").row_names_in_.tolist() == filtered.index.astype(str).tolist()
+
+
+def test_others_read_what_is_written(frame, tmp_path):
+    for name in ("t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.feather", "t.xlsx"):
+        write_table(tmp_path / name, frame)
+    for packing in ("gz", "bz2", "xz"):
+        found = pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False)
+        pd.testing.assert_frame_equal(found, frame)
+    assert pd.read_feather(tmp_path / "t.feather")["id"].tolist() == frame["id"].tolist()
+    assert pd.read_excel(tmp_path / "t.xlsx", dtype={"id": str})["id"].tolist() == frame["id"].tolist()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame, tmp_path):
+    text = frame.to_csv(index=False, sep=separator, decimal=decimal, lineterminator="\r\n")
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+    found, told = read(tmp_path / "t.csv")
+    assert_same(found, frame)
+    expected = [f"separator {separator!r}"] * (separator != ",") + ["decimal comma"] * (decimal == ",")
+    expected += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
+    assert told == ([f"is read with {', '.join(expected)}."] if expected else [])
+    given = Given.checked(separator, decimal, encoding)
+    found, told = read(tmp_path / "t.csv", **asdict(given))
+    assert told == []
+    assert_same(found, frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "decimal"),
+    [
+        ("a;b\n1,234;5,678\n", ";", ","),
+        ('a,b\n"1,234",5\n', ",", "."),  # more than a thousand, perhaps
+        ('a,b\n"0,234",5\n', ",", ","),
+        ("a\tb\n1,234\t5\n", "\t", "."),
+        ("Length, cm;Width, cm;y\n1,5;2,5;u\n", ";", ","),
+        ("a b y\n1 0.5 0.6 u\n2 0.7 0.8 v\n", " ", "."),  # as R writes it
+        ("  a   b\n 10   2\n  1  20\n", " ", "."),
+        ("sepal length\n1.5\n2.5\n", ",", "."),  # one column
+        ('"a;b",c\n"1;2",3\n"4",5\n', ",", "."),
+        ('a,y\n"two\nlines",u\n3,v\n', ",", "."),
+        ("sep=|\na|b\n1|2\n", "|", "."),
+        ("a;b\n", ";", "."),
+        ("a;b\n1.5;2\n2.5;1,5\n3.5;x\n", ";", "."),
+    ],
+)
+def test_separators_and_decimals(text, separator, decimal, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    found = find_table(tmp_path / "t.csv", Given()).dialect
+    assert (found.separator, found.decimal) == (separator, decimal)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(-9, 9), st.text("aäöß é", min_size=1)), min_size=1)
+)
+def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
+    """As such a desk exports it: semicolons, decimal commas, Windows-1252."""
+    path = tmp_path_factory.mktemp("desk") / "t.csv"
+    frame = pd.DataFrame(rows, columns=["Größe", "Zahl", "Klasse"])
+    path.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode("cp1252"))
+    found = read_table(path, ["Größe", "Zahl"], verbatim=["Klasse"])
+    assert found["Größe"].tolist() == frame["Größe"].tolist()
+    assert found["Klasse"].tolist() == frame["Klasse"].tolist()
+
+
+def test_a_strange_letter_far_below(tmp_path):
+    text = "a,y\n" + "1,u\n" * 400_000
+    (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode("cp1252"))
+    assert find_table(tmp_path / "t.csv", Given()).dialect.encoding == "cp1252"
+    (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode())
+    assert find_table(tmp_path / "t.csv", Given()).dialect.encoding == "utf-8-sig"
+
+
+@pytest.mark.parametrize(
+    ("name", "out"), [("t.csv.gz", "o.csv.gz"), ("t.xlsx", "o.xlsx"), ("t.feather", "o.tsv.zst")]
+)
+def test_predict_is_run_again_in_any_format(name, out, model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
+    write_table(tmp_path / name, frame)
+    command = ("predict", model, tmp_path / name, "--id", "id", "--out", tmp_path / out)
+    assess = RodeoClassifier.assess
+
+    def stopped(self, X):
+        if X.index[0] == 40:
+            raise KeyboardInterrupt
+        return assess(self, X)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RodeoClassifier, "assess", stopped)
+        run(*command, code=130)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    run(*command)
+    expected = load_model(model).predict_proba(frame[NUMBERS])
+    found = read_table(tmp_path / out, ["p_b"], as_text=["label"], verbatim=["id"])
+    assert_allclose(found["p_b"], expected[:, 1], rtol=1e-12)
+    assert found["id"].tolist() == frame["id"].tolist()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, out])
+
+
+def test_spreadsheets_run_no_text(model, frame, tmp_path):
+    frame.assign(id="=1+1").to_csv(tmp_path / "t.csv", index=False)
+    result = run("predict", model, tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.xlsx")
+    assert result.stderr == ""
+    assert set(pd.read_excel(tmp_path / "o.xlsx")["id"]) == {"=1+1"}
+    frame.assign(id="a\x01").to_csv(tmp_path / "t.csv", index=False)
+    command = ("predict", model, tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "new.xlsx")
+    assert refused(*command).endswith(
+        "new.xlsx: an Excel file cannot hold the text 'a\\x01': write to a .csv file."
+    )
+    assert not (tmp_path / "new.xlsx").exists()
+
+
+def test_sheets_are_told_of(frame, tmp_path):
+    book = Workbook()
+    for row in (["Länge", "width, cm", "c", "id", "y"], *frame.itertuples(index=False, name=None)):
+        book.active.append(row)
+    book.create_sheet("more").append([1])
+    book.save(tmp_path / "t.xlsx")
+    found, told = read(tmp_path / "t.xlsx")
+    assert_same(found, frame, exact=False)
+    assert set(told) == {"has 2 sheets; the first, 'Sheet', is read."}
+
+
+# Standard streams
+
+
+def piped(content, *arguments, code=0):
+    result = CliRunner().invoke(app, [str(each) for each in arguments], input=content)
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.feather", "t.xlsx"])
+def test_predict_from_and_to_standard_streams(name, model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
+    write_table(tmp_path / name, frame)
+    content = (tmp_path / name).read_bytes()
+    result = piped(content, "predict", model, "-", "--id", "id", "--out", "-", "--json")
+    found = pd.read_csv(io.StringIO(result.stdout), dtype={"id": str}, keep_default_na=False)
+    assert found["id"].tolist() == frame["id"].tolist()
+    assert_allclose(found["p_b"], load_model(model).predict_proba(frame[NUMBERS])[:, 1], rtol=1e-12)
+    piped(content, "predict", model, "-", "--id", "id", "--out", tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_bytes().decode() == result.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "o.csv"])
+
+
+def test_other_commands_read_the_standard_input(model, frame, tmp_path, monkeypatch):
+    content = frame.to_csv(index=False, sep=";", decimal=",").encode("cp1252")
+    fit = ("fit", "-", "-t", "y", "--id", "id", "--estimator", "rodeo", "--na-values", "x", "--json")
+    result = piped(content, *fit)
+    answer = json.loads(result.stdout)
+    assert (answer["table"], answer["rows"]) == ("the standard input", 90)
+    notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
+    assert "the standard input is read with separator ';', decimal comma, encoding cp1252." in notes
+    shown = piped(content, "explain", model, "-", "--row", 3, "-q").stdout
+    assert shown.startswith("Row 3 is ")
+    page = piped(content, "report", model, "-", "--out", "-").stdout
+    assert page.startswith("<!DOCTYPE html>")
+    assert "standard input" in page
+
+
+def test_faults_of_standard_streams(model):
+    def said(content, *arguments):
+        result = piped(content, *arguments, code=2)
+        return result.stderr.splitlines()[-1].removeprefix("error: ")
+
+    predict = ("predict", model, "-", "--out", "-")
+    assert said(b"", *predict) == "the standard input is empty."
+    assert said(b"a,b\n1,2\n", *predict).startswith("the standard input has no column 'L")
+    assert said(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
+        "the standard input: column 'a' is not num"
+    )
+    no_file = "the standard output takes the tables of predict and the pages of report: name a file."
+    assert said(b"a,y\n1,u\n", "fit", "-", "-t", "y", "--model", "-") == no_file
+    assert said(b"a,y\n1,u\n", "explain", model, "-", "--row", 0, "--plot", "-") == no_file
+
+
+def test_pipes_of_a_shell(model, frame):
+    """In processes of their own: all is said that is to be said, and nothing else."""
+    command = [sys.executable, "-m", "corral.cli", "predict", str(model), "-", "--out", "-"]
+    content = frame.to_csv(index=False).encode()
+    done = subprocess.run(command, input=content, capture_output=True, check=True)
+    assert (done.stdout.count(b"\n"), done.stderr) == (91, b"")
+    # A reader that has had enough.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        process.stdin.write(content)
+        process.stdin.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--sep", "xx"), "--sep must be one character, 'tab' or 'space', got 'xx'."),
+        (("--decimal", "x"), "--decimal must be ',' or '.', got 'x'."),
+        (
+            ("--encoding", "klingon"),
+            "--encoding: there is no encoding 'klingon'; utf-8, utf-16, cp1252 and latin-1 are some.",
+        ),
+        (
+            ("--encoding", "hex"),
+            "--encoding: there is no encoding 'hex'; utf-8, utf-16, cp1252 and latin-1 are some.",
+        ),
+    ],
+)
+def test_options_that_make_no_sense(options, sentence, frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert refused("fit", tmp_path / "t.csv", "-t", "y", *options) == sentence
+
+
+def test_text_has_options_and_other_files_have_none(frame, tmp_path):
+    frame.to_parquet(tmp_path / "t.parquet")
+    said = refused("fit", tmp_path / "t.parquet", "-t", "y", "--sep", ";")
+    assert said == f"--sep is for text, and {tmp_path / 't.parquet'} is a file of Parquet."
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=":", decimal=",", encoding="cp1250")
+    options = ("--sep", ":", "--decimal", ",", "--encoding", "cp1250", "--id", "id", "--estimator", "rodeo")
+    result = run("fit", tmp_path / "t.csv", "-t", "y", "--json", *options)
+    assert json.loads(result.stdout)["variables"] == NUMBERS
+    assert "is read with" not in result.stderr
+
+
+@pytest.mark.parametrize(("separator", "mark"), [(";", ","), (";", "."), (",", ".")])
+def test_marks_that_may_be_of_thousands(separator, mark, tmp_path):
+    path = tmp_path / "desk.csv"
+    rows = [
+        separator.join([f"2{mark}{i:03}" if i % 2 else str(900 + i), str(i % 7), "low" if i % 2 else "high"])
+        for i in range(60)
+    ]
+    path.write_text("\n".join([separator.join("xyk"), *rows]))
+    told = f"column 'x': '2{mark}001' is read as a decimal number; if the mark is one of thousands, as '900' "
+    check = ["check", str(path), "--target", "k"]
+    assert told in CliRunner().invoke(app, check).output
+    path.write_text("\n".join([separator.join("xyk"), *rows, separator.join([f"0{mark}5", "1", "low"])]))
+    assert "thousands" not in CliRunner().invoke(app, check).output
+
+
+def test_points_that_mark_thousands(tmp_path):
+    path = tmp_path / "desk.csv"
+    rows = [f"1,{i};{f'1.{i:03}' if i % 2 else 900 + i};{'high' if i % 2 else 'low'}" for i in range(60)]
+    path.write_text("\n".join(["x;y;k", *rows]))
+    result = CliRunner().invoke(app, ["fit", str(path), "--target", "k"])
+    assert result.exit_code == 0, result.output
+    assert "column 'y': the point marks thousands, as in '1.001'." in result.output
+    assert "y high (1030; others 929)" in result.output
+    path.write_text("\n".join(["x;y;k", *rows, "2,5;1.5;low"]))  # a decimal point among them
+    assert "thousands" not in CliRunner().invoke(app, ["fit", str(path), "--target", "k"]).output

@@ -1,0 +1,570 @@
+"""Odd files and mistakes that people make, each with the exact answer; none ends in a traceback."""
+
+import bz2
+import gzip
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from corral import RodeoClassifier, save_model
+from support.cli import run
+
+N = 40
+
+
+def rows():
+    """Two numbers and one of two classes, which overlap."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(["u", "v"], N // 2)
+    X = np.round(rng.normal(size=(N, 2)) + 1.5 * (y == "v")[:, np.newaxis], 2)
+    return pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+
+
+def text(frame=None, **options):
+    return (rows() if frame is None else frame).to_csv(index=False, **options)
+
+
+def with_cells(name, values):
+    """The table with some cells of a column changed."""
+    frame = rows().astype(object)
+    for row, value in values.items():
+        frame.loc[row, name] = value
+    return text(frame)
+
+
+def excel(frame):
+    content = io.BytesIO()
+    frame.to_excel(content, index=False)
+    return content.getvalue()
+
+
+def parquet():
+    return rows().to_parquet()
+
+
+SUFFIXES = (
+    "must end in .csv, .tsv, .txt, .parquet, .pq, .feather, .arrow, .xlsx to say what it is; text may be "
+    "packed: "
+    ".csv.gz, .csv.bz2, .csv.xz, .csv.zst."
+)
+LEAVE_OUT = (
+    "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only, or say "
+    "--categorical 'a' if its values are levels"
+)
+
+# Name of the file, what is in it, and the sentence; '...' stands for words of other packages.
+REFUSED = {
+    "an empty file": ("t.csv", "", "{} is empty."),
+    "empty lines": ("t.csv", "\n\n\n", "{} is empty."),
+    "names alone": ("t.csv", "a,b,y\n", "{} has no rows."),
+    "no such file": ("t.csv", None, "there is no file {}."),
+    "no table by its name": ("t.dat", text(), "{} " + SUFFIXES),
+    "an old spreadsheet by its name": ("t.xls", text(), "{} " + SUFFIXES),
+    "packed Parquet": ("t.parquet.gz", gzip.compress(parquet()), "{} " + SUFFIXES),
+    "an old spreadsheet": (
+        "t.csv",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
+        "{} is an old or locked Excel file: save it as .xlsx without a password.",
+    ),
+    "text called a spreadsheet": ("t.xlsx", text(), "{} cannot be read as Excel: File is not a zip file."),
+    "half a spreadsheet": (
+        "t.xlsx",
+        excel(rows())[:900],
+        "{} cannot be read as Excel: File is not a zip file.",
+    ),
+    "a spreadsheet with nothing in it": ("t.xlsx", excel(pd.DataFrame()), "{} is empty."),
+    "text called Parquet": ("t.parquet", text(), "{} cannot be read as Parquet: ..."),
+    "half of Parquet": ("t.parquet", parquet()[:800], "{} cannot be read as Parquet: ..."),
+    "text called Feather": ("t.feather", text(), "{} cannot be read as Feather: ..."),
+    "half a packed file": (
+        "t.csv.gz",
+        gzip.compress(text().encode())[:200],
+        "{} cannot be unpacked, and may be cut short: Compressed file ended before the end-of-stream "
+        "marker was "
+        "reached.",
+    ),
+    "a packed file of nothing": ("t.csv.gz", gzip.compress(b""), "{} is empty."),
+    "zeros": ("t.csv", bytes(300), "{} is no text: it holds the byte 0x00."),
+    "a zero in text": ("t.csv", text().replace("u", "\0", 1), "{} is no text: it holds the byte 0x00."),
+    "broken UTF-8": (
+        "t.csv",
+        text().replace("u", "ü").encode() + b"1,2,\xfc\n",
+        "{} is neither UTF-8 nor Windows-1252 text (byte 0xfc): say by --encoding in what it is written, "
+        "or save "
+        "it as UTF-8.",
+    ),
+    "an open quote": (
+        "t.csv",
+        text() + '1,2,"u\n3,4,v\n',
+        "{} is not a proper table: EOF inside string starting at row 41.",
+    ),
+    "a row that is too long": (
+        "t.csv",
+        text() + "1,2,u,4\n",
+        "{} is not a proper table: Expected 3 fields in line 42, saw 4.",
+    ),
+    "one name too few": (
+        "t.csv",
+        "a,y\n" + text().partition("\n")[2],
+        "{} is not a proper table: rows have more fields than there are names.",
+    ),
+    "a title above the names": (
+        "t.csv",
+        "Measurements of May\n" + text(),
+        "{} has no column 'y'; it has 'Measurements of May'.",
+    ),
+    "two columns of one name": (
+        "t.csv",
+        text().replace("a,b", "a,a", 1),
+        "{} has the column 'a' twice: give every column a name of its own.",
+    ),
+    "a column without a name": (
+        "t.csv",
+        rows().to_csv(),
+        "{} has a column without a name: name it, or leave it out by --drop 'Unnamed: 0'.",
+    ),
+    "a target in capitals": (
+        "t.csv",
+        text().replace("b,y", "b,Y", 1),
+        "{} has no column 'y'; did you mean 'Y'?",
+    ),
+    "a target with a space": (
+        "t.csv",
+        text().replace("b,y", "b, y", 1),
+        "{} has no column 'y'; did you mean ' y'?",
+    ),
+    "no target": (
+        "t.csv",
+        text().replace("b,y", "b,kind", 1),
+        "{} has no column 'y'; it has 'a', 'b', 'kind'.",
+    ),
+    "an empty target": ("t.csv", text(rows().assign(y="")), "{}: the target 'y' is empty in all rows."),
+    "gaps in the target": (
+        "t.csv",
+        with_cells("y", {3: "", 5: ""}),
+        "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such "
+        "rows out by "
+        "--missing drop-unlabelled.",
+    ),
+    "one class": (
+        "t.csv",
+        text(rows().assign(y="u")),
+        "the target must hold at least two classes, got one class: 'u'.",
+    ),
+    "a class of one row": (
+        "t.csv",
+        with_cells("y", {3: "w"}),
+        "class 'w' has 1 row, fewer than the 2 needed to hold some out; leave such classes out by "
+        "--drop-small-classes 2.",
+    ),
+    "a target of measurements": (
+        "t.csv",
+        text(rows().assign(y=rows()["a"] * 1.7)),
+        "the target has {n} different values in 40 rows: these are no classes.",
+    ),
+    "the target alone": ("t.csv", text(rows()[["y"]]), "{} has no variables beside the target."),
+    "empty variables": (
+        "t.csv",
+        text(rows().assign(a="", b="NA")),
+        "{} has no variables beside the target.",
+    ),
+    "one bad cell": (
+        "t.csv",
+        with_cells("a", {17: "1.2.3"}),
+        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the cell, or say --na-values '1.2.3' "
+        "if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+    ),
+    "two bad cells": (
+        "t.csv",
+        with_cells("a", {17: "1.2.3", 20: "4..5"}),
+        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the 2 cells that hold no numbers, or say "
+        "--na-values for each text that stands for a missing value; otherwise " + LEAVE_OUT + ".",
+    ),
+    "question marks": (
+        "t.csv",
+        with_cells("a", {17: "?", 20: "?"}),
+        "{}: column 'a' is not numeric: row 17 holds '?'; mend the 2 cells that hold it, or say "
+        "--na-values '?' if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+    ),
+    "one decimal comma": (
+        "t.csv",
+        with_cells("a", {17: "1,5"}),
+        "{}: column 'a' is not numeric: row 17 holds '1,5'; if the comma is a decimal one, say --decimal "
+        "','; if "
+        "it marks thousands, take it out.",
+    ),
+    "thousands": (
+        "t.csv",
+        with_cells("a", dict.fromkeys(range(N), "1,234")),
+        "{}: column 'a' is not numeric: row 0 holds '1,234'; if the comma is a decimal one, say "
+        "--decimal ','; if "
+        "it marks thousands, take it out.",
+    ),
+    "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' is infinite in row 2."),
+    "integers that are one float": (
+        "t.csv",
+        text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
+        "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
+        "floats: leave it out by --id if it names rows, or by --drop, or make levels of it by --categorical.",
+    ),
+}
+
+
+def answer(folder, name, content, *options, code):
+    path = folder / name
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path, run("fit", path, "-t", "y", "--estimator", "rodeo", "--json", *options, code=code)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_in_one_sentence(case, tmp_path):
+    name, content, sentence = REFUSED[case]
+    path, result = answer(tmp_path, name, content, code=2)
+    assert result.stdout == ""
+    said = json.loads(result.stderr.splitlines()[-1])["error"]
+    n = (rows()["a"] * 1.7).nunique()
+    start, foreign, end = sentence.replace("{}", str(path)).replace("{n}", str(n)).partition("...")
+    assert said.startswith(start)
+    assert said == start if not foreign else said.endswith(f".{end}")
+    assert len(list(tmp_path.iterdir())) == (content is not None)
+
+
+desk = text(rows().rename(columns={"a": "Größe"}), sep=";", decimal=",")
+
+# Name of the file, what is in it, options, and the notes; all have forty rows and two variables.
+READ = {
+    "a European spreadsheet": (
+        "t.csv",
+        desk.replace("\n", "\r\n").encode("cp1252"),
+        "{} is read with separator ';', decimal comma, encoding cp1252.",
+    ),
+    "the same with a mark of its byte order": (
+        "t.csv",
+        desk.encode("utf-8-sig"),
+        "{} is read with separator ';', decimal comma.",
+    ),
+    "text of a spreadsheet in Unicode": (
+        "t.txt",
+        text(sep="\t").encode("utf-16"),
+        "{} is read with encoding utf-16.",
+    ),
+    "a first line that names the separator": (
+        "t.csv",
+        "sep=;\r\n" + desk,
+        "{} is read with separator ';', decimal comma.",
+    ),
+    "tabs in a .csv file": ("t.csv", text(sep="\t"), "{} is read with separator '\\t'."),
+    "commas in a .tsv file": ("t.tsv", text(), "{} is read with separator ','."),
+    "semicolons": ("t.txt", text(sep=";"), "{} is read with separator ';'."),
+    "columns of spaces": ("t.txt", rows().to_string(index=False), "{} is read with separator ' '."),
+    "a packed file": ("t.csv.gz", gzip.compress(text().encode()), None),
+    "a packed file that has lost its suffix": ("t.csv", bz2.compress(text().encode()), None),
+    "a text that is not packed": ("t.csv.gz", text(), None),
+    "a spreadsheet": ("t.xlsx", excel(rows()), None),
+    "a spreadsheet called .csv": ("t.csv", excel(rows()), None),
+    "Parquet called .csv": ("t.csv", parquet(), None),
+    "lines of an old Mac": ("t.csv", text().replace("\n", "\r"), None),
+    "empty lines between rows": ("t.csv", text().replace("\n", "\n\n"), None),
+    "spaces around numbers": ("t.csv", text().replace(",", " , ").replace("a , b , y", "a,b,y"), None),
+    "a name with the separator in it": ("t.csv", text(rows().rename(columns={"a": "length, cm"})), None),
+    "numbers of rows without a name, as R writes them": (
+        "t.csv",
+        text(rows().set_axis(range(1, N + 1)).reset_index()).replace("index,", "", 1),
+        "{} has one name less than columns, as R writes it: the first column is left out.",
+    ),
+    "names of rows without a name, as R writes them": (
+        "t.txt",
+        text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(), sep=" ").replace("index ", "", 1),
+        "{} is read with separator ' '.|{} has one name less than columns, as R writes it: the first "
+        "column is "
+        "left out.",
+    ),
+    "a separator at the end of each row": (
+        "t.csv",
+        text().replace("\n", ",\n"),
+        "left out column 'Unnamed: 3', which has no name and is empty.",
+    ),
+    "a label in two cases": (
+        "t.csv",
+        with_cells("y", dict.fromkeys(range(10), "U")),
+        "labels that differ only by case, by spaces around them or in how a number is written are classes of "
+        "their own: ('U', 'u').",
+    ),
+    "a label like a missing value": (
+        "t.csv",
+        with_cells("y", dict.fromkeys(range(20), "None")),
+        "the label 'None', in 20 of 40 rows, counts as a class; if it stands for a missing value, say so by "
+        "--na-values 'None'.",
+    ),
+    "-999": (
+        "t.csv",
+        with_cells("b", {3: -999, 30: -999}),
+        "column 'b' holds -999 in 2 rows and nothing else below -2.56: say that -999 stands for a "
+        "missing value "
+        "(--na-values -999).",
+    ),
+    "few rows of a class": (
+        "t.csv",
+        with_cells("y", dict.fromkeys(range(4), "w")),
+        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to "
+        "within 0.49 "
+        "at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_read_as_it_is_meant(case, tmp_path):
+    name, content, note = READ[case]
+    path, result = answer(tmp_path, name, content, code=0)
+    found = json.loads(result.stdout)
+    assert (found["rows"], len(found["variables"])) == (N, 2)
+    notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
+    assert notes == ([] if note is None else note.replace("{}", str(path)).split("|"))
+
+
+def sexes(*odd):
+    return text(rows().assign(sex=[*odd, *["m", "f"] * N][:N]))
+
+
+# What is in the table, options, how many levels and gaps there are by column, and the notes.
+TAKEN = {
+    "words": (sexes(), (), {"sex": 2}, {}, ""),
+    "words and gaps": (sexes("", "NA", "null", "?"), ("--na-values", "?"), {"sex": 2}, {"sex": 4}, ""),
+    "gaps": (with_cells("b", {2: "", 7: "NA"}), (), {}, {"b": 2}, ""),
+    "yes and no": (text(rows().assign(c=[True, False] * (N // 2))), (), {"c": 2}, {}, ""),
+    "yes, no and gaps": (
+        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))),
+        (),
+        {"c": 2},
+        {"c": 10},
+        "",
+    ),
+    "codes": (
+        text(rows().assign(c=["01", "1"] * (N // 2))),
+        ("--categorical", "c"),
+        {"c": 2},
+        {},
+        "levels of column 'c' that differ only by case, by spaces around them or in how a number is written "
+        "are levels of their own: ('01', '1'): write each level in one way.",
+    ),
+    "codes in one class": (
+        text(rows().assign(c=[3] * 10 + [4] * 30)),
+        ("--categorical", "c"),
+        {"c": 2},
+        {},
+        "",
+    ),
+    "a slip that is meant": (
+        with_cells("a", {17: "1.2.3"}),
+        ("--categorical", "a"),
+        {"a": 38},
+        {},
+        "column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be unknown: "
+        "leave it out, or make a few levels of them (--drop a).",
+    ),
+    "a slip that stands for nothing": (
+        with_cells("a", {17: "1.2.3"}),
+        ("--na-values", "1.2.3"),
+        {},
+        {"a": 1},
+        "",
+    ),
+    "text in a third of the rows": (
+        text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
+        (),
+        {"c": 4},
+        {},
+        "column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them count as "
+        "levels.",
+    ),
+    "dates": (
+        text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
+        (),
+        {"day": N},
+        {},
+        "column 'day' seems to name rows, and is used as a variable; if it does, say --id 'day'.",
+    ),
+    "per cent": (
+        text(rows().assign(c="5%")),
+        (),
+        {"c": 1},
+        {},
+        "column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
+    ),
+    "levels in two cases": (
+        sexes("M"),
+        (),
+        {"sex": 3},
+        {},
+        "levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
+        "written are levels of their own: ('M', 'm'): write each level in one way.",
+    ),
+    "an empty column": (
+        text(rows().assign(c="", d="NA")),
+        (),
+        {},
+        {},
+        "left out, because empty in all rows: 'c', 'd'",
+    ),
+    "one level": (
+        text(rows().assign(c="x")),
+        (),
+        {"c": 1},
+        {},
+        "column 'c' holds 'x' in every row, which tells nothing: leave it out (--drop c).",
+    ),
+    "a row of gaps": (
+        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))),
+        (),
+        {},
+        {"a": 1, "b": 1},
+        "",
+    ),
+    "rows without a class": (
+        with_cells("y", {3: "", 5: ""}),
+        ("--missing", "drop-unlabelled"),
+        {},
+        {},
+        "left out 2 of 40 rows, which have no class; training rows are counted without them.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_taken_as_it_is(case, tmp_path):
+    content, options, levels, gaps, note = TAKEN[case]
+    _, result = answer(tmp_path, "t.csv", content, *options, code=0)
+    found = json.loads(result.stdout)
+    assert (found["levels"], found["gaps"]) == (levels, gaps)
+    notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
+    assert notes == ([note] if note else [])
+
+
+# Option, and what it leads to.
+OPTIONS = {
+    "a wrong separator": (desk, ("--sep", ","), "{} has no column 'y'; it has 'Größe;b;y'."),
+    "a wrong encoding": (
+        text(rows().assign(y=["ä", "ö"] * (N // 2))).encode("cp1252"),
+        ("--encoding", "utf-8"),
+        "{} is not utf-8 text (byte 0xe4): say by --encoding in what it is written, or save it as UTF-8.",
+    ),
+    "a target that is left out": (text(), ("--drop", "y"), "the target, 'y', cannot be left out."),
+    "an id that is no column": (text(), ("--id", "id"), "{} has no column 'id'; it has 'a', 'b', 'y'."),
+    "all variables left out": (
+        text(),
+        ("--drop", "a", "--drop", "b"),
+        "{} has no variables beside the target.",
+    ),
+    "no row without a gap": (
+        text(rows().assign(c=["", 1.0] * (N // 2), d=[2.0, ""] * (N // 2))),
+        ("--missing", "drop-rows"),
+        "{} has no row without missing values.",
+    ),
+    "levels that are no column": (
+        text(),
+        ("--categorical", "B"),
+        "{} has no column 'B'; did you mean 'b'?",
+    ),
+    "a group that is no column": (
+        text(),
+        ("--group", "patient"),
+        "{} has no column 'patient'; it has 'a', 'b', 'y'.",
+    ),
+    "a group that is the target": (text(), ("--group", "y"), "the target, 'y', cannot be left out."),
+    "one group": (
+        text(rows().assign(p="x")),
+        ("--group", "p"),
+        "{}: all rows are of one group 'p', 'x': two are needed.",
+    ),
+    "gaps in the group": (
+        text(rows().assign(p=["x", "", "z", "w"] * (N // 4))),
+        ("--group", "p"),
+        "{}: the group 'p' is missing in 10 rows, the first of them row 1: fill it in, or leave such rows "
+        "out by --missing drop-rows.",
+    ),
+    "a class of one group": (
+        text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
+        ("--group", "p"),
+        "class 'u' has 1 group, fewer than the 2 needed to hold some out.",
+    ),
+    "words for a classifier of numbers": (
+        sexes(),
+        ("--estimator", "lspc"),
+        "{}: column 'sex' is not numeric: row 0 holds 'm'; leave it out by --id if it names rows, by --drop, "
+        "or all such columns by --numeric-only.",
+    ),
+    "gaps for a classifier of numbers": (
+        with_cells("b", {2: "", 7: "NA"}),
+        ("--estimator", "lspc"),
+        "{}: column 'b' has 2 missing values, the first in row 2: fill them in, or leave such rows out by "
+        "--missing drop-rows.",
+    ),
+    "groups for a classifier of rows": (
+        text(rows().assign(p=["x", "y"] * (N // 2))),
+        ("--group", "p", "--estimator", "lspc"),
+        "--group is not for --estimator lspc, which chooses its parameters by single rows.",
+    ),
+    "classes too small": (
+        text(),
+        ("--drop-small-classes", 21),
+        "--drop-small-classes 21 would leave 0 of 2 classes, and two are needed.",
+    ),
+    "a model that is a table": (
+        text(),
+        ("--model", "{}"),
+        "{} is named twice: every file needs a name of its own.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_options_that_do_not_fit_the_file(case, tmp_path):
+    content, options, sentence = OPTIONS[case]
+    options = [str(option).replace("{}", str(tmp_path / "t.csv")) for option in options]
+    path, result = answer(tmp_path, "t.csv", content, *options, code=2)
+    said = json.loads(result.stderr.splitlines()[-1])["error"]
+    start, foreign, _ = sentence.replace("{}", str(path)).partition("...")
+    assert said.startswith(start)
+    assert foreign or said == start
+
+
+@pytest.mark.parametrize(
+    ("content", "out", "sentence"),
+    [
+        (text(rows()[["a"]]), "o.csv", "{t} has no column 'b'."),
+        (text(), "o.docx", "{o} " + SUFFIXES),
+        (text(), "none/o.csv", "there is no folder {folder} to write o.csv to."),
+        (with_cells("a", {17: "x"}), "o.csv", "{t}: column 'a' is not numeric: row 17 holds 'x'."),
+        (
+            with_cells("a", {17: "?"}),
+            "o.csv",
+            "{t}: column 'a' is not numeric: row 17 holds '?'; if '?' stands for a missing value, say so by "
+            "--na-values.",
+        ),
+        (
+            text().encode("utf-16")[:-1],
+            "o.csv",
+            "{t} is not utf-16-le text (byte 0x0a): say by --encoding in what it is written, or save it "
+            "as UTF-8.",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_predicted(content, out, sentence, tmp_path):
+    table, to = tmp_path / "t.csv", tmp_path / out
+    table.write_bytes(content if isinstance(content, bytes) else content.encode())
+    save_model(RodeoClassifier().fit(rows()[["a", "b"]], rows()["y"]), tmp_path / "m.corral")
+    result = run("predict", tmp_path / "m.corral", table, "--out", to, "--json", code=2)
+    said = json.loads(result.stderr.splitlines()[-1])["error"]
+    start, foreign, _ = sentence.format(t=table, o=to, folder=to.parent).partition("...")
+    assert said.startswith(start)
+    assert foreign or said == start
+    assert not to.exists()
+
+
+def test_how_many():
+    assert len(REFUSED) + len(READ) + len(TAKEN) + len(OPTIONS) >= 70

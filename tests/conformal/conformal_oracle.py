@@ -1,0 +1,257 @@
+"""Typicality, novelty and sets of labels, in plain loops over all rows."""
+
+import math
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from paper_oracle import floats
+
+
+def conformal_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
+    """Share of weighted numbers that are at most x, x counted among them; n is Kish's number of them."""
+    m = [Fraction(w) for w in floats(weights)]
+    if not any(m):
+        return 1.0
+    n = sum(m) ** 2 / sum(w * w for w in m)
+    at_most = sum((w for v, w in zip(floats(values), m, strict=True) if v <= x), Fraction(0))
+    return float((1 + n * at_most / sum(m)) / (1 + n))
+
+
+def nearest_distance(
+    column: ArrayLike, units: ArrayLike, x: float, unit: Hashable, deviation: float
+) -> float:
+    """How far x lies from the nearest value of another unit, in deviations; 0 if there is none, or no x."""
+    apart = [
+        abs(v - x) / deviation
+        for v, of_row in zip(floats(column), list(units), strict=True)
+        if of_row != unit and not math.isnan(v)
+    ]
+    return 0.0 if math.isnan(x) or not apart else min(apart)
+
+
+def lower_median(values: list[float]) -> float:
+    """The lower one of two medians."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+class _TableWithout:
+    """Columns and weights of the rows of a table that are not of a unit, with medians."""
+
+    def __init__(self, X: ArrayLike, units: ArrayLike, weights: ArrayLike, unit: Hashable) -> None:
+        left = [i for i, of_row in enumerate(list(units)) if of_row != unit]
+        self.columns = [floats(column) for column in np.asarray(X, dtype=float)[left].T]
+        self.weights = [floats(weights)[i] for i in left]
+        self.medians = [
+            lower_median([v for v in column if not math.isnan(v)] or [math.nan]) for column in self.columns
+        ]
+
+    def deviation_from_median(self, j: int, x: float) -> float:
+        return (x - self.medians[j]) / deviation_with(self.columns[j], self.weights, x)
+
+    def strangeness(self, j: int, x: float, z: float) -> tuple[int, float]:
+        """How many rows lie as far out on the same side, and the distance; smaller is stranger."""
+        return sum(v >= x if z > 0.0 else v <= x for v in self.columns[j]), -abs(z)
+
+
+def outlying_bound(X: ArrayLike, units: ArrayLike, weights: ArrayLike) -> tuple[float, float]:
+    """The strangest cell of the last row that is among the most outlying, each compared without its unit.
+
+    As many rows may be that with one more they are a hundredth, and at least one.
+    """
+    X, cells = np.asarray(X, dtype=float), []
+    for i, unit in enumerate(units):
+        others = _TableWithout(X, units, weights, unit)
+        for j, x in enumerate(floats(X[i])):
+            z = others.deviation_from_median(j, x)
+            if abs(z) > 7.0:
+                cells.append((*others.strangeness(j, x, z), i))
+    n_most, rows = max(int(0.01 * (len(X) + 1)) - 1, 1), []
+    for company, distance, i in sorted(cells):
+        if i in rows:
+            continue
+        rows.append(i)
+        if len(rows) == n_most:
+            last = company, distance
+    return last if len(rows) > n_most else (math.inf, 0.0)
+
+
+def extremes(
+    X: ArrayLike,
+    units: ArrayLike,
+    x: ArrayLike,
+    unit: Hashable,
+    weights: ArrayLike,
+    bound: tuple[float, float] | None = None,
+) -> list[float]:
+    """How far values lie from the medians of their columns, in deviations; 0 but for the strangest beyond 7.
+
+    A row of a unit is compared with rows of other units alone. `bound` is `outlying_bound`, if it is known.
+    """
+    others, found = _TableWithout(X, units, weights, unit), []
+    bound = outlying_bound(X, units, weights) if bound is None else bound
+    for j, x_j in enumerate(floats(x)):
+        z = others.deviation_from_median(j, x_j)
+        counts = abs(z) > 7.0 and others.strangeness(j, x_j, z) <= bound
+        found.append(abs(z) if counts else 0.0)
+    return found
+
+
+def extreme_term(apart: float) -> float:
+    """What a distance from the median takes from a score: nothing up to 7, 64 from 9 on."""
+    return 64.0 * min(1.0, max(0.0, (apart - 7.0) / 2.0))
+
+
+def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
+    """Weighted deviation of a column, at most ten times that without the half per cent farthest out.
+
+    It is 1 of a column that is constant, and at least what rounding makes of numbers so large.
+    """
+    known = [(v, w) for v, w in zip(floats(column), floats(weights), strict=True) if not math.isnan(v)]
+
+    def deviation(values: list[tuple[float, float]]) -> float:
+        total = sum(w for _, w in values)
+        mean = sum(w * v for v, w in values) / total
+        return math.sqrt(sum(w * (v - mean) ** 2 for v, w in values) / total)
+
+    if not known:
+        return 1.0
+    whole, rest = deviation(known) if len({v for v, _ in known}) > 1 else 1.0, known
+    if len(known) >= 20:
+        median = lower_median([v for v, _ in known])
+        nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
+        rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
+        if len({v for v, _ in rest}) > 1:
+            whole = min(whole, 10.0 * deviation(rest))
+    return max(whole, 2e-12 * max(abs(v) for v, _ in rest))
+
+
+def deviation_with(column: ArrayLike, weights: ArrayLike, x: float) -> float:
+    """Deviation of a column; of a constant one what it has with x as one more row, if that is less.
+
+    It is infinite if x is the constant, but for rounding.
+    """
+    known = [v for v in floats(column) if not math.isnan(v)]
+    if len(set(known)) != 1 or math.isnan(x):
+        return robust_deviation(column, weights)
+    if abs(x - known[0]) <= (1e-6 * abs(known[0]) or 2e-12):
+        return math.inf
+    mean = (sum(known) + x) / (len(known) + 1)
+    whole = math.sqrt(sum((v - mean) ** 2 for v in [*known, x]) / (len(known) + 1))
+    return min(robust_deviation(column, weights), whole)
+
+
+def remoteness(
+    X: ArrayLike, codes: ArrayLike, units: ArrayLike, y: int, x: ArrayLike, unit: Hashable, weights: ArrayLike
+) -> float:
+    """Four times the sum of squares of how far values lie beyond three deviations from those of class y.
+
+    A class without values in a column is judged by those of all rows. A row of a unit is compared with rows
+    of other units alone, of which the deviations are as well.
+    """
+    X, units, total = np.asarray(X, dtype=float), np.asarray(units), 0.0
+    others = _TableWithout(X, units, weights, unit)
+    for j, x_j in enumerate(floats(x)):
+        rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
+        rows = rows if rows.any() else np.ones(len(X), dtype=bool)
+        deviation = deviation_with(others.columns[j], others.weights, x_j)
+        apart = nearest_distance(X[rows, j], units[rows], x_j, unit, deviation)
+        total += 4.0 * max(0.0, apart - 3.0) ** 2
+    return total
+
+
+def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> float:
+    """Share of pairs of a row of a class and one of others that its other classes rank, mean over classes."""
+    codes, m, likeness = list(codes), floats(weights), [floats(row) for row in np.asarray(likeness)]
+    scores_of = typical_scores(likeness, codes, m)
+    n_classes, found = len(likeness[0]), []
+    scores = [scores_of(row, [0.0] * n_classes) for row in likeness]
+    for y in range(n_classes):
+        best = [max(u for k, u in enumerate(row) if k != y) for row in scores]
+        pairs = [
+            (m[i] * m[k], 1.0 if best[i] < best[k] else 0.5 if best[i] == best[k] else 0.0)
+            for i, code in enumerate(codes)
+            for k, other in enumerate(codes)
+            if code == y and other != y
+        ]
+        found.append(sum(w * right for w, right in pairs) / sum(w for w, _ in pairs))
+    return sum(found) / n_classes
+
+
+def typical_scores(
+    left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
+) -> Callable[[ArrayLike, ArrayLike], list[float]]:
+    """What makes scores of log densities by class, given those of left-out rows and their classes.
+
+    The centre of a class is halfway between the lower weighted median of its rows' own log densities and that
+    of all rows, the spread twice the mean deviation below the medians of the classes.
+    """
+    left_out = np.asarray(left_out, dtype=float)
+    n_classes = left_out.shape[1]
+    own = [
+        (float(left_out[i, y]), y, float(w))
+        for i, (y, w) in enumerate(zip(codes, weights, strict=True))
+        if w > 0
+    ]
+
+    def median(rows: list[tuple[float, int, float]]) -> float:
+        half, below = 0.5 * sum(w for _, _, w in rows), 0.0
+        for value, _, w in sorted(rows):
+            below += w
+            if below >= half:
+                return value
+        return 0.0
+
+    medians = [median([row for row in own if row[1] == y] or own) for y in range(n_classes)]
+    lower = sum(w * max(0.0, medians[y] - value) for value, y, w in own)
+    spread = 2.0 * lower / sum(w for _, _, w in own) or 1.0
+    centers = [(m + median(own)) / 2.0 for m in medians]
+    return lambda log_density, terms: [
+        (log_p - c) / spread - term
+        for log_p, c, term in zip(floats(log_density), centers, floats(terms), strict=True)
+    ]
+
+
+def judge(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    samples: ArrayLike,
+    log_density: Callable[[list[float], int, Hashable], float],
+    n_classes: int,
+) -> tuple[list[list[float]], list[float]]:
+    """Typicality of samples by class, and their novelty, every training row being left out with its unit.
+
+    ``log_density`` is asked for a row, a class, and the unit to leave out, None for a sample. Weights are 0
+    where a class has no row of another unit.
+    """
+    X = np.asarray(X, dtype=float)
+    m = [
+        w if any(c == y and u != unit for c, u in zip(codes, units, strict=True)) else 0.0
+        for w, y, unit in zip(floats(weights), codes, units, strict=True)
+    ]
+    left_out = [
+        [log_density(floats(x), y, unit) for y in range(n_classes)] for x, unit in zip(X, units, strict=True)
+    ]
+    scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, units, weights)
+
+    def terms(x: ArrayLike, unit: Hashable) -> list[float]:
+        extreme = extreme_term(max(extremes(X, units, x, unit, weights, bound)))
+        return [extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
+
+    of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]
+    typicality, novelty = [], []
+    for x in np.asarray(samples, dtype=float):
+        scores = scores_of([log_density(floats(x), y, None) for y in range(n_classes)], terms(x, None))
+        pvalues = []
+        for y in range(n_classes):
+            has_rows = any(w > 0 and c == y for w, c in zip(m, codes, strict=True))
+            rows = [i for i, c in enumerate(codes) if c == y or not has_rows]
+            own = [of_rows[i][codes[i]] for i in rows]
+            pvalues.append(conformal_pvalue(own, [m[i] for i in rows], scores[y]))
+        typicality.append(pvalues)
+        novelty.append(conformal_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
+    return typicality, novelty

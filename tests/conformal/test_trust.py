@@ -1,0 +1,900 @@
+"""Typicality, novelty, sets of labels and decisions: against plain loops, by levels, and on odd tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+import paper_oracle
+from conformal import conformal_oracle
+from corral import CorralClassifier, RodeoClassifier, load_model, save_model
+from corral.conformal.missing_values import Removal, learn_effect
+from corral.conformal.outlyingness import Columns, ColumnValues
+from corral.conformal.typicality import Shares, shares_of_members, spread_rows, weigh_points, with_least_share
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import Scale
+from corral.datasets import make_shifted_groups
+from corral.parallel import Computation
+from corral.pool.leave_one_out import member_without_rows
+from corral.pool.model import PoolModel
+from corral.posterior import odds_of_classes
+from kernels import kernels_oracle
+from pool import pool_oracle
+
+# No bandwidth shrinks.
+INITIAL = {"bandwidth": "class", "min_bandwidth": 100.0}
+
+KINDS = {
+    "local": RodeoClassifier(),
+    "class": RodeoClassifier(bandwidth="class", scale="standard"),
+    "rank": RodeoClassifier(bandwidth="class", scale="rank"),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
+    "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
+    "pool": CorralClassifier(random_state=0),
+}
+
+
+def table(n=24, d=3, seed=0):
+    """Rows of three classes, the last one smaller."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [n // 2, n // 3, n - n // 2 - n // 3])
+    X = rng.normal(size=(n, d)) + 2.0 * rng.normal(size=(3, d))[y]
+    X[0, 0] += 6.0  # alone in its column
+    return np.round(X * np.logspace(-1.0, 1.0, d) * 64.0) / 64.0, y  # short fractions for the loops
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::2], y[::2], X[1::2], y[1::2]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, iris):
+    return KINDS[request.param].fit(*iris[:2])
+
+
+# ---------------------------------------------------------------------------------------- against loops
+
+
+@pytest.mark.filterwarnings("ignore:.* copies of others:UserWarning")
+@pytest.mark.parametrize(
+    ("bandwidth", "case"),
+    [
+        ("fixed", "plain"),
+        ("fixed", "weights"),
+        ("fixed", "copies"),
+        ("fixed", "groups"),
+        ("fixed", "lonely"),
+        ("local", "plain"),
+        ("local", "groups"),
+    ],
+)
+def test_typicality_and_novelty_against_loops(case, bandwidth):
+    X, y = table()
+    weights = groups = None
+    if case == "weights":
+        weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X))
+    if case == "copies":  # also one with another label
+        X, y = np.vstack([X, X[[3, 20]]]), np.append(y, [y[3], 0])
+    if case == "groups":
+        groups = np.arange(len(X)) // 2
+    if case == "lonely":
+        X, y = np.vstack([X, X[:1] + 0.5]), np.append(y, 3)
+    fixed = INITIAL if bandwidth == "fixed" else {"min_bandwidth": 0.3}
+    model = RodeoClassifier(scale=None, **fixed)
+    model.fit(X, y, sample_weight=weights, groups=groups)
+    data = model.model_.data
+    m = np.ones(len(data.X)) if data.weights is None else data.weights
+
+    def log_density(x, a, unit):
+        of_class = data.codes == a
+        left = of_class & (data.units != unit)
+        if not left.any():
+            return -np.inf
+        h0 = float(model.initial_bandwidth_[a])
+        if bandwidth == "fixed":
+            return kernels_oracle.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
+        return paper_oracle.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
+
+    rng = np.random.default_rng(2)
+    shift = np.array([3.0, 0.0, 0.0])
+    samples = np.vstack([X[:4] + rng.integers(-32, 32, (4, 3)) / 64.0, X[4:6] + shift, X[:1] * 50.0])
+    expected = conformal_oracle.judge(
+        data.X, data.codes, data.units, m, samples, log_density, data.labels.size
+    )
+    found = model.assess(samples)
+    assert_allclose(found.typicality, expected[0], rtol=1e-12)
+    assert_allclose(found.novelty, expected[1], rtol=1e-12)
+    assert_array_equal(model.typicality(samples), found.typicality)
+    assert_array_equal(model.is_novel(samples), found.is_novel)
+    assert_allclose(found.proba, model.predict_proba(samples), rtol=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_members_leave_rows_out_as_loops_do(grouped):
+    X, y = table(30)
+    groups = np.arange(30) // 3 if grouped else None
+    model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
+    data, points = model.data, np.array([0, 7, 20, 29])
+    for member in model.pool.members:
+        found = member_without_rows(member, data, points, data.X[points])
+        scaled = member.scale.transform(data.X)
+        for a, mixture in enumerate(member.classes):
+            for k, i in enumerate(points):
+                left = (data.codes == a) & (data.units != data.units[i])
+                expected = pool_oracle.pulled_log_density(
+                    scaled[i, mixture.variables],
+                    scaled[left][:, mixture.variables],
+                    mixture.mean,
+                    mixture.factor,
+                    mixture.log_volume,
+                    bandwidth=1.0,
+                    pull=mixture.pull,
+                )
+                assert_allclose(found[k, a], expected, rtol=1e-9)
+
+
+def test_members_leave_rows_out_in_the_variables_asked_for(iris):
+    model = CorralClassifier(random_state=0).fit(*iris[:2]).model_
+    points = np.array([0, 30, 60])
+    masked = model.data.X[points].copy()
+    masked[:, 1] = np.nan
+    masked[:, 2] += 0.3
+    others = model.data.codes[points][:, np.newaxis] != np.arange(3)
+    for member in model.pool.members:
+        found = member_without_rows(member, model.data, points, masked)
+        new = member.log_densities(masked, Computation())
+        assert_allclose(found[others], new[others], rtol=1e-9)
+
+
+def test_pool_compares_with_rows_left_out_of_their_folds():
+    model = CorralClassifier(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
+    kept, data = model.pool.cross_fitted, model.data
+    left_out = model.leave_out(kept.points, Computation())
+    codes = data.codes[kept.points]
+    assert_array_equal(left_out.log_density, kept.log_density_of_pool)
+    assert kept.refined.any()
+    assert not kept.refined.all()
+    # Refined bandwidths have another level in each fold, and take no part.
+    members = [
+        member for member, refined in zip(model.pool.members, kept.refined, strict=True) if not refined
+    ]
+    spreads, shares = [], []
+    for of_member in kept.log_density[~kept.refined]:
+        own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
+        below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
+        spreads.append(2.0 * np.mean(below))
+        shares.append(np.exp(conformal_oracle.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
+    correlated = np.array([member.sees_correlations for member in members])
+    shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
+    likeness = np.tensordot(shares / spreads, kept.log_density[~kept.refined], 1)
+    assert_allclose(left_out.likeness, likeness, rtol=1e-9)
+    found = model.estimates(data.X[:7], Computation())
+    assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
+    assert_allclose(found.likeness, model.yardstick.log_densities(data.X[:7], Computation()), rtol=1e-12)
+
+
+def test_shares_of_members_against_loops():
+    rng = np.random.default_rng(0)
+    codes, weights = rng.integers(0, 3, 60), rng.choice([0.5, 1.0, 2.0], 60)
+    left_out = np.round(rng.normal(size=(2, 60, 3)), 1)  # with ties
+    left_out[0, np.arange(60), codes] += 2.0
+    own = [conformal_oracle.told_apart(log_density, codes, weights) for log_density in left_out]
+    assert own[0] > own[1] + 0.1
+    expected = np.exp(np.array(own) / 0.05)
+    assert_allclose(shares_of_members(left_out, codes, weights), expected / expected.sum(), rtol=1e-9)
+    alike = shares_of_members(left_out[:, :, :1], np.zeros(60, dtype=np.int64), weights)
+    assert_array_equal(alike, 0.5)  # one class tells nothing of others
+
+
+def test_sets_against_loops(iris):
+    X, y, X_new, _ = iris
+    model = RodeoClassifier(**INITIAL, scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
+    data = model.model_.data
+
+    def log_posterior(x, unit):
+        left = data.units != unit
+        log_p = [
+            kernels_oracle.kernel_log_density(
+                data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4
+            )
+            for a in range(3)
+        ]
+        return np.log(kernels_oracle.posterior(log_p, model.class_prior_))
+
+    own = [log_posterior(x, unit)[a] for x, unit, a in zip(data.X, data.units, data.codes, strict=True)]
+    own = np.array(own)
+    for coverage in (0.8, 0.95):
+        sets = model.predict_set(X_new[30:50], coverage)
+        for x, found in zip(X_new[30:50], sets, strict=True):
+            log_p = log_posterior(x, None)
+            expected = [
+                conformal_oracle.conformal_pvalue(own[data.codes == a], np.ones(25), log_p[a])
+                > 1.0 - coverage + 1e-9
+                for a in range(3)
+            ]
+            if not any(expected):
+                expected[int(np.argmax(log_p))] = True
+            assert not found.any() or found.tolist() == expected
+
+
+def test_shares_are_exact_and_count_ties():
+    shares = Shares.of(np.array([3.0, 1.0, 1.0, 2.0]), np.ones(4))
+    assert_array_equal(shares.pvalues(np.array([0.0, 1.0, 2.5, 3.0])), [0.2, 0.6, 0.8, 1.0])
+    weighted = Shares.of(np.array([1.0, 2.0, 9.0]), np.array([1.0, 3.0, 0.0]))
+    assert_allclose(weighted.pvalues(np.array([1.5])), (1.0 + 1.6 * 0.25) / 2.6)
+    assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
+
+
+def test_quantiles_of_few_numbers():
+    four = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
+    # Ranks 1, 2 and 2.5 of five numbers; half and two thirds of the probability of the lowest; none at all.
+    levels = [0.2, 0.4, 0.5, 0.1, 2 / 15, 0.0]
+    found = [four.quantile(level) for level in levels]
+    assert_allclose(found, [1.0, 1.5, 1.6, 0.3, 0.5, -1.0], atol=1e-8)
+    assert Shares.of(np.array([1.0]), np.ones(1)).quantile(0.01) == pytest.approx(1.0)
+    assert Shares.of(np.empty(0), np.empty(0)).quantile(0.5) == -np.inf
+    weighted = Shares.of(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))  # worth 8/3 rows
+    assert weighted.quantile((1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.05, 0.02, 0.01])
+def test_levels_hold_whatever_ranks_a_small_table_can_reach(level):
+    # Ranks of 40 rows reach multiples of 1/41 only.
+    scores = -np.random.default_rng(0).exponential(size=(8000, 41))
+    novel = [row[0] < Shares.of(row[1:], np.ones(40)).quantile(level) for row in scores]
+    assert abs(np.mean(novel) - level) < 0.15 * level + 0.002
+
+
+# --------------------------------------------------------------------------------------- what must hold
+
+
+def test_rows_moved_in_any_column_are_novel_in_all_units(fitted, iris):
+    X, _, X_new, _ = iris
+    deviation = X.std(axis=0)
+    for j in range(4):
+        for factor in (10.0, -10.0, 1e3, 1e6, -1e150):
+            moved = X_new.copy()
+            moved[:, j] += factor * deviation[j]
+            assert fitted.is_novel(moved).all()
+            assert not fitted.predict_set(moved).any()
+            assert_array_equal(fitted.typicality(moved), np.full((75, 3), 1.0 / 26.0))
+
+
+def test_levels_of_known_rows(fitted, iris):
+    X_new = iris[2]
+    novel = [fitted.is_novel(X_new, level).mean() for level in (0.01, 0.05, 0.2, 1.0)]
+    assert novel[0] <= 0.08
+    assert novel[1] <= 0.14
+    assert 0.05 <= novel[2] <= 0.4
+    assert novel[3] == 1.0
+    assert fitted.typicality(X_new).min() >= 1.0 / 26.0
+    assert fitted.typicality(X_new).max() <= 1.0
+
+
+def test_sets_hold_the_right_label_and_the_predicted_one(fitted, iris):
+    _, _, X_new, y_new = iris
+    beyond = fitted.is_novel(X_new, 0.5 / 76)  # half as often as one of 76 rows is the least typical
+    for coverage in (0.8, 0.9, 0.95):
+        sets = fitted.predict_set(X_new, coverage)
+        for a in range(3):
+            assert sets[y_new == a, a].mean() >= coverage - 4.0 * np.sqrt(coverage * (1 - coverage) / 12.5)
+        predicted = np.searchsorted(fitted.classes_, fitted.predict(X_new))
+        single = sets.sum(axis=1) == 1
+        assert (sets[single, predicted[single]]).mean() > 0.9
+        assert_array_equal(sets.any(axis=1), ~beyond)
+    assert_array_equal(fitted.predict_set(X_new, 1.0).all(axis=1), ~beyond)
+
+
+def test_small_classes_do_not_prevent_novelty():
+    X, y = make_shifted_groups(12, groups=(1, 2, 3, 4, 5), random_state=0)
+    model = CorralClassifier(random_state=0).fit(X, y)
+    X_new, _ = make_shifted_groups(100, groups=(1, 2, 3, 4, 5), random_state=1)
+    assert model.is_novel(X_new).mean() <= 0.08  # 60 rows: it can be no less than 1 in 61
+    assert model.is_novel(X_new + 3.0).all()
+
+
+def test_unused_and_constant_columns_count():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = np.column_stack([rng.normal(3.0 * y, 1.0), rng.normal(size=120), np.full(120, 7.0)])
+    model = RodeoClassifier(bandwidth="class", features="selected", cutpoint=0.5).fit(X, y)
+    assert_array_equal(model.relevant_, [[True, False, False]] * 2)
+    new, (shift, other) = X[:20] + np.array([0.01, 0.0, 0.0]), np.eye(3)[1:]
+    assert not model.is_novel(new).all()
+    assert model.is_novel(new + 10.0 * shift).all()
+    assert model.is_novel(new + 10.0 * other).all()
+    assert model.is_novel(new + 0.01 * other).all()  # a constant has no unit
+    assert_array_equal(model.is_novel(new + 1e-9 * other), model.is_novel(new))
+
+
+@pytest.mark.parametrize("constant", [7.0, 0.0, 1e-9, -1e15])
+def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=90), np.full(90, constant)])
+    X[:5, 1] = np.nan
+    data = LabelledRows.sort(TrainingRows(X, np.repeat([0, 1], 45), None))
+    columns = Columns.learn(data)
+    assert_array_equal(columns.deviations.n_equal, [0, 85])
+    unit = abs(constant) or 1.0
+    other = constant + unit * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
+    samples = np.column_stack([np.zeros(8), other])
+    expected = [
+        [
+            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
+            + conformal_oracle.extreme_term(
+                max(conformal_oracle.extremes(data.X, data.units, x, None, np.ones(90)))
+            )
+            for y in (0, 1)
+        ]
+        for x in samples
+    ]
+    assert_allclose(columns.remoteness(samples), expected, rtol=1e-9)
+    assert np.sum(np.array(expected) > 0.0) == 2 * (5 if constant == 0.0 else 4)
+    assert_allclose(columns.terms(samples, np.zeros(8, int)).sum(axis=1), np.array(expected)[:, 0], rtol=1e-9)
+
+
+def test_the_first_to_differ_in_a_column_is_as_far_out_as_the_only_row_that_does():
+    X = np.column_stack([np.arange(301) % 7, np.zeros(301)])
+    X[0, 1] = 3.0
+    data = LabelledRows.sort(TrainingRows(X[1:], np.repeat([0, 1], 150), None))
+    new = Columns.learn(data).remoteness(X[:1])
+    data = LabelledRows.sort(TrainingRows(X, np.append(0, np.repeat([0, 1], 150)), None))
+    at = np.flatnonzero(data.X[:, 1])
+    own = Columns.learn(data).remoteness_of_rows(at)
+    assert_allclose(own, new, rtol=1e-9)
+    assert new.min() > 100.0
+
+
+def test_a_value_that_is_an_error_does_not_hide_others():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    X = rng.normal(size=(60, 3)) + y[:, np.newaxis]
+    X[0, 0] = 1e300
+    model = RodeoClassifier(bandwidth="class", scale="rank").fit(X, y)
+    novel = model.assess(np.array([[1e6, 0.0, 0.0], [0.0, 0.0, 0.0]])).novelty
+    assert novel[0] <= 2 / 61  # only that row is stranger
+    assert novel[1] > 0.1
+
+
+def test_a_few_values_far_out_do_not_hide_values_between():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, 4)) + y[:, np.newaxis]
+    X[:2, 0] = 60.0, 61.0
+    model = CorralClassifier(random_state=0).fit(X, y)
+    moved = rng.normal(size=(50, 4))
+    moved[:, 0] += 10.0 * X[:, 0].std()
+    assert model.is_novel(moved).all()
+
+
+@pytest.mark.parametrize("name", ["pool", "class", "rank"])
+def test_one_value_far_out_does_not_make_all_between_seem_near(name):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 3)) + y[:, np.newaxis]
+    moved = rng.normal(size=(40, 3)) + np.array([100.0, 0.0, 0.0])
+    X[0, 0] = 1e6
+    model = KINDS[name].fit(X, y)
+    assert model.is_novel(moved, 0.015).all()  # all but two rows or three
+    assert model.is_novel(X[100:] + 0.01, 0.015).mean() <= 0.05
+
+
+@pytest.mark.parametrize(("n", "grouped"), [(60, False), (300, False), (300, True)])
+def test_the_strangest_values_against_loops(n, grouped):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 5))
+    X[:2, 0], X[2:4, 1], X[4:6, 2], X[6, 2] = [40.0, 45.0], -40.0, [40.0, -40.0], 38.0
+    X[rng.random((n, 5)) < 0.1] = np.nan
+    X[:6, :3] = np.where(np.isnan(X[:6, :3]), 40.0, X[:6, :3])
+    X[:, 4] = np.nan
+    groups = np.arange(n) // 2 if grouped else None
+    data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, n), None, None, groups))
+    columns, ones = Columns.learn(data), np.ones(n)
+    bound = conformal_oracle.outlying_bound(data.X, data.units, ones)
+    far = np.argsort(-np.nan_to_num(np.abs(data.X)).max(axis=1))[:12]
+    samples = np.vstack([8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
+    samples[:, 4] = np.nan
+
+    def expected(x, unit):
+        extreme = conformal_oracle.extreme_term(
+            max(conformal_oracle.extremes(data.X, data.units, x, unit, ones, bound))
+        )
+        terms = [
+            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, unit, ones) for y in (0, 1)
+        ]
+        return [extreme + term for term in terms], extreme
+
+    for found, wanted in (
+        (columns.remoteness_of_rows(far), [expected(data.X[i], data.units[i]) for i in far]),
+        (columns.remoteness(samples), [expected(x, None) for x in samples]),
+    ):
+        assert 0.0 < np.mean([extreme for _, extreme in wanted]) < 64.0
+        assert_allclose(found, [terms for terms, _ in wanted], rtol=1e-9, atol=1e-9)
+
+
+def test_few_rows_of_a_table_with_long_tails_are_the_strangest():
+    X = np.random.default_rng(0).standard_t(1.5, size=(600, 20))
+    data = LabelledRows.sort(TrainingRows(X, np.repeat([0, 1], 300), None))
+    columns = Columns.learn(data)
+    apart = columns.without_part.take(columns.parts).of(data.X)
+    assert np.mean(np.abs(apart).max(axis=1) > 7.0) > 0.05
+    assert columns.most_outlying.company == 0
+    extreme = columns._most_outlying(columns.deviations.of(data.X), apart, data.units)
+    assert (extreme.max(axis=1) > 0.0).sum() == 5  # of 600 rows; with one more they are a hundredth
+    farthest = Scale(*columns.deviations[:2]).restore(np.full((1, 20), 1e3) * np.eye(20)[:1])
+    assert columns.terms(farthest, np.array([0]))[0, 0] >= 64.0
+
+
+@pytest.mark.parametrize("n", [19, 60])
+def test_units_of_columns_against_loops(n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4)) * [1.0, 1e3, 1e-3, 0.0] + [0.0, 1e3, 0.0, 7.0]
+    X[0] = [1e5, 5e3, np.nan, 7.0]
+    X[rng.random((n, 4)) < 0.1] = np.nan
+    weights = rng.choice([0.5, 1.0, 2.0], n)
+    data = LabelledRows.sort(TrainingRows(X, rng.integers(0, 2, n), weights))
+    expected = [conformal_oracle.robust_deviation(x, data.weights) for x in data.X.T]
+    assert_allclose(2.0 * Columns.learn(data).deviations.half_width, expected, rtol=1e-9)
+
+
+# -------------------------------------------------------------------------------------- gaps and levels
+
+
+def test_gaps_compare_with_rows_of_the_same_variables(iris):
+    X, y, X_new, y_new = iris
+    rng = np.random.default_rng(0)
+    holes = X_new.copy()
+    holes[rng.random(holes.shape) < 0.3] = np.nan
+    holes[np.isnan(holes).sum(axis=1) > 2] = X_new[0]
+    for name in ("pool", "class", "rank"):
+        model = KINDS[name].fit(X, y)
+        assert model.is_novel(holes, 0.05).mean() <= 0.16
+        sets = model.predict_set(holes, 0.9)
+        assert sets[np.arange(75), y_new].mean() >= 0.8
+        known = ~np.isnan(holes[:, 0])
+        far = holes.copy()
+        far[:, 0] += 20.0
+        assert model.is_novel(far)[known].all()
+        assert_array_equal(model.is_novel(far)[~known], model.is_novel(holes)[~known])
+        nothing = np.full((1, 4), np.nan)
+        assert not model.is_novel(nothing)[0]
+        assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
+
+
+def wide_table(rng, n, centers):
+    """Rows of classes with few rows, so that means and covariances depend much on each of them."""
+    y = np.repeat(np.arange(len(centers)), n)
+    return centers[y] + rng.normal(size=(y.size, centers.shape[1])), y
+
+
+def test_pvalues_of_rows_with_gaps_keep_their_level_in_wide_tables():
+    """Training rows are compared without what members learnt from their fold, in other variables, too."""
+    typicality, covered = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        centers = 0.4 * rng.normal(size=(4, 20))
+        model = CorralClassifier(random_state=0).fit(*wide_table(rng, 12, centers))
+        X_new, y_new = wide_table(rng, 60, centers)
+        X_new[:, 0] = np.nan
+        typicality.append(model.typicality(X_new)[np.arange(240), y_new])
+        covered.append(model.predict_set(X_new, 0.8)[np.arange(240), y_new])
+    assert np.mean(np.array(typicality) <= 0.2) < 0.25
+    assert np.mean(covered) > 0.76
+
+
+def test_a_constant_column_may_as_well_be_missing():
+    rng = np.random.default_rng(0)
+    centers = np.append(0.4 * rng.normal(size=(4, 15)), np.full((4, 1), 7.0), axis=1)
+    (X, y), (X_new, _) = (wide_table(rng, n, centers) for n in (12, 30))
+    X[:, -1] = X_new[:, -1] = 7.0
+    model = CorralClassifier(random_state=0).fit(X, y)
+    missing = X_new.copy()
+    missing[:, -1] = np.nan
+    assert_allclose(model.predict_proba(missing), model.predict_proba(X_new), atol=1e-9)
+    assert np.abs(model.typicality(missing) - model.typicality(X_new)).mean() < 0.02
+    assert (model.predict_set(missing, 0.8) == model.predict_set(X_new, 0.8)).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", ["pool", "class"])
+def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_nothing(name, iris):
+    X, y, X_new, _ = iris
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.nan)
+    with pytest.warns(UserWarning, match="no training row has a value of 'e', which is ignored"):
+        model = KINDS[name].fit(frame, y)
+    new = pd.DataFrame(X_new, columns=list("abcd")).assign(e=np.nan)
+    expected = model.assess(new)
+    with pytest.warns(UserWarning, match="no training row has a value of 'e': values there count as missing"):
+        found = model.assess(new.assign(e=1e9))
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-9)
+    with pytest.warns(UserWarning, match="no training row"):
+        model.predict(new.assign(e=1.0))
+
+
+@pytest.mark.parametrize("name", ["pool", "class"])
+def test_without_a_column_nearly_as_if_it_were_not_there(name, iris):
+    X, y, X_new, _ = iris
+    model, fewer = KINDS[name].fit(X, y), clone(KINDS[name]).fit(X[:, 1:], y)
+    holes = X_new.copy()
+    holes[:, 0] = np.nan
+    found, expected = model.assess(holes), fewer.assess(X_new[:, 1:])
+    assert np.abs(found.novelty - expected.novelty).mean() < 0.1
+    rows, label = np.arange(75), expected.proba.argmax(axis=1)
+    assert np.abs(found.typicality[rows, label] - expected.typicality[rows, label]).mean() < 0.08
+
+
+def test_a_row_has_the_same_bits_alone_and_among_others(fitted, iris):
+    X_new = iris[2].copy()
+    X_new[::5, 1] = np.nan
+    together = fitted.assess(X_new)
+    for i in (0, 1, 5, 33):
+        alone = fitted.assess(X_new[i : i + 1])
+        for of_all, of_one in zip(together, alone, strict=True):
+            assert_array_equal(of_all[i : i + 1], of_one)
+
+
+def mixed_table(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(["a", "b"], n // 2)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(np.where(y == "a", 0.0, 2.0), 1.0),
+            "weight": rng.normal(size=n),
+            "colour": np.where(rng.random(n) < np.where(y == "a", 0.8, 0.3), "red", "blue"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "weight"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame, y
+
+
+@pytest.mark.parametrize("name", ["local", "class", "pool"])
+def test_tables_with_gaps_and_levels(name):
+    frame, y = mixed_table()
+    model = KINDS[name].fit(frame, y)
+    new, y_new = mixed_table(seed=1)
+    assert model.is_novel(new, 0.05).mean() <= 0.17
+    far = new.assign(size=new["size"] + 30.0)
+    assert model.is_novel(far).all()
+    far = new.assign(weight=new["weight"] - 30.0)
+    assert_array_equal(model.is_novel(far)[new["weight"].notna()], True)
+    sets = model.predict_set(new, 0.9)
+    codes = np.searchsorted(model.classes_, y_new)
+    assert sets[np.arange(60), codes].mean() >= 0.8
+
+
+def test_calibration_rows_stand_for_all_rows_of_their_class():
+    X = np.arange(11.0)[:, np.newaxis] ** 2
+    y = np.repeat([0, 1, 2], [6, 4, 1])  # the last class has no other row
+    data = LabelledRows.sort(TrainingRows(X, y, np.linspace(1.0, 2.0, 11)))
+    points = np.array([0, 3, 7, 10])
+    weights = weigh_points(data, points)
+    given = data.all_weights
+    assert_allclose(weights[:2], given[:6].sum() * given[[0, 3]] / given[[0, 3]].sum())
+    assert_allclose(weights[2:], [given[6:10].sum(), 0.0])
+
+
+# ------------------------------------------------------------------------------------- models and files
+
+
+def test_members_judge_by_themselves(iris):
+    X, y, X_new, _ = iris
+    model = CorralClassifier(random_state=0).fit(X, y)
+    for member in model.members_:
+        assert member.is_novel(X_new, 0.05).mean() <= 0.16
+        assert member.is_novel(X_new + 50.0).all()
+        assert member.predict_set(X_new).any(axis=1).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["class", "pool"])
+def test_files_keep_the_yardstick(name, iris, tmp_path):
+    X, y, X_new, _ = iris
+    model = KINDS[name].fit(X, y)
+    save_model(model, tmp_path / "m.corral")
+    loaded = load_model(tmp_path / "m.corral")
+    for found, expected in zip(loaded.assess(X_new), model.assess(X_new), strict=True):
+        assert_array_equal(found, expected)
+    assert_array_equal(loaded.predict_set(X_new), model.predict_set(X_new))
+
+
+def test_classes_of_one_row_and_of_none():
+    X, y = table()
+    model = RodeoClassifier().fit(np.vstack([X, [[50.0, 0.0, 0.0]]]), np.append(y, 3))
+    model.partial_fit(X[:1] + 0.1, [0], classes=[0, 1, 2, 3, 4])
+    found = model.assess(np.vstack([X[:3] + 0.01, [[50.0, 0.0, 0.1]], [[1e5, 0.0, 0.0]]]))
+    assert np.isfinite(found.typicality).all()
+    assert (found.typicality[:, 4] == found.typicality[:, 4].min()).all()
+    assert found.is_novel[-1]
+    pairs = RodeoClassifier().fit([[0.0], [1.0]], [0, 1])  # nothing can be left out
+    assert not pairs.is_novel([[1e9]])[0]
+    assert_array_equal(pairs.typicality([[1e9]]), [[1.0, 1.0]])
+
+
+def test_many_rows_are_sampled_evenly():
+    codes = np.repeat([0, 1, 2], [10, 2000, 500])
+    chosen = spread_rows(codes, 3, 90)
+    assert_array_equal(np.bincount(codes[chosen]), [10, 30, 30])
+    assert_array_equal(chosen, np.unique(chosen))
+    assert_array_equal(spread_rows(codes[:50], 3, 90), np.arange(50))
+
+
+def test_scaled_weights_change_nothing(iris):
+    X, y, X_new, _ = iris
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    first, second = (
+        CorralClassifier(random_state=0).fit(X, y, sample_weight=w).assess(X_new)
+        for w in (weights, 8.0 * weights)
+    )
+    assert_array_equal(first.typicality, second.typicality)
+    assert_array_equal(first.novelty, second.novelty)
+
+
+def test_levels_and_coverages_are_checked(iris):
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
+    with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
+        model.is_novel(iris[2], 1.5)
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        model.predict_set(iris[2], "much")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_from_values_of_other_units_against_loops(seed):
+    rng = np.random.default_rng(seed)
+    values, units = np.round(30.0 * rng.normal(size=25)), rng.integers(0, 8, 25)
+    values[rng.random(25) < 0.2] = np.nan
+    x, of_units = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
+    column = ColumnValues.of(values, units)
+    expected = [
+        conformal_oracle.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)
+    ]
+    assert_array_equal(column.distances_to_others(x, of_units), expected)
+    expected = [conformal_oracle.nearest_distance(values, units, number, None, 1.0) for number in x]
+    assert_array_equal(column.distances(x), expected)
+    alone = ColumnValues.of(values[:1] * 0.0, units[:1])
+    assert_array_equal(alone.distances_to_others(x, np.full(60, units[0])), 0.0)
+
+
+def test_remoteness_begins_at_three_deviations_from_the_class():
+    X = np.array([[-1.0, 5.0], [1.0, 5.0], [-1.0, 5.0], [1.0, np.nan]])
+    data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 1, 2]), None))
+    columns, nan = Columns.learn(data), np.nan
+    samples = np.array([[4.0, nan], [5.0, nan], [nan, 8.0], [nan, 10.0], [-6.0, 1.0], [nan, 13.0]])
+    found = columns.remoteness(samples)
+    expected = [[0.0, 16.0, 0.0], [4.0, 36.0, 4.0], [0.0] * 3, [16.0] * 3, [20.0, 20.0, 68.0], [132.0] * 3]
+    assert_array_equal(found, expected)
+    own = columns.terms(samples[-2:], np.array([2, 0]))
+    assert_array_equal(own, [[64.0, 4.0], [0.0, 132.0]])
+
+
+# -------------------------------------------------------------------------------------------- decisions
+
+
+def test_decisions_have_the_least_expected_cost(iris):
+    X, y, X_new, _ = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    model = CorralClassifier(random_state=0).fit(X, names[y])
+    rng = np.random.default_rng(0)
+    costs = rng.uniform(0.0, 10.0, (3, 3)) * (1.0 - np.eye(3))
+    P = model.predict_proba(X_new)
+    expected = []
+    for p in P:
+        prices = [sum(p[a] * costs[a, b] for a in range(3)) for b in range(3)]
+        expected.append(names[int(np.argmin(prices))])
+    assert model.decide(X_new, costs).tolist() == expected
+    frame = pd.DataFrame(costs, names, names)
+    assert model.decide(X_new, frame.iloc[::-1, [1, 2, 0]]).tolist() == expected
+    assert model.decide(X_new, frame.T.to_dict()).tolist() == expected
+    assert model.decide(X_new, 1.0 - np.eye(3)).tolist() == model.predict(X_new).tolist()
+
+
+def test_no_decision_where_it_costs_less(iris):
+    X, y, X_new, _ = iris
+    model = CorralClassifier(random_state=0).fit(X, y)
+    decided = model.decide(X_new, 1.0 - np.eye(3), reject_cost=0.2)
+    certain = model.predict_proba(X_new).max(axis=1) >= 0.8
+    assert [label is None for label in decided] == (~certain).tolist()
+    assert decided[certain].tolist() == model.predict(X_new)[certain].tolist()
+    assert None in model.decide(X_new, 1.0 - np.eye(3), reject_cost=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
+        ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),
+        ("cheap", "costs must be numbers, got 'cheap'."),
+        (None, r"costs must have the shape \(3, 3\), one for each class, got \(\)"),
+        (
+            np.eye(3) + 1j,
+            r"costs must be numbers, got array\(\[\[1.+1.j, 0.+1.j, 0.+1.j\], \[0.+1.j, .* \.\.\.\.$",
+        ),
+        (csr_array(np.eye(3)), "costs must be numbers, got <"),
+        ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
+        (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
+        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
+        ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
+        ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
+        ({0: 1.0, 1: 2.0, 2: 3.0}, "dict of dicts"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 3], [0, 1, 2]), "index of costs must name classes, but 3"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 2], [0, 1, 1]), "columns of costs must name each class once"),
+    ],
+)
+def test_bad_costs_get_one_sentence(costs, said, iris):
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
+    with pytest.raises(ValueError, match=said):
+        model.decide(iris[2], costs)
+
+
+@pytest.mark.parametrize("cost", [np.nan, np.inf, -np.inf, "2", True, [1.0], 1j])
+def test_bad_costs_of_no_decision_get_one_sentence(cost, iris):
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
+    with pytest.raises(ValueError, match=r"^reject_cost must be a finite number, got .*\.$"):
+        model.decide(iris[2], np.zeros((3, 3)), reject_cost=cost)
+
+
+def test_decisions_with_gains_and_with_the_largest_costs(iris):
+    model = RodeoClassifier(**INITIAL).fit(*iris[:2])
+    gains = -np.eye(3)  # a right label is worth 1
+    assert_array_equal(model.decide(iris[2], gains), model.predict(iris[2]))
+    assert_array_equal(model.decide(iris[2], 1.79e308 * gains), model.predict(iris[2]))
+    assert all(label is None for label in model.decide(iris[2], gains, reject_cost=-1.5))
+    assert_array_equal(model.decide(iris[2], gains, reject_cost=1e308), model.predict(iris[2]))
+
+
+# ------------------------------------------------------------------------------------------ collections
+
+
+def test_collections_block_by_block(iris):
+    da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, X_new, _ = iris
+    model = RodeoClassifier(bandwidth="class").fit(pd.DataFrame(X, columns=list("abcd")), y)
+    frame = pd.DataFrame(X_new, columns=list("abcd"))
+    blocks = da.from_array(X_new, chunks=(20, 4))
+    costs = 1.0 - np.eye(3)
+    plain = RodeoClassifier(bandwidth="class").fit(X, y)
+    assert_allclose(plain.typicality(blocks).compute(), plain.typicality(X_new), rtol=0, atol=1e-10)
+    novel = plain.is_novel(blocks, level=0.2)
+    assert novel.dtype == bool
+    assert_array_equal(novel.compute(), plain.is_novel(X_new, 0.2))
+    assert_array_equal(plain.predict_set(blocks, 0.8).compute(), plain.predict_set(X_new, 0.8))
+    assert plain.decide(blocks, costs, 0.1).compute().tolist() == plain.decide(X_new, costs, 0.1).tolist()
+    sets = model.predict_set(dd.from_pandas(frame, npartitions=2), coverage=0.8).compute()
+    assert sets.columns.tolist() == [0, 1, 2]
+    assert_array_equal(sets.to_numpy(), plain.predict_set(X_new, 0.8))
+
+
+def test_wine_of_a_kind_never_seen():
+    X, y = load_wine(return_X_y=True)
+    model = CorralClassifier(random_state=0).fit(X[y != 1], y[y != 1])
+    assert model.is_novel(X[y == 1], 0.05).mean() > 0.7
+
+
+def test_a_value_that_does_not_go_with_the_others_is_novel():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CorralClassifier(random_state=0).fit(X[::2], y[::2])
+    new = X[1::2].copy()
+    assert model.is_novel(new).mean() < 0.03
+    new[:, 0] = 0.0  # the mean radius, beside perimeters and areas as they were
+    assert model.is_novel(new).mean() > 0.8
+
+
+def test_new_rows_of_wide_tables_are_not_novel():
+    # Members of wide tables have fewer variables than the table: as many where rows are left out.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(280, 95)), np.arange(280) % 2
+    X[:, :5] += 0.6 * y[:, np.newaxis]
+    model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
+    assert model.is_novel(X[80:], 0.05).mean() < 0.1
+    sets = model.predict_set(X[80:])
+    assert sets[np.arange(200), y[80:]].mean() > 0.85
+    assert sets.sum(axis=1).mean() < 1.95
+
+
+LONG_TAILS = {
+    "lognormal": lambda rng, shape: np.exp(rng.normal(size=shape)),
+    "t(2)": lambda rng, shape: rng.standard_t(2, size=shape),
+}
+
+
+@pytest.mark.parametrize("name", LONG_TAILS)
+def test_few_rows_with_long_tails_keep_the_level_of_novelty_and_sets(name):
+    # Before rows were left out of the deviations of columns and of units, a third of these rows were novel.
+    novel, covered, untypical = [], [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = LONG_TAILS[name](rng, (380, 60)), np.arange(380) % 2
+        X[:, :3] += 1.5 * y[:, np.newaxis]
+        model = CorralClassifier(random_state=0).fit(X[:80], y[:80])
+        rows, y_new = np.arange(300), y[80:]
+        novel.append(model.is_novel(X[80:]).mean())
+        covered.append(model.predict_set(X[80:], 0.9)[rows, y_new].mean())
+        untypical.append((model.typicality(X[80:])[rows, y_new] <= 0.05).mean())
+    assert np.mean(novel) <= 0.04
+    assert np.mean(covered) >= 0.86
+    assert np.mean(untypical) <= 0.09
+
+
+@pytest.mark.parametrize("trained", [0.0, 0.1])
+def test_rows_with_missing_values_keep_the_level(trained):
+    # Training rows may lack no value at all: what new rows lack is then allowed for.
+    novel, covered = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(460, 8)), np.arange(460) % 2
+        X[:, :3] += 1.2 * y[:, np.newaxis]
+        X[160:][rng.random((300, 8)) < 0.3] = np.nan
+        X[:160][rng.random((160, 8)) < trained] = np.nan
+        model = CorralClassifier(random_state=0).fit(X[:160], y[:160])
+        novel.append(model.is_novel(X[160:], 0.05).mean())
+        covered.append(model.predict_set(X[160:], 0.9)[np.arange(300), y[160:]].mean())
+    assert 0.02 <= np.mean(novel) <= 0.08
+    assert 0.86 <= np.mean(covered) <= 0.95
+
+
+def test_combinations_of_missing_values_share_one_reference(iris, monkeypatch):
+    X, y, X_new, _ = iris
+    model = CorralClassifier(random_state=0).fit(X, y)
+    n_rows = []
+    leave_out_of = PoolModel.leave_out_of
+
+    def counted(self, points, X, computation):
+        n_rows.append(len(X))
+        return leave_out_of(self, points, X, computation)
+
+    monkeypatch.setattr(PoolModel, "leave_out_of", counted)
+    lacking = np.array([combination for combination in np.ndindex(2, 2, 2, 2) if sum(combination) < 4])
+    model.assess(np.where(lacking == 1, np.nan, X_new[:15]))
+    assert len(n_rows) == 2  # rows with values removed, and as they are, whatever the combinations
+    assert sum(n_rows) <= 1100
+
+
+def test_shares_are_raised_to_the_least_one():
+    shares, chosen = np.array([0.7, 0.2, 0.1]), np.array([False, False, True])
+    assert_allclose(with_least_share(shares, chosen, 0.3), [0.7 * 7 / 9, 0.2 * 7 / 9, 0.3])
+    assert_array_equal(with_least_share(shares, chosen, 0.05), shares)
+    assert_array_equal(with_least_share(shares, np.zeros(3, dtype=bool), 0.3), shares)
+
+
+def test_log_odds_of_classes_against_loops():
+    joint = np.array([[0.0, -1.0, -2.5], [-800.0, 3.0, -900.0], [1.0, -np.inf, -np.inf], [2.0, 2.0, -np.inf]])
+    found = odds_of_classes(joint)
+    for row, odds in zip(joint, found, strict=True):
+        for a, log_odds in enumerate(odds):
+            rest = np.logaddexp.reduce(np.delete(row, a))
+            assert_allclose(log_odds, np.clip(row[a] - rest, -1e100, 1e100), rtol=1e-12)
+
+
+def test_changes_by_missing_values_are_found_again():
+    rng = np.random.default_rng(0)
+    X, used = rng.normal(size=(200, 6)), np.array([True] * 5 + [False])
+    removal, codes = Removal.draw(X, used), np.arange(200) % 2
+    assert not removal.removed[:, 5].any()
+    assert removal.removed[:, :5].any(axis=1).mean() > 0.5
+    assert not removal.removed[:, :5].all(axis=1).any()
+    changes = np.array([[1.0, 2.0, 0.5, 1.0, 1.5, 0.0], [1.0, 0.0, 0.5, 1.0, 1.5, 0.0]])
+    of_rows = codes[removal.rows]
+    difference = (removal.removed * changes[of_rows]).sum(axis=1)
+    effect = learn_effect(difference, removal, of_rows, np.ones(of_rows.size), 2, used)
+    assert_allclose(effect.changes, changes, atol=0.05)
+    missing = np.array([[True, True, False, False, False, True], [True] * 6])
+    assert_allclose(effect.expected(missing), [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
+    assert_allclose(effect.present(missing), [0.6, 0.2])
+    assert_array_equal(effect.has_none(missing), [False, True])
+
+
+def test_a_row_without_values_is_as_typical_as_any():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})
+    y = np.repeat(["p", "q", "r"], [50, 30, 10])
+    frame.loc[y == "q", "a"] += 1.0
+    classifier = CorralClassifier(random_state=0).fit(frame, y)
+    nothing = frame.iloc[:1].reindex([-1])
+    assert_array_equal(classifier.typicality(nothing), [[1.0, 1.0, 1.0]])
+    assert classifier.predict_set(nothing).all()
+    assert not classifier.is_novel(nothing).any()

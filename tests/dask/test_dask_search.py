@@ -1,0 +1,338 @@
+"""CorralClassifier of rows on a cluster: the same numbers for any partitions, and an ordinary model."""
+
+import math
+import pickle
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from corral import CorralClassifier, load_model, save_model, write_report
+from corral.dask import DaskCorralClassifier
+from corral.dask.exact import add_sums, as_floats, exact_sums, exact_totals
+from corral.dask.rows import as_collection, overview, partitions, summary
+from corral.dask.sample import draw_rows, draws
+from corral.dask.units import learn_units
+from corral.data.scaling import learn_scale
+from corral.datasets import make_shifted_groups
+from corral.estimators.encoding import Encoding
+from corral.pool.member_specs import wanted_units
+from data import data_oracle
+
+X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
+QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
+X, QUERIES = X[:, :5], QUERIES[:, :5]
+NAMES = [f"v{j}" for j in range(5)]
+RNG = np.random.default_rng(0)
+WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.5], len(X))
+GROUPS = RNG.integers(20, size=len(X))
+FEW = {"max_rows": 25, "random_state": 0}
+
+# The whole of it in one chunk, in chunks that cut columns as well, and in unequal ones.
+PARTITIONS = [((120,), (5,)), ((50, 50, 20), (2, 3)), ((7, 90, 23), (5,))]
+
+
+def mixed_frame():
+    """Measurements, text, booleans and ordered categories, all with gaps but for the booleans."""
+    frame = pd.DataFrame(X[:, :2].copy(), columns=NAMES[:2])  # which pandas 2 would share with X
+    frame.loc[RNG.random(len(X)) < 0.1, "v1"] = np.nan
+    frame["colour"] = np.where(RNG.random(len(X)) < 0.7, np.array(["blue", "green", "red"])[Y // 2], "grey")
+    frame.loc[3, "colour"] = None
+    frame["is_wet"] = Y > 3
+    sizes = np.array(["small", "middle", "large"])[np.searchsorted([1, 4, 5], Y)]
+    frame["size"] = pd.Categorical(sizes, ["small", "middle", "large"], ordered=True)
+    return frame
+
+
+FRAME = mixed_frame()
+
+
+def chunked(chunks=PARTITIONS[1], rows=X):
+    return da.from_array(rows, chunks=chunks), da.from_array(Y, chunks=(chunks[0],))
+
+
+def survey(rows, weights=None, chunks=PARTITIONS[1]):
+    """The partitions of a table, and what is known of all."""
+    X, y = chunked(chunks, rows)
+    w = None if weights is None else da.from_array(weights, chunks=(chunks[0],))
+    sources = partitions(as_collection(X, 50), y, w, None, Encoding.of_numbers(rows.shape[1]))
+    of_all = overview(dask.compute(*map(summary, sources)))
+    return [source._replace(first=int(n)) for source, n in zip(sources, of_all.first, strict=True)], of_all
+
+
+# ------------------------------------------------------------------------------- what partitions are asked
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000])
+def test_exact_sums_do_not_depend_on_the_order_of_rows(n):
+    x = RNG.uniform(-1.0, 1.0, (n, 2)) * 10.0 ** RNG.integers(-9, 1, (n, 2))
+    whole = exact_sums(x)
+    assert_array_equal(as_floats(whole), [math.fsum(column) for column in x.T])
+    assert exact_sums(x[::-1]) == whole
+    assert add_sums([exact_sums(part) for part in np.array_split(x, 7)]) == whole
+
+
+def test_exact_totals():
+    weights, codes = RNG.uniform(0.0, 1e5, 500) ** 3, RNG.integers(3, size=500)
+    whole = exact_totals(weights, codes, 4)
+    assert [float(total) for total in whole] == [math.fsum(weights[codes == a]) for a in range(4)]
+    parts = [exact_totals(weights[at], codes[at], 4) for at in (slice(7), slice(7, 400), slice(400, None))]
+    assert [sum(of_class) for of_class in zip(*parts, strict=True)] == whole
+    assert exact_totals(None, codes, 4) == np.bincount(codes, minlength=4).tolist()
+
+
+def test_draws_belong_to_positions():
+    whole = draws(0, 1000, seed=5)
+    for first in (0, 1, 3, 4, 17, 500):
+        assert_array_equal(draws(first, 100, seed=5), whole[first : first + 100])
+    assert not np.array_equal(draws(0, 1000, seed=6), whole)
+    assert abs(whole.astype(float).mean() / 2.0**64 - 0.5) < 0.05
+
+
+def test_a_sample_has_the_rows_whose_draws_are_smallest():
+    sizes, drawn = np.array([7, 40, 11]), draws(0, len(X), seed=5)
+    for chunks in PARTITIONS:
+        sources, of_all = survey(X, WEIGHTS, chunks)
+        sample = draw_rows(sources, of_all, sizes, 5, None)
+        expected = []
+        for label, size in zip((1, 4, 5), sizes, strict=True):
+            of_class = [i for i in range(len(X)) if Y[i] == label and WEIGHTS[i] > 0.0]
+            expected += sorted(of_class, key=lambda i: drawn[i])[:size]
+        assert_array_equal(sample.numbers, expected)
+        assert_array_equal(sample.X, X[sample.numbers])
+        assert_array_equal(sample.y, Y[sample.numbers])
+        assert_array_equal(sample.weights, WEIGHTS[sample.numbers])
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_units_are_those_of_rows_at_hand(weights, gaps):
+    rows = X * [1.0, 1e-200, 1e150, 1.0, 1.0] + [1e6, 0.0, 0.0, 0.0, 3.0]
+    rows[:, 3] = np.round(4.0 * rows[:, 3])
+    rows[:, 4] = 3.0  # which has no spread
+    rows[RNG.random(rows.shape) < gaps] = np.nan
+    counted = np.ones(len(X), dtype=bool) if weights is None else weights > 0.0
+    w = None if weights is None else weights[counted]
+    found = []
+    for chunks in PARTITIONS:
+        sources, of_all = survey(rows, weights, chunks)
+        found.append(learn_units(sources, of_all, rows[counted], None, wanted_units(), 1000, None))
+    for kind in wanted_units():
+        local = learn_scale(rows[counted], w, kind)
+        for units in found:
+            first = found[0][kind].transform(rows)
+            assert_allclose(units[kind].transform(rows), first, rtol=1e-10, atol=1e-10)
+            # Rows at hand are summed as they are, with the rounding errors of values around 1e6.
+            assert_allclose(first, local.transform(rows), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+def test_ranks_are_exact_where_a_sample_knows_them(weights):
+    rows = np.round(X, 1)
+    sources, of_all = survey(rows, weights)
+    units = learn_units(sources, of_all, rows[::9], None, ["rank", "score"], 1000, None)
+    w = np.ones(len(X)) if weights is None else weights
+    for j, (values, ranks) in enumerate(units["rank"].knots):
+        assert values.size < np.unique(rows[:, j]).size
+        assert_allclose(ranks, [data_oracle.midrank(rows[:, j], w, value) for value in values], rtol=1e-8)
+        assert_array_equal(units["score"].knots[j][0], values)
+    # The mean of normal scores is 0, but for what is not known between the values.
+    assert np.abs(np.average(units["score"].transform(rows), axis=0, weights=w)).max() < 0.05
+
+
+# ------------------------------------------------------------------------------------ the whole classifier
+
+
+@pytest.mark.parametrize("case", ["numbers", "weighted", "grouped", "mixed"])
+def test_few_rows_give_the_model_of_the_local_search(case):
+    rows, queries = (FRAME, FRAME[::7]) if case == "mixed" else (X, QUERIES)
+    weights = WEIGHTS + 0.5 if case == "weighted" else None
+    groups = GROUPS if case == "grouped" else None
+    local = CorralClassifier(random_state=0).fit(rows, Y, weights, groups)
+    found = DaskCorralClassifier(random_state=0, block_rows=50).fit(rows, Y, weights, groups)
+    assert_allclose(found.predict_proba(queries), local.predict_proba(queries), rtol=0, atol=1e-10)
+    assert found.cv_accuracy_ == pytest.approx(local.cv_accuracy_, abs=1e-10)
+    assert str(found.describe()) == str(local.describe())
+    assert str(found.explain(queries)) == str(local.explain(queries))
+
+
+@pytest.fixture(scope="module")
+def thinned():
+    return DaskCorralClassifier(**FEW).fit(*chunked())
+
+
+def test_same_numbers_for_any_partitions(thinned):
+    again = DaskCorralClassifier(**FEW).fit(*chunked())
+    assert_array_equal(again.predict_proba(QUERIES), thinned.predict_proba(QUERIES))
+    for chunks in (PARTITIONS[0], PARTITIONS[2]):
+        other = DaskCorralClassifier(**FEW).fit(*chunked(chunks))
+        assert_allclose(other.predict_proba(QUERIES), thinned.predict_proba(QUERIES), rtol=0, atol=1e-10)
+        assert_array_equal(other.model_.data.numbers, thinned.model_.data.numbers)
+    other = DaskCorralClassifier(max_rows=25, random_state=1).fit(*chunked())
+    assert (other.predict_proba(QUERIES) != thinned.predict_proba(QUERIES)).any()
+
+
+def test_same_numbers_of_weighted_rows_for_any_partitions():
+    weights = RNG.lognormal(size=len(X))
+    first, second = (
+        DaskCorralClassifier(**FEW).fit(*chunked(chunks), weights)
+        for chunks in (PARTITIONS[1], PARTITIONS[2])
+    )
+    assert_allclose(first.predict_proba(QUERIES), second.predict_proba(QUERIES), rtol=0, atol=1e-10)
+    assert_allclose(first.class_prior_, second.class_prior_, rtol=1e-14)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+def test_cells_have_all_rows_but_those_held_out(weights):
+    found = DaskCorralClassifier(**FEW).fit(*chunked(), weights)
+    w = np.ones(len(X)) if weights is None else weights
+    thinning, data = found.model_.thinning, found.model_.data
+    in_cells = np.isin(np.arange(len(X)), thinning.held_out.numbers, invert=True) & (w > 0.0)
+    totals = []
+    for a, label in enumerate(found.classes_):
+        counted = (w > 0.0) & (label == Y)
+        at = np.flatnonzero(in_cells & counted)
+        of_class = thinning.classes[a]
+        if of_class is None:
+            assert_array_equal(np.sort(data.numbers[data.codes == a]), np.flatnonzero(counted))
+            continue
+        assert of_class.counts.sum() == at.size
+        shares = data.weights[data.codes == a]
+        totals.append(shares.sum() / w[at].sum())
+        scale = {member.name: member.scale for member in found.model_.pool.members}
+        for kind, centres in zip(thinning.kinds, of_class.centres, strict=True):
+            for name, units in scale.items():
+                if kind in name:  # mean and scatter are those of all rows, one by one
+                    x = units.transform(X[at])
+                    mean = np.average(x, axis=0, weights=w[at])
+                    assert_allclose(np.average(centres, axis=0, weights=shares), mean, atol=1e-12)
+    assert_allclose(totals, totals[0], rtol=1e-12)
+
+
+def test_counts_and_priors_are_of_all_rows(thinned):
+    y = np.where(Y == 1, 4, Y)
+    found = DaskCorralClassifier(**FEW).fit(chunked()[0], da.from_array(y, chunks=33))
+    assert_array_equal(found.class_count_, [80.0, 40.0])
+    assert_array_equal(found.class_prior_, [2 / 3, 1 / 3])
+    assert_array_equal(thinned.class_count_, [40.0, 40.0, 40.0])
+
+
+def test_an_ordinary_model(thinned, tmp_path):
+    local = thinned.to_local()
+    assert type(local) is CorralClassifier
+    expected = thinned.predict_proba(QUERIES)
+    assert_array_equal(local.predict_proba(QUERIES), expected)
+    save_model(local, tmp_path / "groups.corral")
+    loaded = load_model(tmp_path / "groups.corral")
+    assert_array_equal(loaded.predict_proba(QUERIES), expected)
+    assert str(loaded.explain(QUERIES)) == str(thinned.explain(QUERIES))
+    with pytest.raises(TypeError, match=r"not DaskCorralClassifier; call its to_local\(\) first"):
+        save_model(thinned, tmp_path / "cluster.corral")
+    write_report(tmp_path / "report.html", thinned, QUERIES[:3])
+    assert thinned.typicality(QUERIES).shape == (15, 3)
+    assert thinned.predict_set(QUERIES).shape == (15, 3)
+    assert not hasattr(thinned, "partial_fit")
+
+
+def test_supporting_rows_are_rows_of_the_table(thinned):
+    rows = thinned.explain(QUERIES[:1]).rows[0]
+    assert rows.size == 5
+    assert_array_equal(thinned.model_.rows_by_number(rows), X[rows])
+
+
+def test_collections_are_predicted_when_asked_for(thinned):
+    rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
+    for method in ("predict", "predict_proba", "typicality", "is_novel", "predict_set"):
+        lazy = getattr(thinned, method)(rows)
+        assert lazy.chunks[0] == (4, 1, 10)
+        assert_allclose(lazy.compute(scheduler="sync"), getattr(thinned, method)(QUERIES), atol=1e-10)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_levels_gaps_weights_and_groups_of_many_rows(known):
+    frame = FRAME.assign(is_wet=FRAME["is_wet"].astype("category"))
+    tables = [dd.from_pandas(frame, npartitions=n, sort=False) for n in (3, 5)]
+    columns = pd.DataFrame({"y": Y, "w": WEIGHTS, "g": GROUPS}).assign(g=lambda t: "g" + t["g"].astype(str))
+    models = []
+    for table in tables:
+        if not known:
+            table["is_wet"] = table["is_wet"].cat.as_unknown()
+        others = dd.from_pandas(columns, npartitions=table.npartitions, sort=False)
+        models.append(DaskCorralClassifier(**FEW).fit(table, others["y"], others["w"], others["g"]))
+    first, second = models
+    assert [len(levels or ()) for levels in first.encoding_.levels] == [0, 0, 3, 2, 3]
+    assert_allclose(first.predict_proba(frame), second.predict_proba(frame), rtol=0, atol=1e-10)
+    lazy = first.predict_proba(tables[1])
+    assert_allclose(lazy.compute(scheduler="sync"), first.predict_proba(frame), rtol=0, atol=1e-10)
+    assert_allclose(first.class_count_, np.bincount(np.searchsorted([1, 4, 5], Y), WEIGHTS), rtol=1e-14)
+    assert (first.predict(frame) == Y).mean() > 0.9
+
+
+def test_numbers_that_are_levels():
+    codes = np.searchsorted([1, 4, 5], Y)
+    table = np.column_stack([X[:, 0], codes])
+    found = DaskCorralClassifier(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
+    assert found.encoding_.levels[1] == [0.0, 1.0, 2.0]
+    assert (found.predict(table) == Y).all()
+
+
+def test_copies_of_an_estimator(thinned):
+    assert clone(thinned).max_rows == 25
+    copy = pickle.loads(pickle.dumps(thinned))
+    assert_array_equal(copy.predict_proba(QUERIES), thinned.predict_proba(QUERIES))
+
+
+# --------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"max_rows": 0}, "max_rows must be a positive integer, got 0"),
+        ({"block_rows": 1.5}, r"block_rows must be a positive integer, got 1\.5"),
+        ({"min_effect": 2}, "min_effect must be a number between 0 and 1"),
+        ({"priors": [0.5, 0.5]}, "priors must hold a number for each of the 3 classes"),
+        ({"categorical_features": "all"}, "categorical_features must be 'from_dtype', None or columns"),
+    ],
+    ids=str,
+)
+def test_refuses_parameters(change, complaint):
+    model = DaskCorralClassifier(**FEW | change)
+    with pytest.raises(ValueError, match=complaint):
+        model.fit(*chunked())
+    assert not vars(model).keys() & {"classes_", "n_features_in_", "client_", "encoding_"}
+
+
+@pytest.mark.parametrize(
+    ("column", "complaint"),
+    [
+        (pd.date_range("2020", periods=len(X)), "Column 'more' holds values of type datetime64"),
+        (np.where(Y == 4, np.inf, 1.0), "Column 'more' holds an infinite value"),
+        ([f"id {i}" for i in range(len(X))], "Column 'more' holds more than 100 levels"),
+    ],
+    ids=["dates", "infinite", "ids"],
+)
+def test_refuses_columns_by_name(column, complaint, monkeypatch):
+    monkeypatch.setattr("corral.dask.levels._MOST_LEVELS", 100)
+    frame = pd.DataFrame(X, columns=NAMES).assign(more=column)
+    with pytest.raises(ValueError, match=complaint):
+        DaskCorralClassifier(**FEW).fit(dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(Y), 2))
+
+
+def test_refuses_categories_and_groups_that_are_not_known():
+    ordered = dd.from_pandas(FRAME, npartitions=2)
+    ordered["size"] = ordered["size"].cat.as_unknown()
+    with pytest.raises(ValueError, match=r"Column 'size' is ordered, but its categories are not known"):
+        DaskCorralClassifier(**FEW).fit(ordered, dd.from_pandas(pd.Series(Y), npartitions=2))
+    with pytest.raises(ValueError, match=r"Column 'colour' holds values of type .*asks for numbers"):
+        DaskCorralClassifier(**FEW, categorical_features=None).fit(FRAME, Y)
+    gaps = np.where(GROUPS == 3, np.nan, GROUPS)
+    with pytest.raises(ValueError, match="groups must name a group for each row"):
+        DaskCorralClassifier(**FEW).fit(*chunked(), groups=gaps)
+    with pytest.raises(ValueError, match="groups must spread some class over at least two groups"):
+        DaskCorralClassifier(**FEW).fit(*chunked(), groups=Y)

@@ -1,0 +1,404 @@
+"""Copies of rows: told from rows that agree by chance, merged once, and never a vote for themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.duplicates import copies_and_units, filled, number_copies
+from corral.data.weights import effective_number
+from corral.datasets import make_ten_groups
+from data import data_oracle
+
+QUICK = {"random_state": 0}
+quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
+
+
+def table(kind):
+    """Rows of some kind, drawn from a fixed seed."""
+    rng = np.random.default_rng(0)
+    levels = [np.eye(k)[rng.integers(0, k, 600)] for k in (5, 4, 3)]
+    flag = rng.integers(0, 2, 600)
+    return {
+        "continuous": rng.normal(size=(120, 5)),
+        "whole numbers": rng.integers(0, 17, (120, 5)).astype(float),
+        "a number and a flag": np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)]),
+        "one number": rng.normal(size=(120, 1)),
+        "one flag": rng.integers(0, 2, (600, 1)).astype(float),
+        "two flags": rng.integers(0, 2, (600, 2)).astype(float),
+        "three flags": rng.integers(0, 2, (600, 3)).astype(float),
+        "ten flags": rng.integers(0, 2, (600, 10)).astype(float),
+        "rare flags": (rng.random((600, 3)) < 0.05).astype(float),
+        "levels": levels[0],
+        "three variables of levels": np.hstack(levels),
+        "a flag and its opposite": np.column_stack([flag, 1.0 - flag]),
+        "ages": rng.integers(0, 100, (1000, 1)).astype(float),
+        "ages and flags": np.column_stack([rng.integers(0, 100, 600), rng.integers(0, 2, (600, 3))]),
+        "symptoms": rng.integers(0, 4, (366, 6)).astype(float),
+    }[kind]
+
+
+REPEATED = {
+    "all twice": lambda X: np.vstack([X, X]),
+    "a tenth twice": lambda X: np.vstack([X, X[: len(X) // 10]]),
+    "one twice": lambda X: np.vstack([X, X[:1]]),
+}
+
+
+@pytest.mark.parametrize("kind", ["continuous", "whole numbers", "a number and a flag", "one number"])
+@pytest.mark.parametrize("repeat", REPEATED)
+def test_rows_that_a_table_repeats_are_copies(kind, repeat):
+    X = table(kind)
+    found = number_copies(REPEATED[repeat](X))
+    assert_array_equal(found[: len(X)], np.arange(len(X)))
+    assert_array_equal(found[len(X) :], np.arange(len(found) - len(X)))
+    assert number_copies(X) is None
+
+
+def test_rows_repeated_very_often_are_copies():
+    X = table("continuous")
+    assert_array_equal(number_copies(np.repeat(X, 50, axis=0)), np.repeat(np.arange(len(X)), 50))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "one flag",
+        "two flags",
+        "three flags",
+        "ten flags",
+        "rare flags",
+        "levels",
+        "three variables of levels",
+        "a flag and its opposite",
+        "ages",
+        "ages and flags",
+        "symptoms",
+    ],
+)
+def test_rows_that_agree_by_chance_are_separate(kind):
+    X = table(kind)
+    assert len(np.unique(X, axis=0)) < len(X)  # or there would be nothing to tell apart
+    assert number_copies(X) is None
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from(["number", "flag", "level", "constant", "sum"]), min_size=1, max_size=4),
+    st.integers(0, 12),
+    st.integers(1, 3),
+)
+def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
+    rng = np.random.default_rng(seed)
+    columns = []
+    for kind in kinds:
+        columns.append(
+            {
+                "number": rng.normal(size=24),
+                "flag": rng.integers(0, 2, 24).astype(float),
+                "level": rng.integers(0, 5, 24).astype(float),
+                "constant": np.ones(24),
+                "sum": np.sum(columns, axis=0) if columns else np.zeros(24),
+            }[kind]
+        )
+    X = np.column_stack(columns)
+    X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
+    X, y = np.tile(X, (n_times, 1)), np.tile(rng.integers(0, 2, len(X)), n_times)
+    found, expected = number_copies(X, y), data_oracle.number_copies(X, y)
+    assert (None if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize("n_times", [2, 3])
+@pytest.mark.parametrize("extra", [0, 5])
+@pytest.mark.parametrize("kind", ["ten values", "flags"])
+def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_times, extra):
+    rng = np.random.default_rng(0)
+    shape, n_values = {"ten values": ((200, 3), 10), "flags": ((100, 8), 2)}[kind]
+    X = rng.integers(0, n_values, shape).astype(float)
+    y = np.arange(len(X)) % 2
+    assert len(np.unique(np.column_stack([X, y]), axis=0)) < len(X)
+    assert number_copies(X, y) is None
+    stacked = np.vstack([X] * n_times + [X[:extra]])
+    labels = np.tile(y, n_times + 1)[: len(stacked)]
+    found = number_copies(stacked, labels)
+    assert found.tolist() == data_oracle.number_copies(stacked, labels)
+    for n in range(n_times):
+        assert_array_equal(found[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
+    shuffled = rng.permutation(len(stacked))
+    of_each = np.unique(number_copies(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
+    assert len(of_each) == len(X)
+    assert of_each.min() == n_times
+
+
+@pytest.mark.parametrize("n_distinct", [4, 12, 20, 21])
+@pytest.mark.parametrize("n_times", [4, 10])
+def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
+    rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
+    assert_array_equal(number_copies(X[rows]), rows)
+    assert data_oracle.number_copies(X[rows]) == rows.tolist()
+
+
+@pytest.mark.parametrize("kind", ["a code and its logarithm", "two codes"])
+def test_few_levels_in_several_columns_are_separate(kind):
+    level = np.random.default_rng(0).integers(1, 9, 200)
+    columns = {
+        "a code and its logarithm": [np.sqrt(level), np.log(level)],
+        "two codes": [level, np.array([0, 5, 2, 7, 1, 4, 3, 8, 6])[level]],
+    }
+    X = np.column_stack(columns[kind]).astype(float)
+    assert number_copies(X) is None
+    assert data_oracle.number_copies(X) is None
+
+
+@quiet
+def test_noise_of_few_rows_does_not_score_above_chance():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(20, 5)), 10, axis=0), np.repeat(rng.permutation(np.arange(20) % 2), 10)
+    model = CorralClassifier(**QUICK).fit(X, y)
+    assert model.n_copies_ == 180
+    assert model.cv_accuracy_ < 0.8  # of 20 rows; it was 1.0
+
+
+def test_rows_given_so_often_by_chance_are_separate():
+    """Equal rows of a design that is repeated have labels of their own."""
+    rng = np.random.default_rng(0)
+    X = np.tile(np.stack(np.meshgrid(*[[0.0, 1.0]] * 5), axis=-1).reshape(-1, 5), (4, 1))
+    assert number_copies(X, rng.integers(0, 2, len(X))) is None
+    assert number_copies(X) is not None
+
+
+@quiet
+def test_noise_appended_to_itself_does_not_score_above_chance():
+    scores = []
+    for seed in range(4):
+        X, y = np.random.default_rng(seed).integers(0, 10, (200, 3)).astype(float), np.arange(200) % 2
+        model = CorralClassifier(**QUICK).fit(np.vstack([X, X]), np.tile(y, 2))
+        assert model.n_copies_ == 200
+        scores.append(model.cv_accuracy_)
+    assert np.mean(scores) < 0.58  # 0.91 where copies vote
+
+
+def test_copies_become_one_row_with_their_weight():
+    X = table("continuous")[[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
+    y = np.array(["a"] * 3 + ["b"] * 4 + ["c"] * 36)
+    weights = np.array([1.0, 2.0, 3.0, 1.0, 0.5, 4.0, 1.5] + [1.0] * 36)
+    data = LabelledRows.sort(TrainingRows(X, y, weights))
+    assert_array_equal(data.numbers, [0, 1, 3, 4, 5, *range(7, 43)])
+    assert_array_equal(data.weights[:5], [1.0, 0.5, 0.25, 0.5, 1.0])  # over the largest
+    assert_array_equal(data.counts, [6.0, 7.0, 36.0])
+    assert data.units[1] == data.units[3]  # the same values with another label
+    assert np.unique(data.units).size == 40
+    assert data.n_copies == 3
+
+
+def test_effective_number():
+    assert effective_number(np.full(7, 0.3)) == 7.0
+    assert effective_number(np.array([1.0, 1.0, 0.0, 1e-300])) == 2.0
+    assert_allclose(effective_number(np.array([1e-250, 3e-250])), 1.6)
+
+
+@quiet
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
+    X, y = make_ten_groups(15, random_state=0)
+    plain = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    twice = RodeoClassifier(bandwidth=bandwidth).fit(np.vstack([X, X]), np.tile(y, 2))
+    others = [RodeoClassifier(bandwidth=bandwidth).fit(X, y, np.full(len(y), w)) for w in (1.01, 2.0)]
+    for other in (twice, *others):
+        assert_array_equal(other.bandwidths_, plain.bandwidths_)
+        assert_array_equal(other.relevant_, plain.relevant_)
+        assert_array_equal(other.log_density(X[::7] + 0.01), plain.log_density(X[::7] + 0.01))
+    assert (plain.n_copies_, twice.n_copies_) == (0, len(y))
+
+
+@quiet
+def test_rescaled_weights_change_no_choice():
+    X, y = make_ten_groups(12, random_state=0)
+    keep = y <= 3
+    X, y = X[keep][:, :8], y[keep]
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+    one, other = (CorralClassifier(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
+    assert one.members_[0].name == other.members_[0].name
+    assert_array_equal(one.markers_, other.markers_)
+    assert_allclose(one.member_weights_, other.member_weights_, rtol=1e-6)
+    for name in ("cv_accuracy_", "cv_log_loss_"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("repeat", ["all twice", "a tenth twice", "weights"])
+def test_noise_does_not_score_above_chance(repeat):
+    scores = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y, weights = rng.normal(size=(120, 5)), rng.integers(0, 2, 120), None
+        if repeat == "weights":
+            weights = rng.uniform(0.5, 1.5, 120)
+        else:
+            n = 120 if repeat == "all twice" else 12
+            X, y = np.vstack([X, X[:n]]), np.append(y, y[:n])
+        scores.append(CorralClassifier(**QUICK).fit(X, y, weights).cv_accuracy_)
+    # Rows share the members that predict them, so the score varies by half as much again as a binomial one.
+    error = 1.5 * np.sqrt(0.25 / 120)
+    assert max(scores) < 0.5 + 4 * error
+    assert np.mean(scores) < 0.5 + 3 * error / np.sqrt(6)  # version 0.1.0 had 0.8 and more
+
+
+@quiet
+def test_a_table_of_flags_keeps_its_accuracy():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1500)
+    X = (rng.random((1500, 3)) < np.array([[0.2, 0.5, 0.7], [0.8, 0.4, 0.3]])[y]).astype(float)
+    model = CorralClassifier(**QUICK).fit(X[:1000], y[:1000])
+    cells = X @ [4, 2, 1]
+    best = [np.bincount(y[:1000][cells[:1000] == c], minlength=2).argmax() for c in range(8)]
+    expected = np.mean(np.array(best)[cells[1000:].astype(int)] == y[1000:])
+    assert model.n_copies_ == 0
+    assert model.score(X[1000:], y[1000:]) > expected - 0.02
+    assert abs(model.cv_accuracy_ - expected) < 0.04
+
+
+def test_many_copies_are_told_of_and_few_are_not():
+    X, y = make_ten_groups(20, random_state=0)
+    with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
+        RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
+    assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_copies_ == 1
+    with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are copies"):
+        density = RodeoDensity().fit(np.vstack([X, X]))
+    assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
+
+
+@quiet
+@pytest.mark.parametrize("weight", [1e12, 1e-12, 1e-300])
+def test_one_row_of_another_weight(weight):
+    X, y = make_ten_groups(10, random_state=0)
+    weights = np.ones(len(y))
+    weights[3] = weight
+    model = RodeoClassifier(bandwidth="class", scale=None).fit(X, y, weights)
+    assert np.isfinite(model.bandwidths_).all()
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    if weight < 1.0:
+        without = RodeoClassifier(bandwidth="class", scale=None).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
+        assert_allclose(model.log_density(X[:2] + 0.01), without.log_density(X[:2] + 0.01), rtol=1e-6)
+
+
+def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[3, 1] = X[8] = np.nan
+    assert number_copies(X) is None
+    twice = np.vstack([X, X, X[8:9]])
+    numbers = number_copies(twice)
+    empty = np.isnan(twice).all(axis=1)
+    assert empty.sum() == 3
+    assert np.unique(numbers[empty]).size == 3
+    first, second = numbers[:30][~empty[:30]], numbers[30:60][~empty[30:60]]
+    assert_array_equal(first, second)
+    assert np.unique(first).size == 29
+    assert not set(first) & set(numbers[empty])
+    gaps_alone = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
+    assert number_copies(gaps_alone) is None
+
+
+def test_zeros_of_both_signs_are_one_value():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[::2, 0] = 0.0
+    again = X.copy()
+    again[::2, 0] = -0.0
+    assert_array_equal(number_copies(np.vstack([X, again])), np.tile(np.arange(30), 2))
+
+
+def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
+    largest = np.finfo(np.float64).max
+    below = np.nextafter(largest, 0.0)
+    X = np.array([[largest, -1.7e308], [below, 1.7e308], [np.nan, np.nan], [0.0, 1.0]])
+    assert_array_equal(filled(X)[2], [np.nextafter(below, 0.0), np.nextafter(1.7e308, 0.0)])
+    assert_array_equal(filled(X)[[0, 1, 3]], X[[0, 1, 3]])
+    assert_array_equal(
+        number_copies(np.tile(X, (2, 1)))[[0, 1, 3]], number_copies(np.tile(X, (2, 1)))[[4, 5, 7]]
+    )
+
+
+# --------------------------------------------------------------------------------- copies in groups
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_are_joined_as_by_plain_loops(seed):
+    rng = np.random.default_rng(seed)
+    copies, groups = rng.integers(0, 60, 120), rng.choice(30, 120, p=rng.dirichlet(np.full(30, 0.5)))
+    numbers, units = copies_and_units(copies, groups, 120)
+    joined = data_oracle.joined_groups(copies.tolist(), groups.tolist())
+    expected = np.array([joined[group] for group in groups.tolist()])
+    assert 1 < np.unique(expected).size < np.unique(groups).size
+    assert_array_equal(units[:, None] == units, expected[:, None] == expected)
+    are_copies = (copies[:, None] == copies) & (expected[:, None] == expected)
+    assert_array_equal(numbers[:, None] == numbers, are_copies)
+    again, same = copies_and_units(numbers, groups, 120)  # as when a file is read
+    assert_array_equal(again, numbers)
+    assert_array_equal(same, units)
+
+
+def patients(shift, seed=0, n_rows=8):
+    """Twenty patients of two classes, each with a blank; and rows of new patients without one."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(20), n_rows)
+    y = groups % 2
+    X = rng.normal(size=(groups.size, 4))
+    X[:, 0] += shift * y
+    X[::n_rows] = 0.0
+    new = rng.normal(size=(500, 4))
+    new[:, 0] += shift * (np.arange(500) % 2)
+    return X, y, groups, new
+
+
+def test_a_blank_that_all_groups_share_leaves_them_apart():
+    X, y, groups, new = patients(0.0)
+    noise = CorralClassifier(**QUICK).fit(X, y, groups=groups)
+    assert noise.n_copies_ == 0
+    assert noise.predict_proba(new).max(axis=1).mean() < 0.65  # linked by the blank, it was 0.96
+    assert noise.is_novel(new[:50] + 1000).all()
+    X, y, groups, new = patients(3.0)
+    model = CorralClassifier(**QUICK).fit(X, y, groups=groups)
+    assert abs(model.cv_accuracy_ - model.score(new, np.arange(500) % 2)) < 0.05
+    assert_array_equal(model.markers_, [[True, False, False, False]] * 2)
+
+
+@quiet
+@pytest.mark.parametrize("n_times", [2, 5])
+def test_noise_whose_groups_are_repeated_under_other_names_does_not_score_above_chance(n_times):
+    X, y, groups, _ = patients(0.0, n_rows=4)
+    named = np.concatenate([groups + 20 * k for k in range(n_times)])
+    model = CorralClassifier(**QUICK).fit(np.tile(X, (n_times, 1)), np.tile(y, n_times), groups=named)
+    assert model.n_copies_ == (n_times - 1) * 80
+    assert_array_equal(np.unique(model.model_.data.units), np.arange(20))
+    assert model.cv_accuracy_ < 0.65
+
+
+def test_rows_of_a_large_table_that_agree_by_chance_are_separate():
+    """Chance is estimated by a part of the different rows, 20,000 of 130,000."""
+    X = np.random.default_rng(0).integers(0, 60, (200_000, 3)).astype(float)
+    assert number_copies(X) is None
+
+
+def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
+    groups = np.repeat(np.arange(100_000), 2)
+    copies = np.where(np.arange(groups.size) % 2, 0, np.arange(groups.size) + 1)
+    _, units = copies_and_units(copies, groups, groups.size)  # whose pairs would fill 80 GB
+    assert_array_equal(units, groups)
+
+
+@quiet
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(**QUICK)])
+def test_groups_that_copies_make_one_are_refused(estimator):
+    X = np.tile(np.random.default_rng(0).normal(size=(20, 3)), (3, 1))
+    y, groups = np.arange(60) % 2, np.repeat([0, 1, 2], 20)
+    with pytest.raises(ValueError, match=r"at least two groups, got one \(groups count as one where"):
+        estimator.fit(X, y, groups=groups)
+    X[40:] += 10.0
+    with pytest.raises(ValueError, match=r"each class lies in a single one \(groups count as one where"):
+        estimator.fit(X, np.repeat([0, 0, 1], 20), groups=groups)
+    estimator.fit(X, y, groups=groups)

@@ -1,0 +1,70 @@
+"""The rival, least squares probabilistic classification: solves linear equations, so numbers are rounded."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def least_squares_outputs(
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike,
+    *,
+    sigma: float,
+    lam: float,
+    centers: ArrayLike | None = None,
+) -> np.ndarray:
+    """Outputs q_y of the least-squares classifier at the queries, one column per class.
+
+    q_y(x) = sum_j a_j K(x, c_j) minimises (1/n) sum_i (q_y(x_i) - [y_i = y])^2 + lam sum_j a_j^2, whose
+    normal equations are solved as they stand. Centres are all rows of the class, or those whose positions are
+    given.
+    """
+    X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
+    y, n = np.asarray(y).tolist(), len(X)
+    allowed = range(n) if centers is None else np.asarray(centers).tolist()
+    columns = []
+    for label in sorted(set(y)):
+        basis = [j for j in allowed if y[j] == label]
+        phi = [[_gaussian(x, X[j], sigma) for j in basis] for x in X]
+        H = np.zeros((len(basis), len(basis)))
+        h = np.zeros(len(basis))
+        for i in range(n):
+            for a in range(len(basis)):
+                h[a] += phi[i][a] * (y[i] == label) / n
+                for b in range(len(basis)):
+                    H[a, b] += phi[i][a] * phi[i][b] / n
+        coefficients = np.linalg.solve(H + lam * np.eye(len(basis)), h) if basis else h
+        columns.append(
+            [
+                math.fsum(coefficients[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis))
+                for x in queries
+            ]
+        )
+    return np.array(columns).T
+
+
+def least_squares_probabilities(outputs: ArrayLike) -> np.ndarray:
+    """Clip at zero and normalise; where nothing is left, the class with the largest output has it all."""
+    rows = []
+    for q in np.asarray(outputs).tolist():
+        clipped = [max(value, 0.0) for value in q]
+        if sum(clipped) == 0:
+            clipped = [float(k == q.index(max(q))) for k in range(len(q))]
+        rows.append([value / math.fsum(clipped) for value in clipped])
+    return np.array(rows)
+
+
+def least_squares_score(outputs: ArrayLike, codes: ArrayLike) -> float:
+    """Share of rows whose own class, given by its column, has the largest output by more than 1e-10."""
+    right = 0
+    for q, code in zip(np.asarray(outputs).tolist(), np.asarray(codes).tolist(), strict=True):
+        right += q[code] > max(q[:code] + q[code + 1 :]) + 1e-10
+    return right / len(codes)
+
+
+def _gaussian(x: list[float], c: list[float], sigma: float) -> float:
+    """exp(-|x - c|^2 / (2 sigma^2 d))."""
+    square = math.fsum((x_j - c_j) ** 2 for x_j, c_j in zip(x, c, strict=True))
+    return math.exp(-square / (2 * sigma**2 * len(x)))

@@ -1,0 +1,1116 @@
+"""Tests of RodeoClassifier: against plain loops, invariances, weights, batches, and what it refuses."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+import corral.kernels
+import corral.parallel
+import corral.rodeo.relevance
+import paper_oracle
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity
+from corral.datasets import make_shifted_groups, make_ten_groups
+from data import data_oracle
+from kernels import kernels_oracle
+from support.exploring import examples
+
+# Small random data often have no variable that stands out; test_selection.py is about that warning.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+)
+
+SCALES = ["range", "standard", "rank", None]
+UPDATES = ["simultaneous", "sequential"]
+PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density"]
+FITTED = [
+    "classes_",
+    "class_count_",
+    "class_prior_",
+    "initial_bandwidth_",
+    "bandwidths_",
+    "zscores_",
+    "relevant_",
+]
+
+
+def units(X, scale, weights=None):
+    """The scale of pooled rows, by the formulas of the documentation; a function of queries."""
+    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    if scale is None:
+        return lambda Q: Q
+    if scale == "rank":
+
+        def ranks(Q):
+            columns = []
+            for x, q in zip(X.T, Q.T, strict=True):
+                values = np.unique(x)
+                share = [(w[x < value].sum() + 0.5 * w[x == value].sum()) / w.sum() for value in values]
+                columns.append(np.interp(q, values, share))
+            return np.column_stack(columns)
+
+        return ranks
+    constant = np.ptp(X, axis=0) == 0
+    center = X.min(axis=0) if scale == "range" else np.average(X, axis=0, weights=w)
+    width = np.ptp(X, axis=0)
+    if scale == "standard":
+        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=w))
+    center, width = np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
+    return lambda Q: (Q - center) / width
+
+
+def by_class(X, y, scale, weights=None):
+    """Scaled rows and weights of each class, as the oracles take them; copies are one row."""
+    to_units = units(X, scale, weights)
+    X, y, merged, _ = data_oracle.merge_copies(X, y, weights)
+    alike = weights is None and np.ptp(merged) == 0.0
+    return {
+        label: (to_units(X[y == label]),) + (() if alike else (merged[y == label],)) for label in np.unique(y)
+    }
+
+
+def is_unique(X):
+    return len(np.unique(X, axis=0)) == len(X)
+
+
+def total(rows, weights=None):
+    return paper_oracle.effective_number(rows, weights)
+
+
+def auto_floor(n, h0):
+    return h0 / max(n, 1.0)
+
+
+def own_bandwidths(rows, weights=None, update="simultaneous"):
+    """Mean leave-one-out bandwidths of a class, by plain loops."""
+    n = total(rows, weights)
+    h0 = paper_oracle.initial_bandwidth(n)
+    return paper_oracle.mean_bandwidths(rows, h0=h0, floor=auto_floor(n, h0), update=update, weights=weights)
+
+
+def assert_same_model(one, other, queries):
+    """Equal to the last bit, in what was learnt and in every prediction."""
+    for name in FITTED:
+        assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
+    for method in [*PREDICTIONS, "local_bandwidths"]:
+        assert_array_equal(getattr(one, method)(queries), getattr(other, method)(queries), strict=True)
+
+
+def assert_like_model(one, other, queries, *, classes=slice(None), columns=slice(None)):
+    """Equal but for rounding; `other` may have its classes and columns in another order."""
+    assert_allclose(one.bandwidths_, other.bandwidths_[classes][:, columns], rtol=1e-12)
+    assert_allclose(one.zscores_, other.zscores_[classes][:, columns], rtol=1e-9, atol=1e-9)
+    assert_array_equal(one.relevant_, other.relevant_[classes][:, columns])
+    mine, theirs = queries
+    expected = other.local_bandwidths(theirs)[:, classes][:, :, columns]
+    assert_allclose(one.local_bandwidths(mine), expected, rtol=1e-12)
+    for method in PREDICTIONS[1:]:
+        expected = getattr(other, method)(theirs)[:, classes]
+        assert_allclose(getattr(one, method)(mine), expected, rtol=1e-9, atol=1e-9)
+
+
+@st.composite
+def problems(draw, max_classes=3, max_rows=6, max_columns=3):
+    """Rows, their classes and queries, with columns wide, narrow, tied and constant."""
+    sizes = draw(st.lists(st.integers(1, max_rows), min_size=2, max_size=max_classes))
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kinds = st.sampled_from(["wide", "narrow", "tied", "constant"])
+    columns = []
+    for kind in draw(st.lists(kinds, min_size=1, max_size=max_columns)):
+        x = {
+            "wide": rng.normal(7, 20, y.size) + 10 * y,
+            "narrow": rng.normal(0.5, 0.02, y.size),
+            "tied": rng.integers(0, 3, y.size).astype(float),
+            "constant": np.full(y.size, 2.5),
+        }[kind]
+        # Whole multiples of 1/1024: to add a constant to them, or to take their range, rounds nothing.
+        columns.append(np.round(x * 1024) / 1024)
+    X = np.column_stack(columns)
+    queries = np.vstack([X[0], X.mean(axis=0), X.max(axis=0) + 0.3 * X.std(axis=0) + 0.1])
+    order = rng.permutation(y.size)
+    return X[order], y[order], np.round(queries * 1024) / 1024
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """A problem of five classes with rows to learn from and rows to judge."""
+    X, y = make_shifted_groups(40, random_state=0)
+    queries, labels = make_shifted_groups(20, random_state=1)
+    return X, y, queries, labels
+
+
+# Against the plain loops
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(6)
+@given(problem=problems(), seed=st.integers(0, 2**32))
+def test_agrees_with_the_plain_loops(scale, update, weighted, problem, seed):
+    X, y, queries = problem
+    weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
+    classes, to_units = by_class(X, y, scale, weights), units(X, scale, weights)
+    w = np.ones(y.size) if weights is None else weights
+    share = {label: w[y == label].sum() for label in classes}
+    priors = {label: n / sum(share.values()) for label, n in share.items()}
+    model = RodeoClassifier(scale=scale, update=update, priors="empirical").fit(X, y, sample_weight=weights)
+    joint, proba = model.predict_joint_log_proba(queries), model.predict_proba(queries)
+    h = model.local_bandwidths(queries)
+    for q, x in enumerate(to_units(queries)):
+        expected_joint, expected_proba = paper_oracle.classify(
+            classes, x, priors=priors, floor=auto_floor, update=update
+        )
+        assert_allclose(joint[q], list(expected_joint.values()), rtol=1e-9, atol=1e-9)
+        assert_allclose(proba[q], list(expected_proba.values()), rtol=1e-9, atol=1e-9)
+        for k, (rows, *rest) in enumerate(classes.values()):
+            n = total(rows, *rest)
+            h0 = paper_oracle.initial_bandwidth(n)
+            expected_h, _ = paper_oracle.rodeo(
+                rows, x, h0=h0, floor=auto_floor(n, h0), update=update, weights=rest[0] if rest else None
+            )
+            assert_allclose(h[q, k], expected_h, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(5)
+@given(problem=problems(max_rows=5), seed=st.integers(0, 2**32))
+def test_relevant_variables_agree_with_the_plain_loops(scale, update, weighted, problem, seed):
+    X, y, _ = problem
+    weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
+    model = RodeoClassifier(scale=scale, update=update, cutpoint=-0.5).fit(X, y, sample_weight=weights)
+    for k, rows in enumerate(by_class(X, y, scale, weights).values()):
+        h = own_bandwidths(*rows, update=update)
+        assert_allclose(model.bandwidths_[k], h, rtol=1e-12)
+        z = np.array(paper_oracle.zscores(h))
+        assert_allclose(model.zscores_[k], z, rtol=1e-9, atol=1e-9)
+        clear = np.abs(z + 0.5) > 1e-9
+        varies = np.ptp(X, axis=0) > 0.0  # what is constant in all classes is never relevant
+        assert_array_equal(model.relevant_[k, clear], (z <= -0.5)[clear] & varies[clear])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@examples(15)
+@given(problem=problems(max_columns=2), far=st.sampled_from([30.0, 1e3, 1e6, -1e6]))
+def test_agrees_with_the_plain_loops_far_away(update, problem, far):
+    # In raw units, where both sides see the same numbers: far away the last digit of a scaled one counts.
+    X, y, queries = problem
+    model = RodeoClassifier(scale=None, update=update).fit(X, y)
+    classes = by_class(X, y, None)
+    priors = dict.fromkeys(classes, 1 / len(classes))
+    joint = model.predict_joint_log_proba(queries + far)
+    for q, x in enumerate(queries + far):
+        expected, _ = paper_oracle.classify(classes, x, priors=priors, floor=auto_floor, update=update)
+        assert_allclose(joint[q], list(expected.values()), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"beta": 0.6}, {"c0": 0.4}, {"min_bandwidth": 0.3}, {"update": "sequential"}]
+)
+def test_parameters_reach_the_algorithm(parameters):
+    X, y = make_shifted_groups(8, groups=(1, 2), random_state=0)
+    X = X[:, :3]
+    classes = by_class(X, y, None)
+    settings = {"beta": 0.9, "c0": 1.0, "update": "simultaneous", **parameters}
+    given_floor = settings.pop("min_bandwidth", None)
+    floor = auto_floor if given_floor is None else lambda n, h0: given_floor
+    joint = RodeoClassifier(scale=None, **parameters).fit(X, y).predict_joint_log_proba(X[:4])
+    for q, x in enumerate(X[:4]):
+        expected, _ = paper_oracle.classify(classes, x, priors={1: 0.5, 2: 0.5}, floor=floor, **settings)
+        assert_allclose(joint[q], list(expected.values()), rtol=1e-9)
+    assert np.any(joint != RodeoClassifier(scale=None).fit(X, y).predict_joint_log_proba(X[:4]))
+
+
+# Each prediction with the others
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("priors", ["uniform", [0.4, 0.1, 0.1, 0.1, 0.3]])
+def test_predictions_follow_from_each_other(groups, scale, priors):
+    X, y, queries, labels = groups
+    model = RodeoClassifier(scale=scale, priors=priors).fit(X, y)
+    joint, proba = model.predict_joint_log_proba(queries), model.predict_proba(queries)
+    assert_allclose(joint, model.log_density(queries) + np.log(model.class_prior_), rtol=1e-14)
+    total = np.logaddexp.reduce(joint, axis=1)
+    assert_allclose(model.predict_log_proba(queries), joint - total[:, np.newaxis], rtol=1e-12, atol=1e-12)
+    assert_allclose(proba, np.exp(joint - total[:, np.newaxis]), rtol=1e-12, atol=1e-15)
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    assert_array_equal(model.predict(queries), model.classes_[joint.argmax(axis=1)])
+    assert model.score(queries, labels) == (model.predict(queries) == labels).mean()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_class_is_a_density_of_its_rows_in_pooled_units(groups, scale):
+    X, y, queries, _ = groups
+    to_units = units(X, scale)
+    model = RodeoClassifier(scale=scale).fit(X, y)
+    log_density, h = model.log_density(queries), model.local_bandwidths(queries)
+    assert h.shape == (len(queries), 5, X.shape[1])
+    for k, label in enumerate(model.classes_):
+        density = RodeoDensity(scale=None).fit(to_units(X[y == label]))
+        assert_allclose(log_density[:, k], density.score_samples(to_units(queries)), rtol=1e-9)
+        assert_allclose(h[:, k], density.local_bandwidths(to_units(queries)), rtol=1e-12)
+        assert model.initial_bandwidth_[k] == density.initial_bandwidth_
+
+
+def test_fitted_attributes(groups):
+    X, y, _, _ = groups
+    model = RodeoClassifier().fit(X, y)
+    assert_array_equal(model.classes_, [1, 2, 3, 4, 5])
+    assert_array_equal(model.class_count_, [40] * 5)
+    assert model.n_features_in_ == 10
+    for name in ("bandwidths_", "zscores_", "relevant_"):
+        assert getattr(model, name).shape == (5, 10)
+    assert model.relevant_.dtype == bool
+    assert_allclose(model.initial_bandwidth_, 1 / math.log(math.log(40)), rtol=1e-15)
+
+
+def test_cutpoint_decides_what_is_relevant(groups):
+    X, y, _, _ = groups
+    model = RodeoClassifier().fit(X, y)
+    for cutpoint in (-2, -1.0, 0, np.float32(0.25), -math.inf, math.inf):
+        assert_array_equal(RodeoClassifier(cutpoint=cutpoint).fit(X, y).relevant_, model.zscores_ <= cutpoint)
+    # At most the cut point, so a z-score that equals it is relevant.
+    assert RodeoClassifier(cutpoint=float(model.zscores_[2, 0])).fit(X, y).relevant_[2, 0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_better_of_two_variables_is_relevant(seed):
+    # Two z-scores are -+sqrt(1/2), whatever the bandwidths: rounding must not decide, and -1 selects none.
+    X, y = make_shifted_groups(20, random_state=seed)
+    model = RodeoClassifier(cutpoint=-math.sqrt(0.5)).fit(X[:, :2], y)
+    assert_allclose(np.abs(model.zscores_), math.sqrt(0.5), rtol=1e-9)
+    assert_array_equal(model.relevant_, model.zscores_ < 0)
+    assert not RodeoClassifier().fit(X[:, :2], y).relevant_.any()
+
+
+# Priors
+
+
+def test_uniform_and_empirical_priors(groups):
+    X, y, queries, _ = groups
+    kept = np.concatenate([np.flatnonzero(y == label)[: 8 * label] for label in range(1, 6)])
+    uniform = RodeoClassifier().fit(X[kept], y[kept])
+    empirical = RodeoClassifier(priors="empirical").fit(X[kept], y[kept])
+    assert_array_equal(uniform.class_prior_, [0.2] * 5)
+    assert_allclose(empirical.class_prior_, np.arange(1, 6) / 15, rtol=1e-15)
+    assert_array_equal(uniform.log_density(queries), empirical.log_density(queries))
+    odds = empirical.predict_joint_log_proba(queries) - uniform.predict_joint_log_proba(queries)
+    assert_allclose(odds, np.tile(np.log(np.arange(1, 6) / 3), (len(queries), 1)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_given_priors_are_in_the_order_of_the_classes(kind):
+    X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0], [1.0]])
+    model = RodeoClassifier(priors=kind([0.5, 0.3, 0.2])).fit(X, ["b", "b", "c", "c", "a", "a"])
+    # The classes have the same rows, so that only the priors are left.
+    assert_allclose(model.predict_proba([[0.4]]), [[0.5, 0.3, 0.2]], rtol=1e-12)
+    assert_array_equal(model.classes_, ["a", "b", "c"])
+
+
+def test_a_class_of_prior_zero_is_never_predicted(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier(priors=[0.25, 0.25, 0, 0.25, 0.25]).fit(X, y)
+    assert not np.any(model.predict_proba(queries)[:, 2])
+    assert np.all(np.isneginf(model.predict_log_proba(queries)[:, 2]))
+    assert 3 not in model.predict(queries)
+    alone = RodeoClassifier(priors=[0, 0, 1, 0, 0]).fit(X, y)
+    assert_array_equal(alone.predict_proba(queries), np.tile([0, 0, 1, 0, 0], (len(queries), 1)))
+
+
+@pytest.mark.parametrize(
+    "priors",
+    [
+        "equal",
+        None,
+        True,
+        0.5,
+        [0.5],
+        [0.2, 0.3, 0.5],
+        [[0.5, 0.5]],
+        [0.7, 0.7],
+        [-0.5, 1.5],
+        [math.nan, 1.0],
+        [math.inf, 0.0],
+        ["a", "b"],
+        {"a": 0.5, "b": 0.5},
+    ],
+)
+def test_impossible_priors(priors):
+    with pytest.raises(ValueError, match="priors must") as caught:
+        RodeoClassifier(priors=priors).fit([[0.0], [1.0]], ["a", "b"])
+    assert f"got {priors!r}." in str(caught.value)
+
+
+# Fixed bandwidths
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@examples(8)
+@given(problem=problems(max_rows=5), seed=st.integers(0, 2**32), far=st.sampled_from([0.0, 30.0, 1e6]))
+def test_fixed_bandwidths_agree_with_the_plain_loops(weighted, problem, seed, far):
+    X, y, queries = problem
+    queries = queries + far
+    weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
+    model = RodeoClassifier(bandwidth="class", scale=None, priors="empirical")
+    model.fit(X, y, sample_weight=weights)
+    slow = kernels_oracle.kernel_log_density
+    log_density, h = np.empty((len(queries), y.max() + 1)), []
+    for k, rows in enumerate(by_class(X, y, None, weights).values()):
+        h.append(own_bandwidths(*rows))
+        log_density[:, k] = [slow(rows[0], x, h[k], weights=(*rows, None)[1]) for x in queries]
+    assert_allclose(model.local_bandwidths(queries), np.tile(h, (len(queries), 1, 1)), rtol=1e-12)
+    assert_allclose(model.log_density(queries), log_density, rtol=1e-9, atol=1e-9)
+    expected = [kernels_oracle.posterior(row, model.class_prior_) for row in log_density]
+    # Far away a probability is a difference of numbers up to 1e14.
+    atol = 1e-9 + 1e-15 * np.abs(log_density).max()
+    assert_allclose(model.predict_proba(queries), expected, rtol=1e-9, atol=min(atol, 1e-3))
+
+
+# Weights
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(8)
+@given(problem=problems(max_rows=8), seed=st.integers(0, 2**32))
+def test_weights_equal_copies_and_zero_equals_removal(scale, update, problem, seed):
+    X, y, queries = problem
+    weights = np.random.default_rng(seed).integers(0, 4, y.size)
+    copies = np.repeat(np.arange(y.size), weights)
+    assume(np.unique(y[copies]).size > 1)
+    # In a table so small it cannot always be told that rows are copies.
+    found, kept = data_oracle.number_copies(X[copies], y[copies]), X[weights > 0]
+    again = data_oracle.number_copies(kept, y[weights > 0])
+    assume(weights.max() <= 1 if found is None else again is not None or is_unique(kept))
+    parameters = {"scale": scale, "update": update, "priors": "empirical"}
+    weighted = RodeoClassifier(**parameters).fit(X, y, sample_weight=weights)
+    copied = RodeoClassifier(**parameters).fit(X[copies], y[copies])
+    for name in ("classes_", "class_count_", "class_prior_", "initial_bandwidth_"):
+        assert_array_equal(getattr(weighted, name), getattr(copied, name))
+    assert_like_model(weighted, copied, (queries, queries))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_zero_equals_removal(groups, scale):
+    X, y, queries, _ = groups
+    X = X.copy()
+    kept = np.arange(len(X)) % 3 > 0
+    X[~kept] *= 1e6  # a removed row must not stretch the scale either
+    removed = RodeoClassifier(scale=scale, priors="empirical").fit(X[kept], y[kept])
+    weighted = RodeoClassifier(scale=scale, priors="empirical").fit(X, y, sample_weight=kept)
+    assert_array_equal(weighted.class_count_, removed.class_count_)
+    assert_like_model(weighted, removed, (queries, queries))
+
+
+def test_a_class_without_weight_is_gone():
+    model = RodeoClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "c"], sample_weight=[1, 0, 2])
+    assert_array_equal(model.classes_, ["a", "c"])
+    assert_array_equal(model.class_count_, [1, 2])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_fractions_add_up(groups, scale):
+    # A row of weight 1 is the same as itself in parts of 0.25, 0.25 and 0.5. Leave-one-out bandwidths
+    # are not: each part leaves out only itself.
+    X, y, queries, _ = groups
+    whole = RodeoClassifier(scale=scale, priors="empirical").fit(X, y)
+    parts = RodeoClassifier(scale=scale, priors="empirical").fit(
+        np.tile(X, (3, 1)), np.tile(y, 3), sample_weight=np.repeat([0.25, 0.25, 0.5], len(y))
+    )
+    assert_array_equal(parts.class_count_, whole.class_count_)
+    assert_allclose(parts.local_bandwidths(queries), whole.local_bandwidths(queries), rtol=1e-12)
+    assert_allclose(parts.predict_proba(queries), whole.predict_proba(queries), rtol=1e-9, atol=1e-12)
+
+
+def test_unit_weights_change_no_bit(groups):
+    X, y, queries, _ = groups
+    weighted = RodeoClassifier().fit(X, y, sample_weight=np.ones(len(y)))
+    assert_same_model(weighted, RodeoClassifier().fit(X, y), queries)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], r"sample_weight must have the shape \(3,\), got \(2,\)\."),
+        ([1, -0.5, 1], r"sample_weight must not be negative, got -0\.5\."),
+        ([0, 0, 0], r"sample_weight must not be zero for every row\."),
+        ([1, math.nan, 1], r"Input sample_weight contains NaN"),
+        ([1, math.inf, 1], r"Input sample_weight contains infinity"),
+        ([1, 0, 0], r"y must hold at least two classes, got one class: 'a'\."),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_impossible_weights(method, weights, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(RodeoClassifier(), method)([[0.0], [1.0], [2.0]], ["a", "b", "b"], sample_weight=weights)
+
+
+# Rows over which bandwidths are averaged
+
+
+def test_large_classes_are_averaged_over_some_rows(groups, monkeypatch):
+    X, y, queries, _ = groups
+    everywhere = RodeoClassifier(random_state=0).fit(X, y)
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 10)
+    first, again, other = (RodeoClassifier(random_state=seed).fit(X, y) for seed in (0, 0, 1))
+    assert_array_equal(first.bandwidths_, again.bandwidths_)
+    assert np.all(np.any(first.bandwidths_ != other.bandwidths_, axis=1))
+    # Each is a mean over ten of the class's rows, whose bandwidths are at most h0.
+    assert np.all(first.bandwidths_ <= first.initial_bandwidth_[:, np.newaxis])
+    assert_allclose(first.bandwidths_, everywhere.bandwidths_, atol=0.25)
+    assert_array_equal(first.predict_proba(queries), everywhere.predict_proba(queries))
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 40)
+    assert_array_equal(RodeoClassifier(random_state=1).fit(X, y).bandwidths_, everywhere.bandwidths_)
+
+
+def test_one_row_stands_for_its_class(monkeypatch):
+    # With one row to average over, the mean must be the bandwidths at one of the rows, not a mixture.
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 1)
+    X, y = make_shifted_groups(12, groups=(1, 2), random_state=0)
+    X = X[:, :3]
+    model = RodeoClassifier(scale=None, random_state=3).fit(X, y)
+    h0 = paper_oracle.initial_bandwidth(12)
+    for k, (rows,) in enumerate(by_class(X, y, None).values()):
+        at = [paper_oracle.leave_one_out(rows, i, h0=h0, floor=h0 / 12)[0] for i in range(12)]
+        assert np.isclose(at, model.bandwidths_[k], rtol=1e-12).all(axis=1).any()
+
+
+# Batches
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    ("first_weights", "second_weights"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_batches_equal_one_fit(groups, scale, first_weights, second_weights):
+    X, y, queries, _ = groups
+    rng = np.random.default_rng(5)
+    # Classes 1 to 3 first, with some of their rows held back: classes 4 and 5 are news.
+    first = (y <= 3) & (rng.uniform(size=y.size) < 0.7)
+    weights = np.where(first, first_weights, second_weights) * rng.integers(0, 4, y.size)
+    weights = np.where(np.where(first, first_weights, second_weights), weights, 1).astype(float)
+    A = {"X": X[first], "y": y[first], "sample_weight": weights[first] if first_weights else None}
+    B = {"X": X[~first], "y": y[~first], "sample_weight": weights[~first] if second_weights else None}
+    both = RodeoClassifier(scale=scale, priors="empirical").fit(
+        np.concatenate([X[first], X[~first]]),
+        np.concatenate([y[first], y[~first]]),
+        sample_weight=np.concatenate([weights[first], weights[~first]]),
+    )
+    for start in (RodeoClassifier.fit, RodeoClassifier.partial_fit):
+        model = RodeoClassifier(scale=scale, priors="empirical")
+        start(model, **A)
+        assert_array_equal(model.classes_, [1, 2, 3])
+        assert_same_model(model.partial_fit(**B), both, queries)
+
+
+def test_many_batches_equal_one_fit(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier()
+    for batch in np.array_split(np.random.default_rng(0).permutation(len(y)), 7):
+        model.partial_fit(X[batch], y[batch])
+    order = np.random.default_rng(0).permutation(len(y))
+    assert_same_model(model, RodeoClassifier().fit(X[order], y[order]), queries)
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "said"),
+    [
+        ([0, 1], ["0", "1"], "y holds text such as '0', and the classes so far are numbers such as 0"),
+        (["0", "1"], [0, 1], "y holds numbers such as 0, and the classes so far are text such as '0'"),
+        (
+            [False, True],
+            [5, 7],
+            "y holds numbers such as 5, and the classes so far are booleans such as False",
+        ),
+        (
+            [0, 1],
+            [False, True],
+            "y holds booleans such as False, and the classes so far are numbers such as 0",
+        ),
+        (np.array(["0", "1"], dtype=object), [0, 1], "y holds numbers such as 0, and the classes so far are"),
+    ],
+)
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
+def test_further_rows_do_not_change_the_kind_of_labels(kind, first, further, said):
+    X = np.random.RandomState(0).normal(size=(12, 2))
+    model = kind(random_state=0).fit(X, np.tile(first, 6))
+    classes = model.classes_
+    with pytest.raises(ValueError, match=re.escape(said)):
+        model.partial_fit(X[:4] + 0.1, np.tile(further, 2))
+    with pytest.raises(ValueError, match="labels of all parts must be of one kind"):
+        kind().partial_fit(X[:4], np.tile(further, 2), classes=first)
+    assert model.classes_ is classes
+    assert model.partial_fit(X[:4] + 0.1, np.tile(first, 2)).classes_.dtype == classes.dtype
+
+
+def test_whole_numbers_and_others_are_labels_of_one_kind():
+    X = np.random.RandomState(0).normal(size=(12, 2))
+    model = RodeoClassifier().fit(X, np.tile([1, 2], 6)).partial_fit(X[:4] + 0.1, [1.0, 2.0, 3.0, 3.0])
+    assert model.classes_.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_fit_forgets_batches(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier().partial_fit(X[y < 3], y[y < 3], classes=[1, 2, 9]).fit(X[y > 3], y[y > 3])
+    assert_same_model(model, RodeoClassifier().fit(X[y > 3], y[y > 3]), queries)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_class_may_have_no_rows_yet(groups, scale):
+    X, y, queries, _ = groups
+    early, late = y < 3, y == 3
+    model = RodeoClassifier(scale=scale).partial_fit(X[early], y[early], classes=[3, 2, 1])
+    assert_array_equal(model.classes_, [1, 2, 3])
+    assert_array_equal(model.class_count_, [40, 40, 0])
+    assert_allclose(model.class_prior_, 1 / 3)
+    assert np.all(np.isneginf(model.log_density(queries)[:, 2]))
+    assert not np.any(model.predict_proba(queries)[:, 2])
+    # Nothing is known of its variables: all stay at the bandwidth that a small class starts from.
+    assert_allclose(model.bandwidths_[2], paper_oracle.initial_bandwidth(0))
+    assert_array_equal(model.zscores_[2], np.zeros(10))
+    without = RodeoClassifier(scale=scale).fit(X[early], y[early])
+    assert_array_equal(model.log_density(queries)[:, :2], without.log_density(queries))
+    assert_allclose(model.predict_proba(queries)[:, :2], without.predict_proba(queries), rtol=1e-12)
+
+    empirical = RodeoClassifier(scale=scale, priors="empirical").partial_fit(
+        X[early], y[early], classes=[1, 2, 3]
+    )
+    assert_array_equal(empirical.class_prior_, [0.5, 0.5, 0])
+    assert_allclose(empirical.predict_proba(queries)[:, :2], without.predict_proba(queries), rtol=1e-12)
+
+    model.partial_fit(X[late], y[late])
+    both = np.concatenate([np.flatnonzero(early), np.flatnonzero(late)])
+    assert_same_model(model, RodeoClassifier(scale=scale).fit(X[both], y[both]), queries)
+
+
+def test_expected_classes_are_remembered(groups):
+    X, y, queries, _ = groups
+    early = y < 3
+    model = RodeoClassifier().partial_fit(X[early], y[early], classes=[1, 2, 8])
+    model.partial_fit(X[early], y[early])
+    assert_array_equal(model.classes_, [1, 2, 8])
+    model.partial_fit(X[y == 3], y[y == 3], classes=[1, 2, 3, 9])
+    assert_array_equal(model.classes_, [1, 2, 3, 8, 9])
+    assert_array_equal(model.class_count_, [80, 80, 40, 0, 0])
+    assert set(model.predict(queries)) == {1, 2, 3}
+
+
+def test_without_any_density_the_prior_is_left(groups):
+    # All prior on a class without rows: every product of prior and density is zero.
+    X, y, queries, _ = groups
+    model = RodeoClassifier(priors=[0, 0, 1]).partial_fit(X[y < 3], y[y < 3], classes=[1, 2, 3])
+    assert_array_equal(model.predict_proba(queries), np.tile([0, 0, 1], (len(queries), 1)))
+    assert set(model.predict(queries)) == {3}
+
+
+def test_one_class_in_the_first_batch_is_enough_if_others_are_expected(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier().partial_fit(X[y == 2], y[y == 2], classes=[1, 2])
+    assert set(model.predict(queries)) == {2}
+    model.partial_fit(X[y == 1], y[y == 1])
+    both = np.concatenate([np.flatnonzero(y == 2), np.flatnonzero(y == 1)])
+    assert_same_model(model, RodeoClassifier().fit(X[both], y[both]), queries)
+
+
+def test_a_refused_batch_leaves_the_model_as_it_was(groups):
+    X, y, queries, _ = groups
+    model, expected = RodeoClassifier().fit(X[y < 3], y[y < 3]), RodeoClassifier().fit(X[y < 3], y[y < 3])
+    with pytest.raises(ValueError, match=r"y holds the class 3, which is not in classes\."):
+        model.partial_fit(X[y == 3], y[y == 3], classes=[1, 2])
+    with pytest.raises(ValueError, match="X has 2 features, but RodeoClassifier is expecting 10"):
+        model.partial_fit(X[y == 3, :2], y[y == 3])
+    with pytest.raises(ValueError, match="holds an infinite value in row"):
+        model.partial_fit(np.full((2, 10), math.inf), [1, 2])
+    with pytest.raises(ValueError, match="beta must"):
+        model.set_params(beta=2).partial_fit(X[y == 3], y[y == 3])
+    assert_same_model(model.set_params(beta=0.9), expected, queries)
+    # Nor do the refused rows come in with the next batch.
+    assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
+
+
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
+def test_a_refused_first_batch_leaves_nothing_behind(groups, kind):
+    X, y, _, _ = groups
+    table = pd.DataFrame(X).add_prefix("x")
+    model = kind()
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="y must hold at least two classes"):
+        model.partial_fit(table[y == 1], y[y == 1])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.partial_fit(table, y, sample_weight=-np.ones(len(y)))
+    assert vars(model) == before
+    with pytest.raises(NotFittedError):
+        model.predict(table)
+
+
+def test_a_refused_first_batch_does_not_count_columns(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier()
+    with pytest.raises(ValueError, match="y must hold at least two classes"):
+        model.partial_fit(X[y == 1, :2], y[y == 1])
+    assert_same_model(model.partial_fit(X, y), RodeoClassifier().fit(X, y), queries)
+
+
+def test_given_priors_must_fit_the_classes_of_all_batches(groups):
+    X, y, _, _ = groups
+    model = RodeoClassifier(priors=[0.5, 0.5]).partial_fit(X[y < 3], y[y < 3])
+    with pytest.raises(ValueError, match=r"each of the 3 classes, got \[0\.5, 0\.5\]\."):
+        model.partial_fit(X[y == 3], y[y == 3])
+
+
+def test_batches_keep_names():
+    X, y = make_shifted_groups(10, groups=(1, 2), random_state=0)
+    table = pd.DataFrame(X).add_prefix("x")
+    model = RodeoClassifier().partial_fit(table, y).partial_fit(table, y)
+    assert_array_equal(model.feature_names_in_, table.columns)
+    with pytest.raises(ValueError, match="The feature names should match"):
+        model.partial_fit(table.add_prefix("x"), y)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["frog", "a toad"]),
+        np.array(["frog", "a toad"], dtype=object),
+        np.array([7, -3]),
+        np.array([7, -3], dtype=np.int8),
+        np.array([True, False]),
+        np.array([2.0, 1.0]),
+    ],
+)
+def test_labels_come_back_as_they_were(labels):
+    X, y = make_shifted_groups(50, groups=(4, 5), random_state=0)
+    model = RodeoClassifier().fit(X, labels[y - 4])
+    assert_array_equal(model.classes_, np.sort(labels))
+    predicted = model.predict(X)
+    assert predicted.dtype == model.classes_.dtype == labels.dtype
+    assert (predicted == labels[y - 4]).mean() > 0.95
+    assert_array_equal(model.predict_proba(X).argmax(axis=1), np.searchsorted(model.classes_, predicted))
+
+
+# Frames
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_with_names(frame):
+    X, y = make_shifted_groups(30, groups=(1, 2), random_state=0)
+    X = X[:, :3]
+    table = frame(dict(zip("abc", X.T, strict=True)))
+    series = {pd.DataFrame: pd.Series, pl.DataFrame: pl.Series}[frame]
+    for labels in (y, np.array(["one", "two"])[y - 1]):
+        model = RodeoClassifier().fit(table, series(labels), sample_weight=series(np.full(60, 2)))
+        assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
+        expected = RodeoClassifier().fit(X, labels, sample_weight=np.full(60, 2))
+        assert_array_equal(model.bandwidths_, expected.bandwidths_)
+        assert_array_equal(model.predict(table), expected.predict(X))
+        for method in [*PREDICTIONS[1:], "local_bandwidths"]:
+            assert_array_equal(getattr(model, method)(table), getattr(expected, method)(X))
+    for method in [*PREDICTIONS, "local_bandwidths"]:
+        with pytest.raises(ValueError, match="Feature names must be in the same order"):
+            getattr(model, method)(frame(dict(zip("bac", X.T, strict=True))))
+        with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing:\n- c"):
+            getattr(model, method)(frame(dict(zip("ab", X.T[:2], strict=True))))
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but RodeoClassifier was"):
+        model.predict(X)
+
+
+# Progress
+
+
+@pytest.mark.parametrize("verbose", [1, 2, True])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_verbose_shows_progress_on_the_error_stream(groups, capsys, verbose, n_jobs):
+    X, y, queries, _ = groups
+    model = RodeoClassifier(verbose=verbose, n_jobs=n_jobs).fit(X, y)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "100%" in shown.err
+    loud = model.predict_proba(queries)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "100%" in shown.err
+    assert_array_equal(loud, RodeoClassifier().fit(X, y).predict_proba(queries))
+
+
+@pytest.mark.parametrize("verbose", [0, -1, False])
+def test_silence(groups, capsys, verbose):
+    X, y, queries, _ = groups
+    RodeoClassifier(verbose=verbose).fit(X, y).predict(queries)
+    assert capsys.readouterr() == ("", "")
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("update", ["both", None, True, 1, math.nan, b"sequential"]),
+        ("scale", ["minmax", True, 0, math.nan, b"range"]),
+        ("bandwidth", ["global", None, True, 0.5]),
+        ("features", ["relevant", None, True, ("all",)]),
+        ("beta", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, "0.9", None, [0.5]]),
+        ("c0", [0, -1.0, math.nan, math.inf, True, "1", None]),
+        ("cutpoint", [math.nan, True, "-1", None, [-1.0]]),
+        ("min_bandwidth", [0, -0.1, math.nan, False, "small", None]),
+        ("n_jobs", [0, math.nan, "two"]),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_parameters_out_of_range_name_the_value(method, name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{name} .*must be .*, got {re.escape(repr(value))}\\.$"):
+            getattr(RodeoClassifier(**{name: value}), method)([[0.0], [1.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("seed", ["seed", 1.5])
+def test_what_is_no_seed_gets_the_error_of_scikit_learn(method, seed):
+    with pytest.raises(ValueError, match=f"^{seed!r} cannot be used to seed"):
+        getattr(RodeoClassifier(random_state=seed), method)([[0.0], [1.0]], ["a", "b"])
+
+
+def test_numbers_of_every_kind_are_taken():
+    X, y = make_shifted_groups(10, groups=(1, 2), random_state=0)
+    expected = RodeoClassifier(beta=0.5, c0=2.0, cutpoint=-1.0, min_bandwidth=0.25).fit(X, y)
+    model = RodeoClassifier(
+        beta=np.float32(0.5), c0=np.int64(2), cutpoint=np.int8(-1), min_bandwidth=np.float16(0.25)
+    )
+    assert_same_model(model.fit(X, y), expected, X)
+
+
+BAD_ROWS = [
+    ([[0.0, math.inf]], ValueError, "holds an infinite value in row"),
+    ([["a", "b"]], ValueError, "could not convert string to float: 'a'"),
+    (np.array([[0.0, 1.0 + 2.0j]]), ValueError, "Complex data not supported"),
+    ([0.0, 1.0], ValueError, "Expected 2D array, got 1D array instead"),
+    ([[[0.0, 1.0]]], ValueError, "Found array with dim 3"),
+    (np.empty((0, 2)), ValueError, r"Found array with 0 sample\(s\)"),
+    (np.empty((2, 0)), ValueError, r"Found array with 0 feature\(s\)"),
+    (sparse.csr_array([[0.0, 1.0]]), TypeError, "Sparse data was passed"),
+]
+
+
+@pytest.mark.parametrize("method", [*PREDICTIONS, "local_bandwidths"])
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [*BAD_ROWS, ([[0.0] * 3], ValueError, "X has 3 features, but RodeoClassifier is expecting 2 features")],
+)
+def test_bad_queries_get_the_errors_of_scikit_learn(method, X, error, message):
+    model = RodeoClassifier().fit([[0.0, 1.0], [2.0, 3.0]], [0, 1])
+    with pytest.raises(error, match=message):
+        getattr(model, method)(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(("X", "error", "message"), BAD_ROWS)
+def test_bad_rows_get_the_errors_of_scikit_learn(method, X, error, message):
+    y = np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
+    with pytest.raises(error, match=message):
+        getattr(RodeoClassifier(), method)(X, y)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1], "Found input variables with inconsistent numbers of samples"),
+        ([0.0, 1.0, math.nan], "labels are missing"),
+        ([0.5, 1.5, 2.5], "Unknown label type: continuous"),
+        ([[0, 1], [1, 0], [0, 0]], "y should be a 1d array"),
+        ([4, 4, 4], r"y must hold at least two classes, got one class: 4\."),
+        (["frog"] * 3, r"y must hold at least two classes, got one class: 'frog'\."),
+        (None, "requires y to be passed, but the target y is None"),
+    ],
+)
+def test_bad_classes(method, y, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(RodeoClassifier(), method)([[0.0], [1.0], [2.0]], y)
+
+
+@pytest.mark.parametrize("method", [*PREDICTIONS, "local_bandwidths"])
+def test_unfitted(method):
+    with pytest.raises(NotFittedError, match="This RodeoClassifier instance is not fitted yet"):
+        getattr(RodeoClassifier(), method)([[0.0]])
+
+
+# Properties
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(8)
+@given(problem=problems(max_rows=12, max_columns=5), seed=st.integers(0, 2**32))
+def test_order_of_rows(scale, update, problem, seed):
+    X, y, queries = problem
+    order = np.random.default_rng(seed).permutation(y.size)
+    one = RodeoClassifier(scale=scale, update=update).fit(X, y)
+    other = RodeoClassifier(scale=scale, update=update).fit(X[order], y[order])
+    assert_like_model(one, other, (queries, queries))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@examples(8)
+@given(problem=problems(max_rows=12, max_columns=5), seed=st.integers(0, 2**32))
+def test_order_of_columns(scale, problem, seed):
+    X, y, queries = problem
+    order = np.random.default_rng(seed).permutation(X.shape[1])
+    one = RodeoClassifier(scale=scale).fit(X[:, order], y)
+    other = RodeoClassifier(scale=scale).fit(X, y)
+    assert_like_model(one, other, (queries[:, order], queries), columns=order)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@examples(8)
+@given(problem=problems(max_rows=12), seed=st.integers(0, 2**32))
+def test_names_of_classes(scale, problem, seed):
+    X, y, queries = problem
+    names = np.random.default_rng(seed).choice(list("pqrstuvwxyz"), 3, replace=False)[: y.max() + 1]
+    one = RodeoClassifier(scale=scale).fit(X, y)
+    other = RodeoClassifier(scale=scale).fit(X, names[y])
+    order = np.searchsorted(other.classes_, names)
+    assert_like_model(one, other, (queries, queries), classes=order)
+    assert_array_equal(one.log_density(queries), other.log_density(queries)[:, order])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(8)
+@given(
+    problem=problems(max_rows=12),
+    constants=st.lists(st.integers(-1000, 1000), min_size=3, max_size=3),
+)
+def test_adding_a_constant(scale, update, problem, constants):
+    X, y, queries = problem
+    moved = np.array(constants[: X.shape[1]])
+    one = RodeoClassifier(scale=scale, update=update).fit(X, y)
+    other = RodeoClassifier(scale=scale, update=update).fit(X + moved, y)
+    assert_like_model(one, other, (queries, queries + moved))
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", [scale for scale in SCALES if scale is not None])
+@examples(8)
+@given(
+    problem=problems(max_rows=12),
+    factors=st.lists(st.floats(1e-100, 1e100), min_size=3, max_size=3),
+)
+def test_rescaling_a_column(scale, update, problem, factors):
+    X, y, queries = problem
+    # A constant column has no spread to be measured by and keeps its own units.
+    factor = np.where(np.ptp(X, axis=0) > 0, factors[: X.shape[1]], 1.0)
+    one = RodeoClassifier(scale=scale, update=update).fit(X, y)
+    other = RodeoClassifier(scale=scale, update=update).fit(X * factor, y)
+    assert_like_model(one, other, (queries, queries * factor))
+
+
+def test_without_a_scale_units_matter(groups):
+    X, y, queries, _ = groups
+    raw, rescaled = RodeoClassifier(scale=None).fit(X, y), RodeoClassifier(scale=None).fit(10 * X, y)
+    assert np.any(raw.local_bandwidths(queries) != rescaled.local_bandwidths(10 * queries))
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@examples(5)
+@given(
+    seed=st.integers(0, 2**32),
+    n_jobs=st.sampled_from([None, 2, 3, -1]),
+    chunk=st.sampled_from([1, 2000, 10_000, 10**9]),
+    weighted=st.booleans(),
+)
+def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted):
+    rng = np.random.default_rng(seed)
+    X, y = make_shifted_groups(70, groups=(1, 2, 3), random_state=seed % 2**32)
+    queries = rng.normal(size=(90, 10)) * 0.4
+    weights = rng.integers(1, 3, y.size) if weighted else None
+    one = RodeoClassifier(update=update).fit(X, y, sample_weight=weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corral.parallel, "_CHUNK", chunk)
+        other = RodeoClassifier(update=update, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
+        assert_same_model(one, other, queries)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_threads_and_chunks_change_no_bit_of_large_classes(update, monkeypatch):
+    # More than a tile of rows, and too many numbers for the cache, where queries are computed in batches:
+    # a batch must not depend on who else is in it.
+    X, y = make_ten_groups(1100, random_state=0)
+    X, y = X[y < 3], y[y < 3]
+    queries = make_ten_groups(7, random_state=1)[0]
+    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 30)
+    one = RodeoClassifier(update=update, random_state=0).fit(X, y)
+    size = one.model_.densities[0].rows.tiles.size
+    assert size > corral.kernels._LARGE
+    for n_jobs, at_once in ((1, 1), (2, 3), (2, 6), (2, 1000)):
+        monkeypatch.setattr(corral.parallel, "_CHUNK", at_once * size)
+        other = RodeoClassifier(update=update, random_state=0, n_jobs=n_jobs).fit(X, y)
+        assert_array_equal(one.bandwidths_, other.bandwidths_)
+        assert_array_equal(one.log_density(queries), other.log_density(queries))
+        assert_array_equal(one.local_bandwidths(queries), other.local_bandwidths(queries))
+
+
+def test_a_query_is_computed_on_its_own(groups):
+    X, y, queries, _ = groups
+    model = RodeoClassifier().fit(X, y)
+    together = model.predict_proba(queries)
+    alone = np.vstack([model.predict_proba(query[np.newaxis]) for query in queries])
+    assert_allclose(alone, together, rtol=0, atol=1e-10)
+
+
+# No NaN, ever
+
+
+def assert_sound(model, queries):
+    for name in ("class_prior_", "initial_bandwidth_", "bandwidths_", "zscores_"):
+        assert np.all(np.isfinite(getattr(model, name)))
+    assert np.all(model.bandwidths_ > 0)
+    proba = model.predict_proba(queries)
+    assert np.all(np.isfinite(proba))
+    assert np.all(proba >= 0)
+    assert np.all(np.abs(proba.sum(axis=1) - 1) <= 1e-12)
+    log_proba = model.predict_log_proba(queries)
+    assert not np.any(np.isnan(log_proba))
+    assert np.all(log_proba <= 0)
+    for method in ("predict_joint_log_proba", "log_density"):
+        assert np.all(np.isfinite(getattr(model, method)(queries)))
+    h = model.local_bandwidths(queries)
+    assert np.all(np.isfinite(h))
+    assert np.all(h > 0)
+    assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
+
+
+NASTY = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "constant": lambda rng, n: np.full(n, 3.0),
+    "almost constant": lambda rng, n: np.where(np.arange(n) == n - 1, 3.0 + 4e-16, 3.0),
+    "tied": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "huge": lambda rng, n: rng.choice([-1e300, 1e300, 3e299], n),
+    # scikit-learn's own check for infinities adds all numbers up, so their sum must not overflow.
+    "largest": lambda rng, n: rng.choice([-1e306, 1e306], n),
+    "tiny": lambda rng, n: rng.choice([-1e-300, 1e-300, 0.0], n),
+    "subnormal": lambda rng, n: rng.choice([0.0, 5e-324, 1e-323, 1e-310], n),
+    "of all sizes": lambda rng, n: rng.choice([0.0, 1e-300, 1.0, -1e150, 1e300], n),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(20)
+@given(
+    kinds=st.lists(st.sampled_from(sorted(NASTY)), min_size=1, max_size=4),
+    sizes=st.lists(st.integers(1, 7), min_size=2, max_size=4),
+    duplicates=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_nasty_columns(scale, update, kinds, sizes, duplicates, seed):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = np.column_stack([NASTY[kind](rng, y.size) for kind in kinds])
+    if duplicates:
+        X = X[rng.integers(0, y.size, y.size)]
+    model = RodeoClassifier(scale=scale, update=update).fit(X, y)
+    far = np.outer([1e6, -1e6, 1e154, -1e300, 1.7e308, 5e-324], np.ones(len(kinds)))
+    assert_sound(model, np.vstack([X, far]))
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_opposite_ends_of_the_doubles(scale, update):
+    X = np.array([[-1.7e308], [0.0], [1.7e308], [1e307]])
+    model = RodeoClassifier(scale=scale, update=update).fit(X, [0, 0, 1, 1])
+    assert_sound(model, X)
+    assert_array_equal(model.predict([[-1.6e308], [1.6e308]]), [0, 1])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("d", [1, 2, 1000])
+def test_a_million_units_away_in_any_dimension(scale, update, d):
+    rng = np.random.default_rng(d)
+    y = np.array([0] * 1 + [1] * 2 + [2] * 8 + [3] * 9)  # a class of one row among them
+    X = rng.normal(size=(y.size, d))
+    X[11:14] = X[14]  # duplicated rows
+    X[:, d // 2] = 2.5  # a constant column, the only one if d is 1
+    if d > 1:
+        X[:, 0] = np.round(X[:, 0])
+    model = RodeoClassifier(scale=scale, update=update).fit(X, y)
+    away = rng.normal(size=(3, d))
+    away *= 1e6 / np.linalg.norm(away, axis=1, keepdims=True)
+    one_axis = np.zeros((2, d))
+    one_axis[:, d // 2] = [1e6, -1e6]
+    assert_sound(model, np.vstack([X, X + 1e6, away, one_axis]))
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_classes_of_one_row(scale, update):
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    model = RodeoClassifier(scale=scale, update=update).fit(X, ["a", "b", "c"])
+    assert_sound(model, np.vstack([X, [[1e6, -1e6]]]))
+    assert_array_equal(model.bandwidths_, np.full((3, 2), model.initial_bandwidth_[0]))
+    proba = model.predict_proba([[0.0, 1.0]])[0]
+    assert proba[0] == proba[2] > proba[1]
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_nothing_but_constants(scale, update):
+    model = RodeoClassifier(scale=scale, update=update).fit(np.ones((6, 3)), [0, 0, 0, 1, 1, 1])
+    assert_sound(model, [[1.0, 1.0, 1.0], [1e6, 1.0, -1e6]])
+    assert_allclose(model.predict_proba([[1.0, 1.0, 1.0]]), [[0.5, 0.5]], rtol=1e-12)
+    assert not model.relevant_.any()  # all variables shrink alike, so none stands out
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("weight", [1e-300, 1e-5, 1e15, 1e300])
+def test_weights_of_all_sizes(groups, scale, weight):
+    X, y, queries, _ = groups
+    weights = np.where(np.arange(y.size) % 3 == 0, weight, 1.0)
+    model = RodeoClassifier(scale=scale, priors="empirical").fit(X, y, sample_weight=weights)
+    assert_sound(model, queries)
+
+
+def test_a_failed_call_keeps_nothing():
+    # Rows that were refused must not come back with the next batch.
+    X, y = make_shifted_groups(20, groups=(4, 5), random_state=0)
+    model = RodeoClassifier().fit(X, y)
+    expected = RodeoClassifier().fit(np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]]))
+    with pytest.raises(ValueError, match="beta"):
+        model.set_params(beta=2.0).partial_fit(X[5:9], y[5:9])
+    assert_array_equal(model.class_count_, [20, 20])
+    model.set_params(beta=0.9).partial_fit(X[:5], y[:5])
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "y"),
+    [({"beta": 2.0}, [4, 5]), ({"priors": [1.0]}, [4, 5]), ({"random_state": "x"}, [4, 5]), ({}, [4, 4])],
+)
+def test_a_fit_that_fails_changes_nothing(parameters, y):
+    # Not even the number of columns, which is counted first.
+    X, labels = make_shifted_groups(20, groups=(4, 5), random_state=0)
+    table = pd.DataFrame(X).add_prefix("x")
+    model = RodeoClassifier().fit(table, labels)
+    before, proba = dict(vars(model)), model.predict_proba(table)
+    defaults = {name: getattr(model, name) for name in parameters}
+    with pytest.raises(ValueError, match=r"must|seed"):
+        model.set_params(**parameters).fit([[0.0], [1.0]], y)
+    model.set_params(**defaults)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before if name.endswith("_"))
+    assert_array_equal(model.predict_proba(table), proba)

@@ -1,0 +1,469 @@
+"""Tests of RodeoDensity: against plain loops, against scikit-learn's KernelDensity, and what it refuses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KernelDensity
+
+import paper_oracle
+from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
+from corral.datasets import make_shifted_groups
+from data import data_oracle
+from support.exploring import examples
+
+# Small tables often hold a row twice; tests/data/test_copies.py is about that warning.
+pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+
+SCALES = ["range", "standard", None]
+UPDATES = ["simultaneous", "sequential"]
+
+
+def center_and_width(X, scale, weights=None):
+    """The units of a scale by the formulas of the documentation; a constant column keeps its own."""
+    w = np.ones(len(X)) if weights is None else np.asarray(weights)
+    if scale is None:
+        return np.zeros(X.shape[1]), np.ones(X.shape[1])
+    center = X.min(axis=0) if scale == "range" else np.average(X, axis=0, weights=w)
+    width = np.ptp(X, axis=0)
+    if scale == "standard":
+        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=w))
+    constant = np.ptp(X, axis=0) == 0
+    return np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
+
+
+def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
+    """Log densities in the units of X and bandwidths, by plain loops."""
+    X, _, weights, _ = data_oracle.merge_copies(X, np.zeros(len(X)), weights)
+    center, width = center_and_width(X, scale, weights)
+    n = paper_oracle.effective_number(X, weights)
+    h0 = paper_oracle.initial_bandwidth(n, c0)
+    floor = h0 / max(n, 1.0) if min_bandwidth is None else min_bandwidth
+    rows = (X - center) / width
+    found = [
+        paper_oracle.rodeo(rows, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+        for x in (queries - center) / width
+    ]
+    log_volume = sum(math.log(width_j) for width_j in width)
+    return [log_p - log_volume for _, log_p in found], [h for h, _ in found]
+
+
+@st.composite
+def tables(draw, max_rows=10, max_columns=3):
+    """Small tables of very different columns: wide, narrow, tied, constant."""
+    n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    columns = []
+    for _ in range(d):
+        kind = draw(st.sampled_from(["wide", "narrow", "tied", "constant"]))
+        x = {
+            "wide": rng.normal(7, 20, n),
+            "narrow": rng.normal(0.5, 0.02, n),
+            "tied": rng.integers(0, 3, n).astype(float),
+            "constant": np.full(n, 2.5),
+        }[kind]
+        columns.append(x)
+    X = np.column_stack(columns)
+    # Queries at a row, between rows and outside, but not so far that the last digit of a scaled value counts.
+    queries = np.vstack(
+        [X[0], X.mean(axis=0), X.max(axis=0) + rng.uniform(0.1, 1, d) * (X.std(axis=0) + 0.1)]
+    )
+    return X, queries
+
+
+# Against the plain loops
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(25)
+@given(table=tables())
+def test_agrees_with_the_plain_loops(scale, update, table):
+    X, queries = table
+    density = RodeoDensity(scale=scale, update=update).fit(X)
+    log_p, h = referee(X, queries, scale=scale, update=update)
+    assert_allclose(density.local_bandwidths(queries), h, rtol=1e-12)
+    assert_allclose(density.score_samples(queries), log_p, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("scale", SCALES)
+@examples(15)
+@given(table=tables(max_rows=7), seed=st.integers(0, 2**32))
+def test_weights_agree_with_the_plain_loops(scale, update, table, seed):
+    X, queries = table
+    weights = np.random.default_rng(seed).choice([0.25, 0.6, 1.0, 2.0, 7.5], size=len(X))
+    density = RodeoDensity(scale=scale, update=update).fit(X, sample_weight=weights)
+    log_p, h = referee(X, queries, scale=scale, update=update, weights=weights)
+    assert_allclose(density.local_bandwidths(queries), h, rtol=1e-12)
+    assert_allclose(density.score_samples(queries), log_p, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"beta": 0.5}, {"c0": 0.3}, {"min_bandwidth": 0.25}, {"beta": 0.7, "min_bandwidth": 1e-4}]
+)
+def test_parameters_reach_the_algorithm(parameters):
+    X = np.random.default_rng(0).normal(size=(12, 2)) * [1, 0.05]
+    log_p, h = referee(X, X, scale=None, update="simultaneous", **parameters)
+    density = RodeoDensity(scale=None, **parameters).fit(X)
+    assert_allclose(density.local_bandwidths(X), h, rtol=1e-12)
+    assert_allclose(density.score_samples(X), log_p, rtol=1e-9)
+    changed = RodeoDensity(scale=None).fit(X).local_bandwidths(X) != density.local_bandwidths(X)
+    assert changed.any()  # or the parameter would not have mattered here
+
+
+def test_initial_bandwidth():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    assert RodeoDensity().fit(X).initial_bandwidth_ == pytest.approx(1 / math.log(math.log(40)), rel=1e-15)
+    assert RodeoDensity(c0=0.5).fit(X[:10]).initial_bandwidth_ == pytest.approx(0.5 / math.log(math.log(16)))
+    weights = np.linspace(0.5, 2.5, 40)
+    n = weights.sum() ** 2 / (weights**2).sum()
+    density = RodeoDensity().fit(X, sample_weight=weights)
+    assert density.initial_bandwidth_ == pytest.approx(1 / math.log(math.log(n)), rel=1e-14)
+
+
+def test_score_is_the_total_log_likelihood():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    density = RodeoDensity().fit(X)
+    assert density.score(X[:7]) == pytest.approx(sum(density.score_samples(X[:7]).tolist()), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_threads_do_not_change_the_bits(n_jobs):
+    X, _ = make_shifted_groups(300, groups=(1,), random_state=0)
+    one, many = RodeoDensity().fit(X), RodeoDensity(n_jobs=n_jobs).fit(X)
+    assert_array_equal(one.score_samples(X), many.score_samples(X))
+    assert_array_equal(one.local_bandwidths(X), many.local_bandwidths(X))
+    assert_array_equal(one.sample(50, random_state=0), many.sample(50, random_state=0))
+
+
+# Against KernelDensity, which has one bandwidth
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("d", [1, 2, 30])
+def test_equals_kernel_density_when_nothing_may_shrink(d, scale, weighted):
+    rng = np.random.default_rng(d)
+    spread = rng.uniform(0.1, 10, d)
+    X, queries = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
+    weights = rng.uniform(0.1, 3, 80) if weighted else None
+    h0 = paper_oracle.initial_bandwidth(paper_oracle.effective_number(X, weights))
+    center, width = center_and_width(X, scale, weights)
+    peer = KernelDensity(bandwidth=h0).fit((X - center) / width, sample_weight=weights)
+    expected = peer.score_samples((queries - center) / width) - np.log(width).sum()
+    # At h0 itself and above it, however far: a floor only says where to stop.
+    for floor in (h0, 1.5 * h0, 1e308, math.inf):
+        density = RodeoDensity(scale=scale, min_bandwidth=floor).fit(X, sample_weight=weights)
+        assert_allclose(density.local_bandwidths(queries), h0, rtol=1e-15)
+        assert_allclose(density.score_samples(queries), expected, rtol=1e-9, atol=1e-9)
+
+
+# Integrals
+
+
+def integral(density, X, n_points, margin):
+    """Trapezoidal sum over a box that extends the data by `margin` ranges to each side."""
+    width = np.ptp(X, axis=0)
+    axes = [
+        np.linspace(low, high, n_points)
+        for low, high in zip(X.min(axis=0) - margin * width, X.max(axis=0) + margin * width, strict=True)
+    ]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    p = np.exp(density.score_samples(grid.reshape(-1, X.shape[1]))).reshape(grid.shape[:-1])
+    for axis in reversed(axes):
+        p = np.trapezoid(p, axis, axis=-1)
+    return float(p)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("d", "n_points"), [(1, 1001), (2, 161)])
+def test_integrates_to_one_with_one_bandwidth(d, n_points, scale):
+    # Here the estimate is a density in the units of X. The box holds all but 1e-9 of it, and the
+    # trapezoidal rule is far more accurate than that for a sum of normal densities.
+    X = np.random.default_rng(0).uniform(size=(60, d)) * np.array([2, 3])[:d]
+    density = RodeoDensity(scale=scale, min_bandwidth=10).fit(X)
+    assert integral(density, X, n_points, margin=6) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(
+    ("shape", "scale", "d", "low", "high"),
+    [
+        # Flat, so that bandwidths stay wide except near the edges: 1.00-1.07 over ten seeds.
+        ("uniform", "range", 1, 0.9, 1.15),
+        ("uniform", "range", 2, 0.9, 1.15),
+        # Bandwidths shrink on the way from the tails to the middle: 0.97-1.03 over ten seeds.
+        ("normal", "standard", 1, 0.9, 1.1),
+        ("normal", "standard", 2, 0.9, 1.1),
+        # In range units h0 is wide, and in the tails a bandwidth stops at about the distance to the rows:
+        # there the density decays no faster than 1 / distance, which adds 0.2-0.7
+        # over ten seeds.
+        ("normal", "range", 1, 1.0, 1.6),
+        ("normal", "range", 2, 1.0, 2.0),
+    ],
+)
+def test_integrates_to_about_one_with_local_bandwidths(shape, scale, d, low, high, update):
+    rng = np.random.default_rng(1)
+    units = np.array([1, 10])[:d]
+    X = (rng.uniform(size=(300, d)) if shape == "uniform" else rng.normal(size=(300, d))) * units
+    density = RodeoDensity(scale=scale, update=update).fit(X)
+    assert low < integral(density, X, 4001 if d == 1 else 121, margin=2) < high
+
+
+# Sampling
+
+
+def test_samples_are_rows_plus_noise_of_leave_one_out_bandwidths():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(3, 5, 20), np.repeat([0.0, 1.0], 10) + rng.normal(0, 0.03, 20)])
+    weights = np.repeat([1.0, 3.0], 10)
+    for w in (None, weights):
+        density = RodeoDensity().fit(X, sample_weight=w)
+        center, width = center_and_width(X, "range")
+        share = np.full(20, 1 / 20) if w is None else w / w.sum()
+        n = paper_oracle.effective_number(X, w)
+        h0 = paper_oracle.initial_bandwidth(n)
+        h = np.array(
+            [
+                paper_oracle.leave_one_out((X - center) / width, i, h0=h0, floor=h0 / n, weights=w)[0]
+                for i in range(20)
+            ]
+        )
+        assert h.min() < 0.5 * h0  # something has shrunk
+        mean = share @ X
+        variance = share @ (X - mean) ** 2 + share @ (h * width) ** 2
+        S = density.sample(40_000, random_state=1)
+        assert np.all(np.abs(S.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(S)))
+        fourth = ((S - mean) ** 4).mean(axis=0)
+        assert np.all(np.abs(S.var(axis=0) - variance) < 5 * np.sqrt((fourth - variance**2) / len(S)))
+        # Rows stay rows: variables of one sample belong together.
+        covariance = (share * (X[:, 0] - mean[0])) @ (X[:, 1] - mean[1])
+        error = np.sqrt(variance.prod() + covariance**2) / math.sqrt(len(S))
+        assert abs(np.cov(S, rowvar=False)[0, 1] - covariance) < 5 * error
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_moments_of_samples_are_near_those_of_the_data(scale):
+    X, _ = make_shifted_groups(500, groups=(4,), random_state=0)
+    S = RodeoDensity(scale=scale).fit(X).sample(5000, random_state=0)
+    assert_allclose(S.mean(axis=0), X.mean(axis=0), atol=0.06)
+    # Kernels make a sample wider than its rows, by a bandwidth at most.
+    width = center_and_width(X, scale)[1]
+    h0 = paper_oracle.initial_bandwidth(500)
+    assert np.all(S.std(axis=0) > 0.9 * X.std(axis=0))
+    assert np.all(S.std(axis=0) < 1.1 * np.hypot(X.std(axis=0), h0 * width))
+
+
+def test_samples_follow_the_weights():
+    # Two heaps that no bandwidth can bridge, so that the heap of each sample is known.
+    X = np.array([[0.0], [1.0], [1e6], [1e6 + 1]])
+    density = RodeoDensity(scale=None).fit(X, sample_weight=[1, 2, 8, 1])
+    S = density.sample(4000, random_state=0)
+    assert abs((S > 5e5).mean() - 9 / 12) < 5 * math.sqrt(0.75 * 0.25 / 4000)
+
+
+def test_seed_fixes_samples():
+    density = RodeoDensity().fit(np.random.default_rng(0).normal(size=(30, 3)))
+    assert density.sample().shape == (1, 3)
+    assert density.sample(n_samples=np.int64(7)).shape == (7, 3)
+    assert_array_equal(density.sample(7, random_state=2), density.sample(7, random_state=2))
+    from_generator = density.sample(7, random_state=np.random.RandomState(2))
+    assert_array_equal(density.sample(7, random_state=2), from_generator)
+    assert not np.any(density.sample(7, random_state=2) == density.sample(7, random_state=3))
+
+
+def test_samples_of_one_row_have_the_initial_bandwidth():
+    # A row that is left out leaves nothing to learn from. A constant column keeps its own units.
+    density = RodeoDensity().fit([[5.0, -3.0]])
+    S = density.sample(20_000, random_state=0)
+    assert_allclose(S.mean(axis=0), [5, -3], atol=5 * density.initial_bandwidth_ / math.sqrt(20_000))
+    assert_allclose(S.std(axis=0), density.initial_bandwidth_, rtol=5 / math.sqrt(2 * 20_000))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_samples_of_huge_numbers_are_finite(scale):
+    X = np.array([[-1e308], [0.0], [1e308]])
+    assert np.all(np.isfinite(RodeoDensity(scale=scale).fit(X).sample(100, random_state=0)))
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, math.nan, "3", True, None])
+def test_impossible_number_of_samples(n_samples):
+    density = RodeoDensity().fit([[0.0], [1.0]])
+    with pytest.raises(ValueError, match=rf"n_samples must be .*, got {n_samples!r}\."):
+        density.sample(n_samples)
+
+
+# Weights
+
+
+def test_weights_equal_copies_and_zero_equals_removal():
+    rng = np.random.default_rng(3)
+    X, queries = rng.normal(size=(25, 2)) * [1, 0.1], rng.normal(size=(10, 2)) * [1, 0.1]
+    weights = rng.integers(0, 4, 25)
+    for scale in SCALES:
+        copies = RodeoDensity(scale=scale).fit(np.repeat(X, weights, axis=0))
+        weighted = RodeoDensity(scale=scale).fit(X, sample_weight=weights)
+        assert_allclose(weighted.initial_bandwidth_, copies.initial_bandwidth_, rtol=1e-14)
+        assert_allclose(weighted.local_bandwidths(queries), copies.local_bandwidths(queries), rtol=1e-12)
+        assert_allclose(weighted.score_samples(queries), copies.score_samples(queries), rtol=1e-9)
+
+
+def test_removed_rows_do_not_stretch_the_scale():
+    X = np.array([[0.0], [1.0], [2.0], [1e9]])
+    weighted = RodeoDensity().fit(X, sample_weight=[1, 1, 1, 0])
+    assert_allclose(weighted.score_samples(X[:3]), RodeoDensity().fit(X[:3]).score_samples(X[:3]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], r"sample_weight must have the shape \(3,\), got \(2,\)\."),
+        ([[1, 1, 1]], r"sample_weight must have the shape \(3,\), got \(1, 3\)\."),
+        ([1, -0.5, 1], r"sample_weight must not be negative, got -0\.5\."),
+        ([0, 0, 0], r"sample_weight must not be zero for every row\."),
+        ([1, math.nan, 1], r"Input sample_weight contains NaN"),
+        ([1, math.inf, 1], r"Input sample_weight contains infinity"),
+        (["a", "b", "c"], r"could not convert string to float|dtype='numeric' is not compatible"),
+    ],
+)
+def test_impossible_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        RodeoDensity().fit([[0.0], [1.0], [2.0]], sample_weight=weights)
+
+
+# Frames
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_with_names(frame):
+    X, _ = make_shifted_groups(30, groups=(1,), random_state=0)
+    X = X[:, :3]
+    table = frame(dict(zip("abc", X.T, strict=True)))
+    density = RodeoDensity().fit(table)
+    assert_array_equal(density.feature_names_in_, ["a", "b", "c"])
+    assert density.n_features_in_ == 3
+    expected = RodeoDensity().fit(X)
+    assert_array_equal(density.score_samples(table), expected.score_samples(X))
+    assert_array_equal(density.local_bandwidths(table), expected.local_bandwidths(X))
+    wrong_order = frame(dict(zip("bac", X.T, strict=True)))
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        density.score_samples(wrong_order)
+    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- d"):
+        density.score_samples(frame(dict(zip("abd", X.T, strict=True))))
+    with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing:\n- c"):
+        density.local_bandwidths(frame(dict(zip("ab", X.T[:2], strict=True))))
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but RodeoDensity was fitted"):
+        density.score_samples(X)
+
+
+def test_a_second_fit_forgets_the_first():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    density = RodeoDensity().fit(pd.DataFrame(X, columns=["a", "b", "c"])).fit(X[:, :2])
+    assert density.n_features_in_ == 2
+    assert not hasattr(density, "feature_names_in_")
+    assert_array_equal(density.score_samples(X[:, :2]), RodeoDensity().fit(X[:, :2]).score_samples(X[:, :2]))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"update": "both"}, r"update must be one of 'simultaneous', 'sequential', got 'both'\."),
+        ({"update": None}, r"update must be one of .*, got None\."),
+        ({"scale": "rank"}, r"scale must be one of 'range', 'standard', None, got 'rank'\."),
+        ({"scale": True}, r"scale must be one of .*, got True\."),
+        ({"beta": 1}, r"beta must be a number between 0 and 1 \(exclusive\), got 1\."),
+        ({"beta": 0.0}, r"beta must .*, got 0\.0\."),
+        ({"c0": 0}, r"c0 must be a number .*, got 0\."),
+        ({"c0": math.inf}, r"c0 must be a number .*, got inf\."),
+        ({"min_bandwidth": 0}, r"min_bandwidth .* must be a number .*, got 0\."),
+        ({"min_bandwidth": "automatic"}, r"min_bandwidth .* must be a number .*, got 'automatic'\."),
+    ],
+)
+def test_parameters_out_of_range_name_the_value(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RodeoDensity(**parameters).fit([[0.0], [1.0]])
+
+
+@pytest.mark.parametrize("method", ["fit", "score_samples", "local_bandwidths", "score"])
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([[0.0, math.inf]], ValueError, "holds an infinite value in row"),
+        ([["a", "b"]], ValueError, "could not convert string to float: 'a'"),
+        (np.array([[0.0, 1.0 + 2.0j]]), ValueError, "Complex data not supported"),
+        ([0.0, 1.0], ValueError, "Expected 2D array, got 1D array instead"),
+        ([[[0.0, 1.0]]], ValueError, "Found array with dim 3"),
+        (np.empty((0, 2)), ValueError, r"Found array with 0 sample\(s\)"),
+        (np.empty((2, 0)), ValueError, r"Found array with 0 feature\(s\)"),
+        (sparse.csr_array([[0.0, 1.0]]), TypeError, "Sparse data was passed"),
+    ],
+)
+def test_bad_input_gets_the_errors_of_scikit_learn(method, X, error, message):
+    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
+    with pytest.raises(error, match=message):
+        getattr(density, method)(X)
+
+
+def test_wrong_width():
+    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
+    with pytest.raises(ValueError, match="X has 3 features, but RodeoDensity is expecting 2 features"):
+        density.score_samples([[0.0, 1.0, 2.0]])
+
+
+@pytest.mark.parametrize("method", ["score_samples", "local_bandwidths", "score", "sample"])
+def test_unfitted(method):
+    with pytest.raises(NotFittedError, match="This RodeoDensity instance is not fitted yet"):
+        getattr(RodeoDensity(), method)(*([] if method == "sample" else [[[0.0]]]))
+
+
+def test_verbose_shows_progress_on_the_error_stream(capsys):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    RodeoDensity().fit(X).score_samples(X)
+    assert capsys.readouterr() == ("", "")
+    RodeoDensity(verbose=1).fit(X).score_samples(X)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "100%" in shown.err
+
+
+def test_a_fit_that_fails_changes_nothing():
+    X = np.random.default_rng(0).uniform(size=(20, 3))
+    model = RodeoDensity()
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.fit(X[:, :2], sample_weight=-np.ones(20))
+    assert vars(model) == before
+    density = model.fit(X).score_samples(X)
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.fit(X[:, :2], sample_weight=-np.ones(20))
+    assert_array_equal(model.score_samples(X), density)
+
+
+def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):
+    X, _ = make_shifted_groups(15, groups=(1, 2), random_state=0)
+    model = RodeoDensity().fit(X)
+    save_model(model, tmp_path / "density.corral")
+    for fitted in (model, load_model(tmp_path / "density.corral")):
+        before = fitted.sample(5, 0), fitted.score_samples(X[:3]), fitted.bandwidth_path(X[:1]).bandwidths
+        fitted.set_params(update="sequential", beta=0.5, c0=2.0, min_bandwidth=0.3)
+        after = fitted.sample(5, 0), fitted.score_samples(X[:3]), fitted.bandwidth_path(X[:1]).bandwidths
+        for one, other in zip(before, after, strict=True):
+            assert_array_equal(one, other)
+
+
+def test_unknown_levels_are_told_of_once():
+    density = RodeoDensity().fit(pd.DataFrame({"x": [0.1, 0.4, 0.9], "island": ["a", "b", "a"]}))
+    with pytest.warns(UnknownLevelsWarning, match="1 of 'island'") as told:
+        density.score_samples(pd.DataFrame({"x": [0.2], "island": ["c"]}))
+    assert len(told) == 1

@@ -1,0 +1,457 @@
+"""What marks each class: descriptions, evidence for classes, and the words for both."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.pipeline import make_pipeline
+
+import paper_oracle
+from corral import (
+    CorralClassifier,
+    Description,
+    EmptySelectionWarning,
+    MarkerSelector,
+    RodeoClassifier,
+    load_model,
+    save_model,
+)
+from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
+from corral.markers.contrast import contrast
+from explain import explain_oracle
+
+COLUMNS = [
+    "class",
+    "variable",
+    "marker",
+    "direction",
+    "effect",
+    "pvalue",
+    "typical",
+    "background",
+    "evidence",
+]
+QUICK = {"random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, load_iris().target_names[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(iris):
+    return CorralClassifier(**QUICK).fit(*iris)
+
+
+def signs(n=60, seed=0):
+    """Two signs coded 0 to 3, a flag and noise; the first class has the first sign, the second the flag."""
+    random = np.random.default_rng(seed)
+    y = np.repeat(["lichen", "rosea", "other", "rest"], n)
+    X = pd.DataFrame({"saw_tooth": random.choice(4, 4 * n, p=[0.9, 0.08, 0.01, 0.01]).astype(float)})
+    X.loc[y == "lichen", "saw_tooth"] = random.choice([1, 2, 3], n, p=[0.1, 0.6, 0.3])
+    X["patch"] = (random.random(4 * n) < np.where(y == "rosea", 0.8, 0.05)).astype(float)
+    X["age"] = random.normal(40, 10, 4 * n).round()
+    return X, y
+
+
+# What is described
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RodeoClassifier(),
+        RodeoClassifier(bandwidth="class", features="selected"),
+        CorralClassifier(**QUICK),
+        MarkerSelector(),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
+    X, y = iris
+    model = estimator.fit(X, y)
+    description = model.describe()
+    assert isinstance(description, Description)
+    frame = description.to_frame()
+    selects = isinstance(model, MarkerSelector)
+    assert frame.columns.tolist() == (COLUMNS[:-1] if selects else COLUMNS)
+    assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
+    found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
+    for label, of_class in frame.groupby("class"):
+        a = model.classes_.tolist().index(label)
+        j = [X.columns.tolist().index(name) for name in of_class["variable"]]
+        assert sorted(j) == [0, 1, 2, 3]
+        assert_array_equal(of_class["marker"], found.markers[a, j])
+        assert_array_equal(of_class["effect"], found.effect[a, j])
+        assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
+        assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
+        # Relevant variables first, and strong ones before weak ones.
+        order = list(zip(~of_class["marker"], -of_class["effect"].abs(), strict=True))
+        assert order == sorted(order)
+
+
+def test_markers_of_a_search_do_not_depend_on_what_predicts_best(iris):
+    X, y = iris
+    found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).markers
+    assert_array_equal(CorralClassifier(**QUICK).fit(X, y).markers_, found)
+    assert_array_equal(MarkerSelector().fit(X, y).markers_, found)
+
+
+def test_units_seeds_and_increasing_functions_change_nothing(iris):
+    X, y = iris
+    plain = CorralClassifier(**QUICK).fit(X, y).describe()
+    other = CorralClassifier(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
+    assert_array_equal(other.markers, plain.markers)
+    assert_array_equal(other.direction, plain.direction)
+    assert_array_equal(other.effect, plain.effect)
+    assert_array_equal(other.pvalue, plain.pvalue)
+
+
+def test_a_larger_effect_may_be_asked_for(iris):
+    few = MarkerSelector(min_effect=0.9).fit(*iris)
+    many = MarkerSelector(min_effect=0.15).fit(*iris)
+    assert few.markers_.sum() < many.markers_.sum()
+    assert not (few.markers_ & ~many.markers_).any()
+
+
+def test_a_random_flag_describes_nothing_and_moves_nothing():
+    X, y = load_breast_cancer(return_X_y=True)
+    plain = MarkerSelector().fit(X, y).describe()
+    flag = np.random.default_rng(0).random(len(X)) < 1 / 40
+    flagged = MarkerSelector().fit(np.column_stack([X, flag]), y).describe()
+    assert not flagged.markers[:, 30].any()
+    assert_array_equal(flagged.order[:, :5], plain.order[:, :5])
+
+
+def test_the_groups_of_the_paper_have_their_variables():
+    X, y = make_ten_groups(100, random_state=1)
+    markers = CorralClassifier(**QUICK).fit(X, y).markers_
+    assert [np.flatnonzero(of_class).tolist() for of_class in markers] == [
+        list(range(g, g + 6)) for g in range(10)
+    ]
+    X, y = make_shifted_groups(200, random_state=1)
+    assert_array_equal(MarkerSelector().fit(X, y).markers_, np.tile(np.arange(10) < 2, (5, 1)))
+
+
+def test_halves_say_how_stable_a_selection_is(fitted):
+    frequency = fitted.selection_frequency(10, random_state=0)
+    assert frequency.shape == fitted.markers_.shape
+    assert (frequency[:, 2:] == 1.0).all()  # petals
+    assert 0.0 < frequency[fitted.markers_].min() <= 1.0
+
+
+# What labels rest on
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
+    random = np.random.RandomState(3)
+    y = np.repeat([0, 1, 2], [4, 6, 5])
+    X = random.uniform(size=(15, 3))
+    X[y == 1, 0] = random.normal(0.5, 0.05, 6)
+    X[y == 2, 1] += 1.0
+    weights = random.uniform(0.5, 2.0, 15) if weighted else None
+    model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
+
+    known = {}  # the loops ask for the same ones again for every set of variables
+
+    def bandwidths(a, row, x):
+        if (a, row, tuple(x)) not in known:
+            known[a, row, tuple(x)] = computed_bandwidths(a, row, x)
+        return known[a, row, tuple(x)]
+
+    def computed_bandwidths(a, row, x):
+        of_class = y == a
+        w = None if weights is None else weights[of_class].copy()
+        if bandwidth != "local":
+            return (
+                model.bandwidths_[a] if bandwidth == "class" else np.full(3, model.initial_bandwidth_[a])
+            ).tolist()
+        h0 = model.initial_bandwidth_[a]
+        floor = h0 / paper_oracle.effective_number(X[of_class], w)
+        if row is None:
+            return paper_oracle.rodeo(X[of_class], x, h0=h0, floor=floor, weights=w)[0]
+        position = int(np.flatnonzero(of_class).tolist().index(row))
+        return paper_oracle.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
+
+    expected = explain_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
+    assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), CorralClassifier(random_state=0)])
+def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
+    X, y = make_shifted_groups(70, groups=(1, 2), random_state=0)
+    X, weights = X[:, :3], np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    order = np.random.default_rng(1).permutation(len(y))
+    expected = estimator.fit(X, y, weights)
+    evidence, importances = expected.describe().evidence, expected.feature_importances_
+    shuffled = estimator.fit(X[order], y[order], None if weights is None else weights[order])
+    assert_allclose(shuffled.describe().evidence, evidence, rtol=1e-9, atol=1e-12)
+    assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
+def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
+    X, y = make_ten_groups(6, random_state=0)
+    model = estimator.fit(X[:, :3], y)
+    together = model.describe().evidence
+    monkeypatch.setattr("corral.explain.evidence._ROWS_TOGETHER", 1)
+    assert_allclose(model.describe().evidence, together, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+def test_copies_are_left_out_of_evidence():
+    X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
+    model = RodeoClassifier(bandwidth="class")
+    once = model.fit(X, y).describe().evidence
+    twice = model.fit(np.vstack([X, X]), np.concatenate([y, y])).describe().evidence
+    assert_allclose(twice, once, rtol=1e-9)
+
+
+def test_a_class_of_one_row_does_not_speak_for_itself():
+    X = np.random.default_rng(0).normal(size=(61, 3))
+    X[60] += 5.0
+    y = np.repeat([0, 1, 2], [30, 30, 1])
+    model = CorralClassifier(**QUICK).fit(X, y)
+    assert (model.describe().evidence[2] < 0.5).all()
+
+
+def test_variables_that_act_only_jointly_have_evidence():
+    random = np.random.default_rng(0)
+    X = random.choice([-1.0, 1.0], (400, 2)) + random.normal(0, 0.3, (400, 2))
+    X = np.column_stack([X, random.normal(size=400)])
+    y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    model = CorralClassifier(**QUICK).fit(X, y)
+    description = model.describe()
+    assert not description.markers.any()  # no single variable tells them apart
+    assert (description.evidence[:, :2] > 1.0).all()
+    assert (description.evidence[:, :2] > 3.0 * np.abs(description.evidence[:, 2:])).all()
+    for line in repr(description).splitlines():
+        assert "no variable found; labels also rest on" in line
+        assert [f"x{j} (" in line for j in range(3)] == [True, True, False]
+    assert SelectFromModel(model, prefit=True).get_support().tolist() == [True, True, False]
+
+
+def test_select_from_model_in_a_pipeline():
+    X, y = make_ten_groups(40, random_state=0)
+    pipeline = make_pipeline(SelectFromModel(CorralClassifier(**QUICK), max_features=8))
+    kept = pipeline.fit(X, y)[0].get_support()
+    assert kept.sum() == kept[:15].sum() == 8
+
+
+def test_a_class_without_rows_has_no_evidence():
+    X, y = make_shifted_groups(20, groups=(4, 5), random_state=0)
+    model = RodeoClassifier().partial_fit(X, y, classes=[3, 4, 5])
+    description = model.describe()
+    assert_array_equal(description.evidence[0], 0.0)
+    assert not description.markers[0].any()
+    assert np.isnan(description.typical[0]).all()
+    assert np.isfinite(model.feature_importances_).all()
+    assert repr(description).startswith("3: no variable found\n")
+
+
+# Words
+
+
+def test_directions_are_in_words(iris):
+    text = repr(MarkerSelector().fit(*iris).describe())
+    assert text.splitlines()[0] == (
+        "setosa: petal length (cm) low (1.5; others 4.9), petal width (cm) low (0.2; others 1.6), "
+        "sepal length (cm) low (5; others 6.3), sepal width (cm) high (3.4; others 2.9)"
+    )
+    assert "petal width (cm) narrow (1.2 to 1.5; others 0.2 to 2)" in text.splitlines()[1]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_few_values_are_named():
+    X, y = signs()
+    lines = dict(line.split(": ", 1) for line in repr(MarkerSelector().fit(X, y).describe()).splitlines())
+    assert lines["lichen"] == "saw_tooth high (2; others 0)"
+    share, others = X["patch"][y == "rosea"].mean(), X["patch"][y != "rosea"].mean()
+    assert lines["rosea"] == f"patch = 1 more often ({share:.0%}; others {others:.0%})"
+    assert lines["other"] == "no variable found"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (38.7, "38.7"),
+        (47.654, "47.65"),
+        (560.0, "560"),
+        (-0.0, "0"),
+        (1e-4, "0.0001"),
+        (1.23456e-5, "1.235e-05"),
+        (9999.97, "10000"),
+        (24730.5, "24730"),
+        (35971.8, "35972"),
+        (-123456.0, "-123456"),
+        (20231231.0, "20231231"),
+        (999999999999999.0, "999999999999999"),
+        (1e15, "1e+15"),
+        (np.nan, "nan"),
+        (-np.inf, "-inf"),
+    ],
+)
+def test_numbers_in_words(value, text):
+    assert number_text(value) == text
+
+
+def test_numbers_that_are_compared_look_different():
+    assert different_texts([52.3712, 52.3748]) == ["52.371", "52.375"]
+    assert different_texts([101325.25, 101325.38, 7.0]) == ["101325.2", "101325.4", "7"]
+    assert different_texts([0.1 + 0.2, 0.3]) == ["0.3", "0.3"]
+    assert different_texts([np.nan, 1.0]) == ["nan", "1"]
+
+
+def test_a_wider_range_looks_wider():
+    assert range_texts([10012.4, 10015.6], [10011.6, 10015.4]) == ["10012.4 to 10015.6", "10011.6 to 10015.4"]
+    assert range_texts([0.0, 0.0], [0.0, 1 / 3]) == ["0 to 0", "0 to 0.3333"]
+    assert range_texts([1.0, 2.0], [1.0, 2.0]) == ["1 to 2", "1 to 2"]
+    assert range_texts([np.nan, np.nan], [1.0, 2.0]) == ["nan to nan", "1 to 2"]
+
+
+def test_values_of_many_rows_are_written_as_the_table_has_them():
+    said = [exact_text(value) for value in (1013.25, 123456.0, 0.1 + 0.2, 2 / 3, np.float32(0.1))]
+    assert said == ["1013.25", "123456", "0.3", "0.6667", "0.1"]
+
+
+def long_numbers(n=60):
+    """Two classes that differ by a code of two values, by days written as numbers and by an income."""
+    random = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], n)
+    X = pd.DataFrame({"code": np.where(random.random(2 * n) < np.where(y == "a", 0.2, 0.8), 123457, 123456)})
+    X["day"] = 20230100 + random.integers(1, 15, 2 * n) + np.where(y == "a", 0, 14)
+    X["income"] = random.normal(np.where(y == "a", 24730.5, 35970.5), 1000.0)
+    return X, y
+
+
+def test_long_numbers_keep_their_digits():
+    X, y = long_numbers()
+    description = MarkerSelector().fit(X, y).describe()
+    middles = {
+        name: [X[name][y == label].quantile(interpolation="nearest") for label in "ab"]
+        for name in ("day", "income")
+    }
+    for a, (code, often) in enumerate([(123456, "low"), (123457, "high")]):
+        shares = [(X["code"][y == label] == code).mean() for label in "ab"]
+        assert (
+            description.phrase(a, 0)
+            == f"code = {code} more often ({shares[a]:.0%}; others {shares[1 - a]:.0%})"
+        )
+        for j, name in enumerate(("day", "income"), start=1):
+            said = [f"{number:.0f}" for number in (description.typical[a, j], description.background[a, j])]
+            assert_allclose(
+                [float(each) for each in said], [middles[name][a], middles[name][1 - a]], rtol=0.05
+            )
+            assert description.phrase(a, j) == f"{name} {often} ({said[0]}; others {said[1]})"
+    assert "e+" not in repr(description) + description._repr_html_()
+
+
+def test_mostly_zeros_are_told_by_ranges_or_shares():
+    random = np.random.default_rng(0)
+    y = np.repeat(["plain", "rich"], 200)
+    half = np.where(random.random(400) < np.where(y == "rich", 0.4, 0.05), random.exponential(5, 400), 0.0)
+    few = np.where(random.random(400) < np.where(y == "rich", 0.2, 0.0), random.exponential(5, 400), 0.0)
+    description = MarkerSelector().fit(np.column_stack([half, few]), y).describe()
+    upper, share = (
+        np.quantile(half[y == "rich"], 0.75, method="averaged_inverted_cdf"),
+        (few[y == "rich"] == 0.0).mean(),
+    )
+    assert description.phrase(0, 0) == f"x0 low (0 to 0; others 0 to {upper:.4g})"
+    assert description.phrase(0, 1) == f"x1 low (0 in 100%; others in {share:.0%})"
+
+
+def test_many_variables_are_counted():
+    X, y = load_breast_cancer(return_X_y=True)
+    description = MarkerSelector().fit(X, y).describe()
+    n = int(description.markers[0].sum())
+    assert repr(description).splitlines()[0].endswith(f" and {n - 6} more")
+
+
+class Cells(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.texts, self.tags = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_notebooks_show_a_table(fitted):
+    X, y = signs()
+    X = X.rename(columns={"patch": "<script>alert(1)</script>"})
+    cells = Cells(MarkerSelector().fit(X, y).describe()._repr_html_())
+    assert "script" not in cells.tags
+    assert "<script>alert(1)</script>" in cells.texts
+    assert "no variable found" in cells.texts
+    description = fitted.describe()
+    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.markers.sum()
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_notebooks_show_explanations(iris):
+    X, y = iris
+    X = X.rename(columns={"petal width (cm)": "<b>width</b>"})
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    found = fitted.explain(X[::6])
+    cells = Cells(found._repr_html_())
+    assert cells.tags.count("tr") == 1 + 20
+    assert "b" not in cells.tags
+    assert "... and 5 more samples" in cells.texts
+    assert f"{found.label[3]} ({found.probability[3, 0]:.2f})" in cells.texts
+    assert f"{found.rival[3]} ({found.probability[3, 1]:.2f})" in cells.texts
+    strongest = found.feature_names[int(np.abs(found.evidence[0]).argmax())]
+    assert any(text.startswith(strongest) for text in cells.texts)
+    assert "more samples" not in fitted.explain(X[:1])._repr_html_()
+
+
+# Files, errors and warnings
+
+
+@pytest.mark.parametrize(
+    "estimator", [MarkerSelector(), CorralClassifier(**QUICK), RodeoClassifier()], ids=str
+)
+def test_a_description_survives_a_file(iris, estimator, tmp_path):
+    model = estimator.fit(*iris)
+    save_model(model, tmp_path / "model.corral")
+    loaded = load_model(tmp_path / "model.corral")
+    assert repr(loaded.describe()) == repr(model.describe())
+    pd.testing.assert_frame_equal(loaded.describe().to_frame(), model.describe().to_frame())
+
+
+@pytest.mark.parametrize("estimator", [MarkerSelector(), CorralClassifier(), RodeoClassifier()], ids=str)
+def test_describe_needs_fit(estimator):
+    with pytest.raises(NotFittedError):
+        estimator.describe()
+    assert not hasattr(estimator, "feature_importances_")
+
+
+def test_a_selector_that_finds_nothing_says_so():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(EmptySelectionWarning, match=r"mark the classes \[0, 1\]: they may"):
+        selector = MarkerSelector().fit(X, np.repeat([0, 1], 30))
+    assert repr(selector.describe()) == "0: no variable found\n1: no variable found"
+
+
+def test_frames_are_plain_data(fitted):
+    records = json.loads(fitted.describe().to_frame().to_json(orient="records"))
+    assert records[0]["class"] == "setosa"
+    assert records[0]["direction"] == "low"

@@ -1,0 +1,136 @@
+"""Columns without any value in training, cells that stand for none, very long names and large numbers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+
+from corral import CorralClassifier, RodeoClassifier, RodeoDensity, load_model, save_model
+from corral.cli.text import visible
+from support.cli import run
+
+EMPTY = {
+    "object": pd.Series([None] * 60, dtype=object),
+    "str": pd.Series([None] * 60, dtype="str"),
+    "category": pd.Series([None] * 60, dtype="category"),
+    "float": pd.Series([np.nan] * 60),
+    "date": pd.Series([pd.NaT] * 60),
+}
+LATER = {"text": "north", "number": 1.0, "truth": True, "date": pd.Timestamp("2020-01-01")}
+ignored = pytest.warns(UserWarning, match="no training row has a value of 'site', which is ignored")
+told = pytest.warns(UserWarning, match="count as missing")
+
+
+@pytest.fixture
+def rows():
+    """Rows of two classes, and their labels."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]), np.arange(60) % 2
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_a_column_empty_in_training_may_hold_anything_later(kind, rows):
+    X, y = rows
+    with ignored:
+        classifier = CorralClassifier(random_state=0).fit(X.assign(site=EMPTY[kind]), y)
+    expected = classifier.predict_proba(X.assign(site=EMPTY[kind]))
+    for value in LATER.values():
+        with told:
+            assert_array_equal(classifier.predict_proba(X.assign(site=value)), expected)
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoDensity()])
+def test_other_estimators_ignore_it_as_well(estimator, rows):
+    X, y = rows
+    with ignored:
+        estimator.fit(X.assign(site=None), y)
+    with told:
+        (estimator.predict if hasattr(estimator, "predict") else estimator.score_samples)(
+            X.assign(site="north")
+        )
+
+
+def test_a_column_of_no_type_is_empty(rows):
+    X, y = rows
+    frame = pl.from_pandas(X)
+    with ignored:
+        classifier = CorralClassifier(random_state=0).fit(frame.with_columns(site=pl.lit(None)), y)
+    with told:
+        classifier.predict(frame.with_columns(site=pl.lit("north")))
+
+
+def test_a_file_knows_which_columns_were_empty(rows, tmp_path):
+    X, y = rows
+    with ignored:
+        save_model(CorralClassifier(random_state=0).fit(X.assign(site=np.nan), y), tmp_path / "m.corral")
+    with told:
+        load_model(tmp_path / "m.corral").predict(X.assign(site="north"))
+    X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
+    said = run(
+        "predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv"
+    ).stderr
+    assert "60 values are levels that no training row has" in said
+
+
+@pytest.mark.filterwarnings("ignore::corral.NearDuplicatesWarning", "ignore:no training row")
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_further_rows_may_fill_an_empty_column(kind, rows):
+    X, y = rows
+    first = X.assign(site=None)
+    second = -X.assign(site=np.nan)
+    second["site"] = np.where(y == 1, "n", "s") if kind == "text" else np.arange(60.0)
+    parts = CorralClassifier(random_state=0).fit(first, y).partial_fit(second, y)
+    at_once = CorralClassifier(random_state=0).fit(pd.concat([first, second]), np.append(y, y))
+    assert_array_equal(parts.predict_proba(second), at_once.predict_proba(second))
+
+
+def test_a_column_that_is_empty_without_rows_left_out_is_left_out(rows, tmp_path):
+    X, y = rows
+    table = X.assign(site=pd.Series([1.0] * 3 + [np.nan] * 57), label=pd.Series(y).where(X.index >= 3))
+    table.to_csv(tmp_path / "table.csv", index=False)
+    X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
+    options = ("--missing", "drop-unlabelled", "--model", tmp_path / "m.corral")
+    said = run("fit", tmp_path / "table.csv", "-t", "label", *options).stderr
+    assert "left out, because empty in all rows: 'site'" in said
+    run("predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_what_stands_for_no_value_in_an_array_of_objects_is_missing(gap, rows):
+    X, y = rows
+    cells = np.array(X, dtype=object)
+    cells[0, 0] = gap
+    expected = np.array(X)
+    expected[0, 0] = np.nan
+    fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (cells, expected)]
+    assert_array_equal(fitted[0].predict_proba(cells), fitted[1].predict_proba(expected))
+
+
+def test_columns_stored_sparsely_are_columns(rows):
+    X, y = rows
+    sparse = X.astype(pd.SparseDtype(float))
+    fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (sparse, X)]
+    assert_array_equal(fitted[0].predict_proba(sparse), fitted[1].predict_proba(X))
+
+
+def test_a_number_too_large_is_reported_as_it_is_written(rows, tmp_path):
+    X, y = rows
+    table = X.astype(str).assign(label=y)
+    table.loc[7, "a"] = "1e400"
+    table.to_csv(tmp_path / "table.csv", index=False)
+    said = " ".join(run("check", tmp_path / "table.csv", "-t", "label").stdout.split())
+    assert "row 7 holds '1e400': mend it, or say that '1e400' stands for a missing value" in said
+    assert "--na-values 1e400" in said
+    assert "1e400" not in run("check", tmp_path / "table.csv", "-t", "label", "--na-values", "1e400").stdout
+
+
+def test_very_long_names_are_shortened_when_they_are_printed(rows, tmp_path):
+    X, y = rows
+    X.assign(label=np.where(y == 1, "q" * 5000, "x")).to_csv(tmp_path / "table.csv", index=False)
+    run("fit", tmp_path / "table.csv", "-t", "label", "--model", tmp_path / "m.corral")
+    said = run("explain", tmp_path / "m.corral", tmp_path / "table.csv", "--row", "1").stdout
+    assert "q" * 50 in said
+    assert "q" * 100 not in said.replace("\n", "")
+    assert len(visible("two words " * 500_000)) < 3000
+    assert visible("/a" * 100) == "/a" * 100

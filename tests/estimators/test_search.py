@@ -1,0 +1,478 @@
+"""CorralClassifier: a pool as an estimator, what it says of itself, and that its score is honest.
+
+tests/pool/test_pool.py compares the pool itself with plain loops.
+"""
+
+import math
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import rich.progress
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from corral import CorralClassifier
+from corral.datasets import make_shifted_groups
+from corral.explain.conditionals import mixture_conditionals
+from corral.pool import search as search_module
+from corral.pool.member_specs import KINDS
+from pool import pool_oracle
+
+pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+
+PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density"]
+SHARED = ["classes_", "class_count_", "class_prior_", "markers_", "member_weights_", "cv_recall_"]
+
+
+def three_classes(seed=0, n=12):
+    """Three groups that overlap, in four variables, two of them noise."""
+    X, y = make_shifted_groups(n, groups=(1, 3, 5), random_state=seed)
+    order = np.random.RandomState(seed).permutation(y.size)
+    return X[order, :4], y[order]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return three_classes()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return CorralClassifier(random_state=0).fit(*data)
+
+
+def assert_same_model(one, other, queries):
+    """Equal to the last bit, in what was chosen and in every prediction."""
+    for name in (*SHARED, "cv_balanced_accuracy_", "cv_accuracy_", "cv_log_loss_"):
+        assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(one.member_scores_), pd.DataFrame(other.member_scores_), check_exact=True
+    )
+    for method in PREDICTIONS:
+        assert_array_equal(getattr(one, method)(queries), getattr(other, method)(queries), strict=True)
+
+
+def assert_sound(model, queries):
+    """No NaN, and probabilities that are some."""
+    numbers = [model.cv_accuracy_, model.cv_log_loss_, model.cv_balanced_accuracy_]
+    numbers += [*model.member_scores_["log_loss"], *model.member_scores_["accuracy"]]
+    assert np.isfinite(numbers).all()
+    assert -1e-12 <= model.cv_accuracy_ <= 1.0
+    proba = model.predict_proba(queries)
+    assert np.isfinite(proba).all()
+    assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
+    assert not np.isnan(model.predict_log_proba(queries)).any()
+    assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
+    explanation = model.explain(queries)
+    assert np.isfinite(explanation.evidence).all()
+    assert np.isfinite(explanation.shares).all()
+
+
+# The pool
+
+
+@pytest.mark.parametrize("priors", ["empirical", "uniform", [0.2, 0.3, 0.5]])
+def test_the_posterior_is_a_plain_loop_over_members(data, priors):
+    X, y = data
+    model = CorralClassifier(priors=priors, random_state=0).fit(X, y)
+    queries = np.vstack([X, X + 0.2, X[:1] + 1e3])
+    joint = np.log(model.class_prior_) + sum(
+        weight * member.log_density(queries) / member.model_.pool.weights[0]
+        for weight, member in zip(model.member_weights_, model.members_, strict=True)
+    )
+    assert_allclose(model.predict_joint_log_proba(queries), joint, rtol=1e-10, atol=1e-10)
+    share = 1.0 / (y.size + 2.0)
+    expected = (1.0 - share) * np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    assert_allclose(model.predict_proba(queries), expected + share * model.class_prior_, rtol=1e-9)
+
+
+def test_members_stand_on_their_own(fitted, data):
+    X, y = data
+    assert 1 <= len(fitted.members_) == fitted.member_weights_.size <= 6
+    table = pd.DataFrame(fitted.member_scores_)
+    for member in fitted.members_:
+        row = table[table["member"] == member.name].iloc[0]
+        assert row["weight"] > 0.0
+        assert_allclose(member.model_.pool.weights, [1.0 / row["temperature"]])
+        assert_allclose(member.predict_proba(X).sum(axis=1), 1.0)
+        assert member.score(X, y) > 0.5
+        assert len(member.explain(X[:3])) == 3
+    heaviest = table["member"][table["share"].argmax()]
+    assert fitted.members_[0].name == heaviest
+    with pytest.raises(TypeError, match="a member of a pool cannot be fitted by itself"):
+        clone(fitted.members_[0]).fit(X, y)
+
+
+def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
+    queries = data[0][:9] + 0.05
+    rival = fitted.explain(queries).rival
+    whole = fitted.explain(queries)
+    parts = np.zeros(whole.conditional.shape)
+    for weight, member in zip(fitted.member_weights_, fitted.members_, strict=True):
+        for i in range(len(queries)):
+            codes = np.searchsorted(fitted.classes_, [whole.label[i], rival[i]])
+            (mixtures,) = [member.model_.pool.members]
+            x = mixtures[0].scale.transform(queries[i : i + 1])
+            rows = [(member.classes_[c] == data[1]).sum() for c in codes]
+            own, other = (
+                mixture_conditionals(mixtures[0].classes[c], x, np.ones(n))[0][0]
+                for c, n in zip(codes, rows, strict=True)
+            )
+            parts[i] += weight * (own - other)
+    assert_allclose(whole.conditional, parts, rtol=1e-9, atol=1e-9)
+    assert whole.bandwidths is None
+    assert "bandwidth" not in whole.to_frame()
+
+
+def test_conditional_densities_agree_with_the_plain_loops(fitted, data):
+    X, y = data
+    for member in fitted.members_:
+        (inner,) = member.model_.pool.members
+        x = inner.scale.transform(X[:1] + 0.03)
+        for c, label in enumerate(member.classes_):
+            mixture = inner.classes[c]
+            found, shares = mixture_conditionals(mixture, x, np.ones((y == label).sum()))
+            whole = pool_oracle.mixture_log_density(
+                x[0, mixture.variables], mixture.centres, mixture.factor, mixture.log_volume
+            )
+            for j in range(4):
+                without = mixture.marginal(np.delete(np.arange(4), j))
+                left = pool_oracle.mixture_log_density(
+                    x[0, without.variables], without.centres, without.factor, without.log_volume
+                )
+                expected = whole - left if j in mixture.variables else 0.0
+                assert found[0, j] == pytest.approx(expected, rel=1e-8, abs=1e-8)
+            assert shares.sum() == pytest.approx(1.0)
+
+
+def test_supporting_rows_are_training_rows(fitted, data):
+    X, y = data
+    explanation = fitted.explain(X, n_rows=4)
+    assert explanation.rows.shape == (36, 4)
+    assert (explanation.rows >= 0).all()
+    assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 4))
+    assert (np.diff(explanation.shares, axis=1) <= 1e-12).all()
+
+
+def test_explanations_do_not_depend_on_other_samples(fitted, data):
+    together = fitted.explain(data[0][:7])
+    for i in range(7):
+        alone = fitted.explain(data[0][i : i + 1])
+        assert_allclose(alone.evidence[0], together.evidence[i], rtol=1e-10, atol=1e-10)
+        assert_allclose(alone.shares[0], together.shares[i], rtol=0, atol=1e-10)
+
+
+# Scores
+
+
+def test_the_score_is_that_of_new_rows():
+    differences = []
+    for seed in range(4):
+        X, y = make_shifted_groups(60, random_state=seed)
+        model = CorralClassifier(random_state=seed).fit(X, y)
+        differences.append(
+            model.cv_accuracy_ - model.score(*make_shifted_groups(400, random_state=100 + seed))
+        )
+    assert abs(np.mean(differences)) < 0.03
+
+
+def test_it_is_as_good_as_it_says_on_real_data():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ > 0.96
+    assert abs(model.cv_accuracy_ - cross_val_score(model, X, y, cv=4).mean()) < 0.015
+
+
+def test_a_rare_class_shows_in_its_recall():
+    random = np.random.RandomState(0)
+    y = np.repeat([0, 1], [380, 20])
+    model = CorralClassifier(random_state=0).fit(random.normal(size=(400, 3)), y)
+    assert model.cv_accuracy_ > 0.9
+    assert model.cv_recall_[1] < 0.3
+    assert model.cv_balanced_accuracy_ == pytest.approx(model.cv_recall_.mean())
+    uniform = CorralClassifier(priors="uniform", random_state=0).fit(random.normal(size=(400, 3)), y)
+    assert uniform.cv_accuracy_ == pytest.approx(uniform.cv_balanced_accuracy_)
+
+
+def test_probabilities_are_calibrated_where_variables_repeat():
+    X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
+    X = np.hstack([X[:, :2]] * 6)
+    X_new, y_new = make_shifted_groups(1000, groups=(1, 2), random_state=1)
+    model = CorralClassifier(random_state=0).fit(X, y)
+    proba = model.predict_proba(np.hstack([X_new[:, :2]] * 6))
+    assert abs(proba.max(axis=1).mean() - (model.classes_[proba.argmax(axis=1)] == y_new).mean()) < 0.04
+
+
+@pytest.mark.parametrize("priors", ["uniform", "empirical"])
+def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data, priors):
+    X, y = data
+    weights = np.random.RandomState(1).randint(0, 4, y.size)
+    model = CorralClassifier(priors=priors, random_state=0)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-6, atol=1e-9)
+    assert copied.n_copies_ == weights.sum() - (weights > 0).sum()
+    assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
+
+
+@pytest.mark.parametrize("other", [{}, {"n_jobs": 2}, {"n_jobs": -1}])
+def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted, other):
+    assert_same_model(CorralClassifier(random_state=0, **other).fit(*data), fitted, data[0])
+
+
+def test_the_search_reads_some_rows_only(monkeypatch):
+    monkeypatch.setattr(search_module, "SEARCH_ROWS", 120)
+    monkeypatch.setattr(search_module, "SEARCH_POINTS", 60)
+    X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.97
+    assert len(model.members_[0].model_.data.X) == 400  # members are fitted to all rows
+    assert model.explain(X[:1]).rows.max() < 400
+
+
+# Odd data
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e12, 1e300])
+def test_far_samples(data, fitted, far):
+    X, y = data
+    queries = np.vstack([X[:4] + far, X[:4] - far, X[:1] * [far, 1.0, 1.0, 1.0]])
+    assert_sound(fitted, queries)
+    assert fitted.predict_proba(queries).min() >= 0.999 / 3.0 / (y.size + 2.0)
+
+
+ROWS = {
+    "one row per class": ([[0.0], [1.0]], ["a", "b"]),
+    "a class of one row": ([[0.0, 1.0], [0.2, 1.0], [0.1, 3.0], [5.0, 1.0]], ["a", "a", "a", "b"]),
+    "nothing but copies": ([[0.0, 1.0]] * 4 + [[2.0, 1.0]] * 3, ["a"] * 4 + ["b"] * 3),
+    "nothing but constants": (np.ones((8, 3)), ["a", "b"] * 4),
+    "one variable": (np.arange(10.0)[:, np.newaxis] ** 2, ["a"] * 5 + ["b"] * 5),
+    "of all sizes": (np.outer([0.0, 1e-300, 1.0, -1e150, 1e300, 3.0], [1.0, 1e-9]), ["a", "b"] * 3),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_odd_rows(name):
+    X, y = ROWS[name]
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert_sound(model, np.vstack([X, np.asarray(X) + 1e6, np.asarray(X) - 7.0]))
+    assert np.isfinite(model.feature_importances_).all()
+
+
+def test_constants_tell_nothing():
+    model = CorralClassifier(random_state=0).fit(np.ones((12, 2)), [0, 1] * 6)
+    assert_allclose(model.predict_proba([[1.0, 1.0]]), [[0.5, 0.5]], rtol=1e-9)
+    assert_array_equal(model.explain([[1.0, 1.0]]).evidence, 0.0)
+
+
+def test_a_class_without_rows(data):
+    X, y = data
+    model = CorralClassifier(random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
+    assert_array_equal(model.classes_, [0, 1, 3, 5])
+    assert_array_equal(model.class_count_, [0, 12, 12, 12])
+    assert_sound(model, X)
+    assert np.isnan(model.cv_recall_[0])
+    assert_array_equal(model.predict_proba(X)[:, 0], 0.0)  # its prior is its share of the rows
+    uniform = CorralClassifier(priors="uniform", random_state=0).partial_fit(X, y, classes=[0, 1, 3, 5])
+    assert_allclose(uniform.predict_proba(X)[:, 0], 0.25 / (y.size + 2.0), rtol=1e-9)
+
+
+def test_one_class_with_rows(data):
+    X, y = data
+    for rows in (X[y == 1], X[:1]):
+        model = CorralClassifier(random_state=0).partial_fit(rows, np.ones(len(rows)), classes=[0, 1])
+        assert_sound(model, X)
+        assert set(model.predict(X)) == {1}
+
+
+# Batches, names, copies
+
+
+@pytest.mark.parametrize(("start", "weighted"), [("fit", True), ("partial_fit", False)])
+def test_batches_equal_one_fit(data, start, weighted):
+    X, y = data
+    weights = np.random.RandomState(0).randint(1, 3, y.size).astype(float)
+    A, B = np.flatnonzero(y < 5), np.flatnonzero(y == 5)
+    both = np.concatenate([A, B])
+    model = CorralClassifier(random_state=0)
+    getattr(model, start)(X[A], y[A])
+    assert_array_equal(model.classes_, [1, 3])
+    model.partial_fit(X[B], y[B], sample_weight=weights[B] if weighted else None)
+    weights[A] = 1.0
+    expected = CorralClassifier(random_state=0).fit(
+        X[both], y[both], sample_weight=weights[both] if weighted else None
+    )
+    assert_same_model(model, expected, X)
+
+
+def test_fit_forgets_batches(data, fitted):
+    X, y = data
+    model = CorralClassifier(random_state=0).partial_fit(X[:, :2], y, classes=[1, 3, 5, 9]).fit(X, y)
+    assert_same_model(model, fitted, X)
+    assert model.n_features_in_ == 4
+
+
+def test_names(data):
+    X, y = data
+    table = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
+    model = CorralClassifier(random_state=0).fit(table, np.array(["ant", "bee", "cat"])[y // 2])
+    assert_array_equal(model.feature_names_in_, table.columns)
+    assert_array_equal(model.members_[0].feature_names_in_, table.columns)
+    assert model.n_features_in_ == model.members_[0].n_features_in_ == 4
+    assert model.explain(table[:2]).feature_names == table.columns.tolist()
+    assert set(model.predict(table)) == {"ant", "bee", "cat"}
+    for method in [*PREDICTIONS, "explain"]:
+        with pytest.raises(ValueError, match="Feature names must be in the same order"):
+            getattr(model, method)(table[["width", "length", "height", "weight"]])
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model.members_[0], "feature_names_in_")
+
+
+def test_copies(data, fitted):
+    X, y = data
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_same_model(again, fitted, X)
+    fresh = clone(fitted)
+    assert not hasattr(fresh, "members_")
+    assert fresh.get_params() == fitted.get_params()
+    assert_same_model(fresh.fit(X, y), fitted, X)
+    # A batch that arrives after loading is added to the rows from before.
+    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
+    assert_same_model(again.partial_fit(X[:9] + 0.1, y[:9]), both, X)
+
+
+def test_labels_come_back_as_they_were(data, fitted):
+    X, y = data
+    for labels in (np.array(["a", "b", "c"], dtype=object), np.array([-1, 0, 7], dtype=np.int8)):
+        model = CorralClassifier(random_state=0).fit(X, labels[y // 2])
+        assert model.predict(X).dtype == labels.dtype
+        assert_array_equal(model.predict(X), labels[fitted.predict(X) // 2])
+
+
+# Progress
+
+
+@pytest.mark.parametrize("verbose", [1, 2, True])
+def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys, verbose):
+    model = CorralClassifier(random_state=0, verbose=verbose).fit(*data)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Search" in err
+    assert_same_model(model, fitted, data[0])
+
+
+def test_the_bar_ends_with_the_search(data, monkeypatch):
+    totals, done = [], []
+
+    class Counted(rich.progress.Progress):
+        def add_task(self, description, *args, total=None, **kwargs):
+            totals.append((description, total))
+            return super().add_task(description, *args, total=total, **kwargs)
+
+        def advance(self, task_id, advance=1):
+            done.append(advance)
+            super().advance(task_id, advance)
+
+    monkeypatch.setattr(rich.progress, "Progress", Counted)
+    CorralClassifier(random_state=0, verbose=1).fit(*data)
+    assert totals[0] == ("Search", len(KINDS))
+    assert sum(done) >= len(KINDS)
+
+
+@pytest.mark.parametrize("verbose", [0, -1, False])
+def test_silence(data, capsys, verbose):
+    CorralClassifier(random_state=0, verbose=verbose).fit(*data).predict(data[0])
+    assert capsys.readouterr() == ("", "")
+
+
+# What is refused
+
+BAD = {
+    "priors": ["equal", None, [0.5, 0.5], [0.5, 0.6, 0.7], [-1.0, 1.0, 1.0]],
+    "min_effect": [-0.1, 1.5, math.nan, "0.2", None, True],
+    "n_jobs": [0, "two", 1.5],
+    "random_state": ["seed", 1.5],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_bad_parameters_are_refused_and_nothing_changes(data, fitted, method, name):
+    X, y = data
+    model = pickle.loads(pickle.dumps(fitted))
+    before = dict(vars(model))
+    # Fewer columns must leave no trace either.
+    rows = X[:, :2] if method == "fit" else X + 0.1
+    for value in BAD[name]:
+        model.set_params(**{name: value})
+        said = rf"^{name} .*, got {re.escape(repr(value))}\.$"
+        if name == "random_state":  # of which scikit-learn's own sentence does not give the name
+            said = f"^{value!r} cannot be used to seed"
+        with pytest.raises(ValueError, match=said):
+            getattr(model, method)(rows, y)
+    model.set_params(**{name: getattr(fitted, name)})
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[key] is before[key] for key in before if key.endswith("_"))
+    assert_same_model(model, fitted, X)
+
+
+def test_refused_rows_do_not_come_in_with_the_next_batch(data, fitted):
+    X, y = data
+    model = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(ValueError, match="min_effect"):
+        model.set_params(min_effect=2.0).partial_fit(X[9:] - 0.1, y[9:])
+    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
+    assert_same_model(model.set_params(min_effect=0.15).partial_fit(X[:9] + 0.1, y[:9]), both, X)
+
+
+def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatch):
+    X, y = data
+    model = pickle.loads(pickle.dumps(fitted))
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search_module, "judge", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], y)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[:9], y[:9])
+    assert model.n_features_in_ == 4
+    assert_same_model(model, fitted, X)
+
+
+def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
+    X, y = data
+    for rows, labels, message in [
+        (np.full((36, 4), math.inf), y, "holds an infinite value in row"),
+        (X[:5], y, "inconsistent numbers of samples"),
+        (X, np.full(36, 7), r"y must hold at least two classes, got one class: 7\."),
+        (X, X[:, 0], "Unknown label type: continuous"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CorralClassifier(random_state=0).fit(rows, labels)
+    with pytest.raises(ValueError, match="X has 3 features, but CorralClassifier"):
+        fitted.predict(X[:, :3])
+
+
+@pytest.mark.parametrize("method", [*PREDICTIONS, "explain"])
+def test_unfitted(method):
+    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
+        getattr(CorralClassifier(), method)([[0.0]])
+    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
+        CorralClassifier().selection_frequency()
+
+
+def test_iris_is_learnt_by_its_species():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = CorralClassifier(random_state=0).fit(X, y)
+    assert model.cv_accuracy_ > 0.94
+    assert model.cv_recall_[0] == 1.0

@@ -1,0 +1,319 @@
+"""Tests that the estimators behave as scikit-learn's own do, alone and in its tools."""
+
+import inspect
+import pickle
+import re
+from email.message import Message
+from importlib import metadata
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import corral.dask
+from corral import (
+    CorralClassifier,
+    LSPClassifier,
+    MarkerSelector,
+    RodeoClassifier,
+    RodeoDensity,
+    RodeoSelector,
+)
+from corral.datasets import make_shifted_groups
+
+# Small random data often have no variable that stands out; test_selection.py is about that warning.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning",
+    "ignore::corral.CopiedRowsWarning",
+    "ignore:No features were selected:UserWarning",  # scikit-learn's own, of the same
+)
+
+# Each value of a parameter that decides what is done with rows is in one of them.
+RODEOS = [
+    RodeoClassifier(),
+    RodeoClassifier(scale=None),
+    RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
+    RodeoClassifier(scale="standard", bandwidth="class", priors="empirical"),
+    CorralClassifier(random_state=0),
+    RodeoDensity(),
+    RodeoDensity(scale=None),
+    RodeoDensity(scale="standard", update="sequential", n_jobs=2),
+]
+ESTIMATORS = [
+    *RODEOS,
+    RodeoSelector(),
+    MarkerSelector(),
+    LSPClassifier(),
+    LSPClassifier(scale="standard", n_jobs=2),
+]
+
+
+@pytest.mark.filterwarnings(
+    "ignore:The least populated class in y"
+)  # a check of scikit-learn 1.6 has few rows
+@parametrize_with_checks(ESTIMATORS)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_shifted_groups(40, groups=(1, 2, 5), random_state=0)
+
+
+def test_kinds():
+    assert is_classifier(RodeoClassifier())
+    assert not is_classifier(RodeoDensity())
+    assert get_tags(RodeoDensity()).estimator_type == "density_estimator"
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_parameters_round_trip(estimator):
+    parameters = estimator.get_params()
+    copy = type(estimator)().set_params(**parameters)
+    assert copy.get_params() == parameters
+    assert clone(estimator).get_params() == parameters
+    with pytest.raises(ValueError, match="Invalid parameter 'bandwith'"):
+        estimator.set_params(bandwith=1)
+
+
+@pytest.mark.parametrize("estimator", [LSPClassifier, RodeoClassifier, RodeoDensity])
+def test_parameters_are_named(estimator):
+    with pytest.raises(TypeError, match="positional argument"):
+        estimator("sequential")
+
+
+def test_clone_is_unfitted_and_keeps_given_priors(data):
+    priors = np.array([0.5, 0.25, 0.25])
+    model = RodeoClassifier(priors=priors, beta=0.8).fit(*data)
+    copy = clone(model)
+    assert not hasattr(copy, "classes_")
+    assert_array_equal(copy.priors, priors)
+    assert copy.beta == 0.8
+
+
+def test_fit_changes_no_parameter(data):
+    for estimator in ESTIMATORS:
+        assert clone(estimator).fit(*data).get_params() == estimator.get_params()
+
+
+def test_repr_shows_what_differs_from_the_defaults():
+    assert repr(RodeoClassifier()) == "RodeoClassifier()"
+    shown = str(RodeoClassifier(scale=None, beta=0.8))
+    assert shown.replace(" ", "") == "RodeoClassifier(beta=0.8,scale=None)"
+    assert str(RodeoDensity(c0=2.0)) == "RodeoDensity(c0=2.0)"
+
+
+def test_html_repr(data):
+    for estimator in (RodeoClassifier(beta=0.8), RodeoDensity(beta=0.8)):
+        for shown in (estimator, clone(estimator).fit(*data)):
+            html = shown._repr_html_()
+            assert type(estimator).__name__ in html
+            assert "0.8" in html
+
+
+# Persistence
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_pickle_keeps_every_bit(data, protocol):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    for estimator in RODEOS:
+        model = clone(estimator).fit(X, y, sample_weight=weights)
+        copy = pickle.loads(pickle.dumps(model, protocol=protocol))
+        if hasattr(model, "local_bandwidths"):
+            assert_array_equal(copy.local_bandwidths(X), model.local_bandwidths(X))
+        if isinstance(model, RodeoDensity):
+            assert_array_equal(copy.score_samples(X), model.score_samples(X))
+            assert_array_equal(copy.sample(9, random_state=0), model.sample(9, random_state=0))
+        else:
+            assert_array_equal(copy.predict(X), model.predict(X))
+            assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+            assert_array_equal(copy.describe().markers, model.describe().markers)
+            # A batch that arrives after loading is added to the rows from before.
+            assert_array_equal(
+                copy.partial_fit(X[:20] + 0.1, y[:20]).predict_proba(X),
+                model.partial_fit(X[:20] + 0.1, y[:20]).predict_proba(X),
+            )
+
+
+def test_joblib_keeps_every_bit(data, tmp_path):
+    X, y = data
+    model = RodeoClassifier(scale="rank").fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    assert_array_equal(joblib.load(tmp_path / "model.joblib").predict_proba(X), model.predict_proba(X))
+
+
+# scikit-learn's tools
+
+
+def test_pipeline(data):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), RodeoClassifier(scale=None)).fit(X, y)
+    expected = RodeoClassifier(scale="standard").fit(X, y)
+    assert_allclose(pipeline.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-12)
+    assert pipeline.score(X, y) == expected.score(X, y)
+    assert_array_equal(pipeline.classes_, [1, 2, 5])
+    weighted = make_pipeline(StandardScaler(), RodeoClassifier()).fit(
+        X, y, rodeoclassifier__sample_weight=np.where(y == 1, 2, 1)
+    )
+    assert_array_equal(weighted[-1].class_count_, [80, 40, 40])
+
+
+def test_density_in_a_pipeline(data):
+    X, _ = data
+    pipeline = make_pipeline(PCA(2), RodeoDensity()).fit(X)
+    expected = RodeoDensity().fit(PCA(2).fit_transform(X))
+    assert_allclose(pipeline.score_samples(X), expected.score_samples(PCA(2).fit_transform(X)), rtol=1e-9)
+
+
+def test_names_reach_the_classifier_through_a_pipeline(data):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), RodeoClassifier()).set_output(transform="pandas").fit(X, y)
+    assert_array_equal(pipeline[-1].feature_names_in_, [f"x{j}" for j in range(10)])
+
+
+def test_grid_search(data):
+    X, y = data
+    # c0 = 1e-3 makes nearest neighbours of all variables, noise included, and must lose.
+    grid = {"c0": [1e-3, 1.0], "scale": ["range", "standard", None]}
+    search = GridSearchCV(RodeoClassifier(), grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_params_["c0"] == 1.0
+    best = RodeoClassifier(**search.best_params_).fit(X, y)
+    assert_array_equal(search.predict_proba(X), best.predict_proba(X))
+    losses = search.cv_results_["mean_test_score"][search.cv_results_["param_c0"] == 1e-3]
+    assert losses.max() < search.best_score_
+
+
+def test_grid_search_of_a_density_maximises_the_likelihood(data):
+    X, _ = data
+    search = GridSearchCV(RodeoDensity(), {"c0": [0.01, 1.0]}, cv=3, error_score="raise").fit(X[:, :2])
+    assert search.best_params_ == {"c0": 1.0}
+
+
+def test_cross_validation(data):
+    X, y = data
+    scores = cross_val_score(RodeoClassifier(), X, y, cv=5, error_score="raise")
+    assert scores.shape == (5,)
+    assert 0.7 < scores.mean() < 1  # three groups that overlap a little
+    log_losses = cross_val_score(RodeoClassifier(), X, y, cv=5, scoring="neg_log_loss", error_score="raise")
+    assert -1 < log_losses.mean() < 0
+    proba = cross_val_predict(RodeoClassifier(), X, y, cv=5, method="predict_proba")
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_calibration(data, method):
+    X, y = data
+    queries, labels = make_shifted_groups(200, groups=(1, 2, 5), random_state=1)
+    calibrated = CalibratedClassifierCV(RodeoClassifier(), method=method, cv=3).fit(X, y)
+    assert_allclose(calibrated.predict_proba(queries).sum(axis=1), 1, atol=1e-12)
+    assert calibrated.score(queries, labels) > 0.7
+
+
+# Threads that a caller asks for
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_parallel_config_changes_no_bit(data, backend):
+    X, y = data
+    one = RodeoClassifier().fit(X, y)
+    with joblib.parallel_config(backend, n_jobs=2):
+        two = RodeoClassifier().fit(X, y)
+        assert_array_equal(two.bandwidths_, one.bandwidths_)
+        assert_array_equal(two.predict_proba(X), one.predict_proba(X))
+
+
+def test_parallel_config_is_followed(data, monkeypatch):
+    # The number of threads decides the size of a piece of work, so it shows there.
+    X, y = data
+    model = RodeoClassifier().fit(X, y)
+    seen = []
+    monkeypatch.setattr(
+        "corral.parallel.effective_n_jobs",
+        lambda n_jobs: seen.append(joblib.effective_n_jobs(n_jobs)) or seen[-1],
+    )
+    model.predict(X)
+    with joblib.parallel_config("threading", n_jobs=2):
+        model.predict(X)
+    assert sorted(set(seen)) == [1, 2]
+
+
+def test_threads_inside_processes(data):
+    X, y = data
+    one = cross_val_score(RodeoClassifier(), X, y, cv=2, n_jobs=1, error_score="raise")
+    two = cross_val_score(RodeoClassifier(n_jobs=2), X, y, cv=2, n_jobs=2, error_score="raise")
+    assert_array_equal(one, two)
+
+
+# Links to the reference
+
+
+PUBLIC = [
+    each
+    for module in (corral, corral.dask)
+    for each in (getattr(module, name) for name in module.__all__)
+    if inspect.isclass(each) and issubclass(each, BaseEstimator)
+]
+
+
+def install_with(monkeypatch, *addresses):
+    """Have the metadata of the package these addresses, as in [project.urls]."""
+    message = Message()
+    for address in addresses:
+        message["Project-URL"] = address
+    monkeypatch.setattr(metadata, "metadata", {"corral": message}.__getitem__)
+
+
+def links(estimator):
+    return set(re.findall(r'href="([^"#]+)', estimator._repr_html_()))
+
+
+@pytest.mark.parametrize("estimator_class", PUBLIC, ids=lambda each: each.__name__)
+def test_estimators_link_to_their_page(estimator_class, monkeypatch):
+    install_with(monkeypatch, "Paper, https://a.org/p", "Documentation, https://a.org/corral/")
+    [address] = links(estimator_class())
+    [module, name] = re.fullmatch(r"https://a.org/corral/generated/(.+)\.(\w+)\.html", address).groups()
+    reference = (Path(__file__).parents[2] / "docs" / "api.rst").read_text()
+    [part] = re.findall(
+        rf"currentmodule:: {re.escape(module)}\n(.*?)(?:\.\. currentmodule|\Z)", reference, re.DOTALL
+    )
+    assert re.search(rf"^    {name}$", part, re.MULTILINE)
+
+
+@pytest.mark.parametrize("addresses", [[], ["Homepage, https://a.org/corral"]])
+def test_without_an_address_of_the_site_there_is_no_link(addresses, monkeypatch):
+    install_with(monkeypatch, *addresses)
+    assert links(MarkerSelector()) == set()
+
+
+def test_a_package_that_is_not_installed_links_to_nothing(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "metadata", missing)
+    assert links(RodeoDensity()) == set()
+
+
+def test_what_is_not_in_the_reference_has_no_link(monkeypatch):
+    class Mine(RodeoClassifier):
+        """Derived by a user."""
+
+    install_with(monkeypatch, "Documentation, https://a.org/corral/")
+    X, y = make_shifted_groups(15, groups=(1, 2), random_state=0)
+    member = CorralClassifier(random_state=0).fit(X, y).members_[0]
+    assert links(Mine()) == links(member) == set()

@@ -1,0 +1,54 @@
+"""Predictions of rows that took no part in fitting."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from corral.estimators.naive_bayes import MixedNaiveBayes
+from numpy.testing import assert_array_equal
+
+from corral import HeldOut, RodeoClassifier
+from corral.evaluation.held_out import held_out_predictions
+from corral.evaluation.splits import Units, splitter
+
+
+def test_classifiers_learn_by_groups_where_they_can():
+    seen = []
+
+    class Seen(RodeoClassifier):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append(groups)
+            return super().fit(X, y, sample_weight, groups)
+
+    group = np.repeat(np.arange(10), 4)
+    y = np.where(group % 2 > 0, "u", "v")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    units = Units.of(X, y, group)
+    split = splitter(y, units, test_size=0.25, cv=None, seed=0)
+    baseline = MixedNaiveBayes()
+    found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, split, lambda name: None)
+    [(train, test)] = split.split(y, y, group)
+    assert_array_equal(seen[0], group[train])
+    assert_array_equal(found["own"].truth, y[test])
+    assert found["own"].claim == "of groups that took no part in fitting"
+    assert_array_equal(found["own"].groups, group[test])
+    assert found["own"] != replace(found["own"], groups=None)
+
+
+def test_two_groups_of_a_class_must_be_left_to_fit():
+    group = np.repeat(np.arange(4), 5)
+    y = np.where(group % 2 > 0, "u", "v")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    units = Units.of(X, y, group)
+    split = splitter(y, units, test_size=0.5, cv=None, seed=0)
+    with pytest.raises(ValueError, match="would leave one group of each class to fit"):
+        held_out_predictions({"own": RodeoClassifier()}, X, y, units, split, lambda name: None)
+
+
+def test_predictions_of_held_out_rows_can_be_compared():
+    def of(*truth, claim="new"):
+        return HeldOut(np.array(["a", "b"]), np.array(truth), np.eye(2)[: len(truth)], claim)
+
+    assert of("a", "b") == of("a", "b")
+    assert of("a", "b") not in (of("b", "a"), of("a"), of("a", "b", claim="old"), "new")

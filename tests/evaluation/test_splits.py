@@ -1,0 +1,56 @@
+"""Which rows are held out: whole groups, and a share of each class."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from corral.evaluation.splits import Units, splitter
+
+
+@given(
+    groups=st.lists(st.integers(0, 9), min_size=8, max_size=60),
+    share=st.floats(0.05, 0.95),
+    seed=st.integers(0, 9),
+)
+@example(groups=[0, 0, 0, 0, 1, 1, 1, 1], share=0.25, seed=0)
+def test_groups_are_held_out_whole(groups, share, seed):
+    groups = np.array(groups)
+    y = np.where(np.arange(groups.size) % 3 > 0, "u", "v")
+    units = Units(np.arange(groups.size), groups)
+    n_groups = min(np.unique(groups[y == label]).size for label in ("u", "v"))
+    if n_groups < 2:
+        with pytest.raises(ValueError, match=r"class '[uv]' has 1 group, fewer than the 2 needed"):
+            splitter(y, units, test_size=share, cv=None, seed=seed)
+        return
+    [(train, test)] = splitter(y, units, test_size=share, cv=None, seed=seed).split(y, y, groups)
+    assert sorted([*train, *test]) == list(range(groups.size))
+    assert not set(groups[train]) & set(groups[test])
+    assert test.size
+    if all(set(y[groups != g]) == {"u", "v"} for g in np.unique(groups)):
+        assert set(y[train]) == {"u", "v"}
+
+
+def test_a_share_of_the_rows_of_each_class_is_held_out():
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(60), rng.integers(1, 6, 60))
+    y = np.where(group % 3 == 0, "u", "v")
+    units = Units(np.arange(group.size), group)
+    [(_, test)] = splitter(y, units, test_size=0.25, cv=None, seed=0).split(y, y, group)
+    for label in ("u", "v"):
+        assert np.mean(y[test] == label) == pytest.approx(np.mean(y == label), abs=0.02)
+        assert np.sum(y[test] == label) == pytest.approx(0.25 * np.sum(y == label), abs=3)
+
+
+def test_copies_of_most_rows_link_groups():
+    table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=12), "b": np.arange(12.0)})
+    table.loc[3] = table.loc[8]
+    one = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    assert_array_equal(one.groups, np.repeat([0, 1, 2, 3], 3))
+    assert one.distinct.size == 12
+    table.loc[4] = table.loc[7]
+    two = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    assert_array_equal(two.groups, np.repeat([0, 1, 1, 2], 3))
+    assert two.distinct.size == 10

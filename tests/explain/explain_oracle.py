@@ -1,0 +1,110 @@
+"""Shapley values by all orders, the evidence and the unlikeness that they divide, in plain loops."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conformal.conformal_oracle import extreme_term, extremes, remoteness
+from kernels.kernels_oracle import kernel_log_density
+from paper_oracle import floats
+
+
+def mean_evidence(
+    X: ArrayLike,
+    y: ArrayLike,
+    bandwidths: Callable[[int, int | None, list[float]], list[float]],
+    priors: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> list[list[float]]:
+    """Mean evidence of each variable for each class at its own rows, each row left out, in raw units.
+
+    The evidence is what a variable adds to the log odds of the class and the most probable other one.
+    ``bandwidths`` is asked for a class, for the position of the row to leave out of it, if any, and for x.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    m = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    d, classes = X.shape[1], sorted(set(y.tolist()))
+
+    def log_density(a: int, i: int, known: frozenset[int]) -> float:
+        h = bandwidths(a, i if y[i] == a else None, floats(X[i]))
+        h = [h_j if j in known else math.inf for j, h_j in enumerate(h)]
+        others = np.where(np.arange(len(X)) == i, 0.0, m)
+        return kernel_log_density(X[y == a], X[i], h, weights=others[y == a])
+
+    means = []
+    for a in classes:
+        sums = [0.0] * d
+        for i in np.flatnonzero(y == a):
+            scores = {
+                b: math.log(priors[classes.index(b)]) + log_density(b, i, frozenset(range(d)))
+                for b in classes
+                if b != a
+            }
+            rival = max(scores, key=scores.__getitem__)
+            found = shapley(
+                lambda known, i=i, a=a, b=rival: log_density(a, i, known) - log_density(b, i, known),
+                list(range(d)),
+            )
+            for j in range(d):
+                sums[j] += m[i] * found[j]
+        means.append([total / m[y == a].sum() for total in sums])
+    return means
+
+
+def shapley(value: Callable[[frozenset[int]], float], players: list[int]) -> list[float]:
+    """What each player adds to the value of those before him, on average over all orders."""
+    known = {
+        frozenset(s): value(frozenset(s))
+        for k in range(len(players) + 1)
+        for s in itertools.combinations(players, k)
+    }
+    sums = dict.fromkeys(players, 0.0)
+    for order in itertools.permutations(players):
+        before: frozenset[int] = frozenset()
+        for j in order:
+            sums[j] += known[before | {j}] - known[before]
+            before |= {j}
+    return [sums[j] / math.factorial(len(players)) for j in players]
+
+
+def unlikeness(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    y: int,
+    x: ArrayLike,
+    log_density: Callable[[int | None, frozenset[int]], float],
+    spread: float,
+) -> list[float]:
+    """How much each variable makes x unlike class y, where log densities have a spread.
+
+    ``log_density`` is asked for the position of a row, which is left out with its unit, or for None, which is
+    x, and for the variables that are known.
+    """
+    X, x, m = np.asarray(X, dtype=float), floats(x), floats(weights)
+
+    def parts(i: int | None) -> dict[int, float]:
+        players = [j for j, x_j in enumerate(x if i is None else floats(X[i])) if not math.isnan(x_j)]
+        return dict(zip(players, shapley(lambda known: log_density(i, known), players), strict=True))
+
+    rows = [i for i, code in enumerate(codes) if code == y]
+    of_rows, of_x, found = {i: parts(i) for i in rows}, parts(None), []
+    for j in range(X.shape[1]):
+        if j not in of_x:
+            found.append(0.0)
+            continue
+        known = sorted((of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row)
+        below, median = 0.0, 0.0
+        for value, w in known:
+            if below < 0.5 * sum(w for _, w in known):
+                median = value
+            below += w
+        alone = [x[k] if k == j else math.nan for k in range(len(x))]
+        found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
+    apart = extremes(X, units, x, None, m)
+    found[apart.index(max(apart))] += extreme_term(max(apart))
+    return found

@@ -1,0 +1,448 @@
+"""Evidence that adds up: contributions of variables to log odds, against all orders in plain loops."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
+from corral.datasets import make_ten_groups
+from corral.explain import evidence, shapley
+from corral.explain.evidence import odds_evidence, strongest_rivals, usual_coalitions
+from corral.explain.explainers import explainer_of
+from corral.explain.shapley import Coalitions
+from corral.parallel import Computation
+from explain import explain_oracle
+from kernels import kernels_oracle
+
+ALONE = Computation(1, 0)
+UNEQUAL = {"priors": [0.5, 0.2, 0.3]}
+# No bandwidth shrinks.
+INITIAL = {"scale": None, "bandwidth": "class", "min_bandwidth": 100.0}
+
+
+def three_classes(seed=0, d=4, n=14):
+    """Classes that lie apart in one column each, with correlated columns."""
+    random = np.random.RandomState(seed)
+    y = np.repeat([0, 1, 2], [n, n + 2, n + 5])
+    X = random.normal(size=(y.size, d))
+    X[:, 1] += 0.8 * X[:, 0]
+    for k in range(3):
+        X[y == k, k] += 1.5
+    return X, y
+
+
+def fit_quietly(model, *args, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptySelectionWarning)
+        return model.fit(*args, **parameters)
+
+
+def adds_up(model, X, explanation):
+    """Compare the sum with the predicted log odds."""
+    log_proba = model.predict_log_proba(X)
+    at = np.arange(len(X))
+    label, rival = (np.searchsorted(model.classes_, of) for of in (explanation.label, explanation.rival))
+    log_odds = log_proba[at, label] - log_proba[at, rival]
+    assert_allclose(explanation.base + explanation.evidence.sum(axis=1), log_odds, rtol=1e-9, atol=1e-9)
+    assert_array_equal(explanation.log_odds, explanation.base + explanation.evidence.sum(axis=1))
+    assert np.isfinite(explanation.evidence).all()
+    assert (explanation.evidence_error >= 0.0).all()
+
+
+def by_predictions(model, samples, explanation, i):
+    """Contributions by all orders, from what is predicted for sample i with gaps."""
+    row, d = samples[i : i + 1], samples.shape[1]
+    sets = [frozenset(s) for k in range(d + 1) for s in itertools.combinations(range(d), k)]
+    if isinstance(samples, pd.DataFrame):
+        some = pd.concat([row] * len(sets), ignore_index=True)
+        for j, column in enumerate(some.columns):
+            some[column] = some[column].where([j in known for known in sets])
+    else:
+        some = np.array([[x if j in known else np.nan for j, x in enumerate(row[0])] for known in sets])
+    log_proba = model.predict_log_proba(some)
+    label, rival = (
+        int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
+    )
+    values = dict(zip(sets, log_proba[:, label] - log_proba[:, rival], strict=True))
+    return explain_oracle.shapley(values.__getitem__, list(range(d)))
+
+
+def by_densities(model, x, explanation, log_density, i=0):
+    """The same from log densities of a class and a set of variables, as plain loops compute them."""
+    label, rival = (
+        int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
+    )
+
+    def value(known):
+        log_densities = [log_density(a, sorted(known)) for a in range(len(model.classes_))]
+        P = kernels_oracle.posterior(log_densities, model.class_prior_)
+        return np.log(P[label]) - np.log(P[rival])
+
+    return explain_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
+
+
+# ------------------------------------------------------------------------------------- all sets, d <= 8
+
+
+@pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
+@pytest.mark.parametrize("features", ["all", "selected"])
+def test_exact_evidence_by_predictions_with_gaps(features, more):
+    X, y = three_classes()
+    model = RodeoClassifier(bandwidth="class", features=features, cutpoint=-0.5, **more)
+    fit_quietly(model, X, y, np.linspace(0.5, 2.0, len(y)))
+    queries = X[::9] + 0.1
+    explanation = model.explain(queries)
+    assert_array_equal(explanation.evidence_error, 0.0)
+    for i in range(len(queries)):
+        expected = by_predictions(model, queries, explanation, i)
+        assert_allclose(explanation.evidence[i], expected, rtol=1e-8, atol=1e-9)
+    assert_allclose(
+        explanation.base,
+        np.log(model.class_prior_[explanation.label] / model.class_prior_[explanation.rival]),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
+@pytest.mark.parametrize("features", ["all", "selected"])
+@pytest.mark.parametrize("scale", ["range", "rank"])
+def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more):
+    X, y = three_classes()
+    model = fit_quietly(RodeoClassifier(scale=scale, features=features, cutpoint=-0.5, **more), X, y)
+    queries = X[::11] - 0.1
+    queries[1, 2] = np.nan
+    explanation, h = model.explain(queries), model.local_bandwidths(queries)
+    scaled, x = (model.model_.scale.transform(of) for of in (X, queries))
+    ranges = np.ptp(scaled, axis=0)
+    for i in range(len(queries)):
+
+        def log_density(a, known, i=i):
+            used = model.relevant_[a] if features == "selected" else np.ones(4, dtype=bool)
+            some = [j for j in known if used[j]]
+            uniform = -sum(np.log(ranges[j]) for j in known if not used[j])
+            if not some:
+                return uniform
+            rows = scaled[y == a][:, some]
+            return uniform + kernels_oracle.kernel_log_density(rows, x[i, some], h[i, a, some])
+
+        given = ~np.isnan(queries[i])
+        expected = by_densities(model, queries[i], explanation, log_density, i)
+        assert_allclose(explanation.evidence[i, given], expected, rtol=1e-8, atol=1e-9)
+        assert_array_equal(explanation.evidence[i, ~given], 0.0)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    X, y = three_classes(d=5, n=30)
+    return CorralClassifier(random_state=0).fit(X, y), X
+
+
+def test_exact_evidence_of_a_pool(pool):
+    model, X = pool
+    kinds = {
+        np.any(m.factor - np.diag(np.diag(m.factor)))
+        for mem in model.model_.pool.members
+        for m in mem.classes
+    }
+    assert kinds == {True, False}  # along variances and along covariances
+    queries = np.vstack([X[::30] + 0.1, [[9.0, -7.0, 0.0, 30.0, 0.0]]])
+    queries[1, 3] = np.nan
+    explanation = model.explain(queries)
+    for i in range(len(queries)):
+        expected = by_predictions(model, queries, explanation, i)
+        assert_allclose(explanation.evidence[i], expected, rtol=1e-7, atol=1e-8)
+    assert explanation.evidence[1, 3] == 0.0
+    adds_up(model, queries, explanation)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Measurements and levels with gaps, and labels that depend on them."""
+    random = np.random.RandomState(0)
+    y = np.repeat(["a", "b", "c"], 40)
+    X = random.normal(size=(120, 3))
+    X[:, 0] += 1.5 * (y == "a")
+    X[:, 1] += X[:, 0] + (y == "b")
+    X[random.uniform(size=X.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(X, columns=["u", "v", "w"])
+    frame["colour"] = np.where(random.uniform(size=120) < np.where(y == "c", 0.8, 0.3), "red", "blue")
+    frame.loc[random.uniform(size=120) < 0.1, "colour"] = None
+    return frame, y
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RodeoClassifier(bandwidth="class"),
+        RodeoClassifier(bandwidth="class", features="selected", scale="rank"),
+        CorralClassifier(random_state=0),
+    ],
+    ids=["class", "selected", "pool"],
+)
+def test_exact_evidence_of_gaps_and_levels(table, model):
+    frame, y = table
+    fit_quietly(model, frame, y)
+    queries = frame.iloc[[0, 50, 100]].copy()
+    queries.iloc[0, 1] = np.nan
+    explanation = model.explain(queries)
+    adds_up(model, queries, explanation)
+    for i in range(len(queries)):
+        expected = by_predictions(model, queries, explanation, i)
+        assert_allclose(explanation.evidence[i], expected, rtol=1e-7, atol=1e-8)
+        assert_array_equal(explanation.evidence[i][queries.iloc[i].isna()], 0.0)
+
+
+def test_evidence_where_products_of_factors_underflow():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(20, 5))
+    y = np.repeat([0, 1], 10)
+    model = RodeoClassifier(**INITIAL, c0=0.05).fit(X, y)
+    queries = np.array([[8.0, -9.0, 7.0, 8.0, -6.0], [0.1, 0.2, 9.0, 0.0, 0.1]])
+    explanation = model.explain(queries)
+    for i in range(len(queries)):
+        expected = by_predictions(model, queries, explanation, i)
+        assert np.abs(expected).max() > 100.0
+        assert_allclose(explanation.evidence[i], expected, rtol=1e-9, atol=1e-7)
+
+
+# -------------------------------------------------------------------------------------------- sums
+
+
+@pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("features", ["all", "selected"])
+@pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
+def test_evidence_adds_up_to_the_log_odds(bandwidth, features, scale, more):
+    X, y = three_classes(d=12)
+    model = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.5, **more)
+    fit_quietly(model, X, y)
+    queries = np.vstack([X[::5], X[:2] + 100.0, X[2:3] * 1e6])
+    queries[1, [0, 5]] = np.nan
+    queries[2] = np.nan
+    explanation = model.explain(queries)
+    adds_up(model, queries, explanation)
+    assert_array_equal(explanation.evidence[np.isnan(queries)], 0.0)
+    assert_array_equal(explanation.evidence_error[np.isnan(queries)], 0.0)
+    adds_up(model, queries, model.explain(queries, against=1))
+
+
+def test_evidence_of_a_pool_adds_up_with_many_variables(table):
+    random = np.random.RandomState(1)
+    frame, y = table
+    wide = pd.concat([frame, pd.DataFrame(random.normal(size=(120, 10)))], axis=1)
+    wide.columns = wide.columns.astype(str)
+    model = CorralClassifier(random_state=0).fit(wide, y)
+    explanation = model.explain(wide)
+    adds_up(model, wide, explanation)
+    assert_array_equal(explanation.evidence[wide.isna().to_numpy()], 0.0)
+    assert explanation.evidence_error.max() > 0.0
+
+
+def test_odds_that_are_infinite_leave_nothing_to_the_variables():
+    X, y = three_classes()
+    for model in (RodeoClassifier(priors=[0.5, 0.5, 0.0]), RodeoClassifier()):
+        if model.priors == "uniform":
+            model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+        else:
+            model.fit(X, y)
+        explanation = model.explain(X[:4], against=2)
+        assert_array_equal(explanation.base, np.inf)
+        assert_array_equal(explanation.evidence, 0.0)
+        assert_array_equal(explanation.log_odds, np.inf)
+
+
+@pytest.mark.parametrize(
+    "model", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=["local", "pool"]
+)
+def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
+    """All classes with rows have a prior of 0, and the others no density: no set of variables has odds."""
+    X, y = three_classes()
+    two, rows = y < 2, X[:3]
+    for priors, odds in (([0.0, 0.0, 1.0], np.inf), ([0.0, 0.0, 0.75, 0.25], np.log(3.0))):
+        model = clone(model).set_params(priors=priors)
+        model.partial_fit(X[two], y[two], classes=np.arange(len(priors)))
+        explanation = model.explain(rows)
+        assert_array_equal(explanation.label, 2)
+        assert_allclose(explanation.base, odds, rtol=1e-12)
+        assert_array_equal(explanation.evidence, 0.0)
+        adds_up(model, rows, explanation)
+
+
+# ------------------------------------------------------------------------------------------ axioms
+
+
+def random_game(d, seed=0):
+    """Values of all sets of d variables, and coalitions of them."""
+    coalitions = Coalitions.all(np.arange(d), d)
+    return coalitions, np.random.RandomState(seed).normal(size=(3, len(coalitions.members)))
+
+
+@pytest.mark.parametrize("d", [0, 1, 2, 5])
+def test_contributions_are_means_over_all_orders(d):
+    coalitions, v = random_game(d)
+    found, error = coalitions.contributions(v)
+    for of_sample, values in zip(found, v, strict=True):
+        numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}
+        expected = explain_oracle.shapley(
+            lambda s, numbers=numbers, values=values: values[numbers[s]], list(range(d))
+        )
+        assert_allclose(of_sample, expected, rtol=1e-12, atol=1e-13)
+    assert_array_equal(error, 0.0)
+    assert_allclose(found.sum(axis=1), v[:, -1] - v[:, 0], atol=1e-12)
+
+
+def test_a_dummy_contributes_nothing_and_twins_the_same():
+    d = 6
+    coalitions, _ = random_game(d)
+    members = coalitions.members.astype(float)
+    # Nothing depends on variable 2; 0 and 1 count alike; all others interact.
+    v = np.sin(members[:, 0] + members[:, 1] + 3.0 * members[:, 3] * members[:, 4] - members[:, 5])[
+        np.newaxis
+    ]
+    found, _ = coalitions.contributions(v)
+    assert_allclose(found[0, 2], 0.0, atol=1e-15)
+    assert_allclose(found[0, 0], found[0, 1], rtol=1e-12)
+    other, _ = coalitions.contributions(v**2)
+    assert_allclose(coalitions.contributions(v + 2.0 * v**2)[0], found + 2.0 * other, rtol=1e-12, atol=1e-14)
+
+
+def test_equal_columns_share_their_evidence_and_unused_ones_have_none():
+    X, y = three_classes(d=3)
+    model = fit_quietly(RodeoClassifier(bandwidth="class"), np.column_stack([X, X[:, 0]]), y)
+    found = model.explain(np.column_stack([X, X[:, 0]])).evidence
+    assert_allclose(found[:, 0], found[:, 3], rtol=1e-9, atol=1e-12)
+    selected = RodeoClassifier(features="selected", cutpoint=-0.9).fit(*three_classes(d=12))
+    unused = ~selected.relevant_.any(axis=0)
+    assert unused.any()
+    assert_array_equal(selected.explain(three_classes(d=12)[0]).evidence[:, unused], 0.0)
+
+
+def test_pairs_of_orders_are_exact_where_two_variables_interact():
+    d = 14
+    random = np.random.RandomState(0)
+    main, pairs = random.normal(size=d), np.triu(random.normal(size=(d, d)), 1)
+    coalitions = Coalitions.sampled(np.arange(d), d, 3)
+    members = coalitions.members.astype(float)
+    v = members @ main + np.vecdot(members @ pairs, members)
+    found, error = coalitions.contributions(v[np.newaxis])
+    assert_allclose(found[0], main + 0.5 * (pairs.sum(axis=0) + pairs.sum(axis=1)), rtol=1e-10)
+    assert_allclose(error, 0.0, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ random orders
+
+
+def odds_of(model, X, coalitions=None):
+    explainer = explainer_of(model.model_, X, ALONE)
+    log_proba = model.model_.posterior(explainer.log_density)
+    label = log_proba.argmax(axis=1)
+    rival = strongest_rivals(model.model_.joint(explainer.log_density), label)
+    if coalitions is None:
+        coalitions = usual_coalitions(model.model_, explainer, X.shape[1])
+    return odds_evidence(model.model_, explainer, X, label, rival, coalitions, ALONE)
+
+
+def test_random_orders_agree_with_all_sets():
+    X, y = three_classes(d=12)
+    model = RodeoClassifier(bandwidth="class").fit(X, y)
+    exact = odds_of(model, X, Coalitions.all(np.arange(12), 12))
+    sampled = odds_of(model, X)
+    assert_array_equal(exact.error, 0.0)
+    assert sampled.error.min() > 0.0
+    z = (sampled.evidence - exact.evidence) / sampled.error
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 2.0
+    assert np.abs(z).max() < 8.0  # of 600, with 12 pairs of orders
+    assert_allclose(sampled.evidence.sum(axis=1), exact.evidence.sum(axis=1), rtol=1e-9, atol=1e-9)
+
+
+def test_random_orders_agree_with_more_of_them():
+    X, y = make_ten_groups(15, random_state=0)
+    model = RodeoClassifier(bandwidth="class").fit(X, y)
+    queries = make_ten_groups(1, random_state=1)[0]
+    many = odds_of(model, queries, Coalitions.sampled(np.arange(30), 30, 150, seed=1))
+    few = odds_of(model, queries)
+    z = (few.evidence - many.evidence) / np.hypot(few.error, many.error)
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 2.0
+    assert np.abs(z).max() < 8.0
+    assert_allclose(few.evidence.sum(axis=1), many.evidence.sum(axis=1), rtol=1e-9, atol=1e-9)
+
+
+def test_large_tables_take_fewer_orders():
+    players = np.arange(12)
+    assert len(Coalitions.of(players, 12, 100).orders) == 24
+    assert len(Coalitions.of(players, 12, 10**9).orders) == 8
+    assert Coalitions.of(players[:10], 12, 10**9).exact
+
+
+# -------------------------------------------------------------------------------- the same numbers
+
+
+def test_odds_are_those_of_the_posterior():
+    random = np.random.RandomState(0)
+    log_density = random.normal(size=(3, 4, 6)) * [[[1.0]], [[10.0]], [[1000.0]]]
+    log_density[1, 0] = -np.inf
+    prior, label, rival = np.array([0.2, 0.3, 0.5]), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
+    for lapse in (0.0, 0.01, 1.0):
+        out = evidence.log_odds(log_density, np.log(prior), lapse, label, rival)
+        for q, s in itertools.product(range(4), range(6)):
+            P = kernels_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
+            if min(P[label[q]], P[rival[q]]) > 0.0:
+                assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_and_blocks_do_not_change_a_bit(pool, table, monkeypatch, n_jobs):
+    model, X = pool
+    gaps = X[:40].copy()
+    gaps[::3, 1] = np.nan
+    expected = model.explain(gaps)
+    monkeypatch.setattr(evidence, "_MOST_TERMS", 1000)
+    monkeypatch.setattr(evidence, "_MOST_VALUES", 1500)
+    model.n_jobs = n_jobs
+    found = model.explain(gaps)
+    model.n_jobs = None
+    for name in ("base", "evidence", "evidence_error", "conditional", "effective_rows"):
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_the_same_orders_are_drawn_every_time():
+    first, second = (Coalitions.sampled(np.arange(20), 20, 4) for _ in range(2))
+    assert_array_equal(first.orders, second.orders)
+    assert_array_equal(first.orders[0], first.orders[1, ::-1])
+    assert shapley.MOST_EXACT == 10
+
+
+# ---------------------------------------------------------------------------------- where it rests
+
+
+def test_effective_rows_and_cautions():
+    X = np.array([[0.0], [0.1], [5.0], [5.1], [5.2], [5.3], [9.0], [9.1], [9.2]])
+    y = np.array(["a", "a", "b", "b", "b", "b", "c", "c", "c"])
+    groups = np.array([0, 1, 2, 2, 3, 4, 5, 5, 5])
+    model = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), X, y)
+    found = model.explain([[5.15], [0.05]], n_rows=10)
+    shares = found.shares[0, :4]
+    assert_allclose(found.effective_rows[0], 1.0 / (shares**2).sum(), rtol=1e-12)
+    assert 3.0 < found.effective_rows[0] <= 4.0
+    assert_allclose(found.group_share[0], shares.max(), rtol=1e-12)
+    assert found.caution(0) == ""
+    grouped = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), X, y, groups=groups)
+    of_group = grouped.explain([[5.0], [9.1]])
+    both = of_group.shares[0][np.isin(of_group.rows[0], [2, 3])].sum()
+    assert_allclose(of_group.group_share, [both, 1.0], rtol=1e-12)
+    assert of_group.caution(1) == "the label rests on one group: its rows have 100% of its density"
+    assert "caution:  the label rests on one group" in repr(of_group)
+
+
+def test_one_row_that_carries_a_label_is_named():
+    X = np.array([[0.0], [9.0], [20.0], [21.0]])
+    frame = pd.DataFrame(X, index=pd.Index(["p", "q", "r", "s"], name="patient"), columns=["x"])
+    model = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), frame, [0, 0, 1, 1])
+    found = model.explain(frame.iloc[:1])
+    assert found.effective_rows[0] < 1.1
+    assert found.caution(0) == "the label rests on one training row: p has 100% of its density"

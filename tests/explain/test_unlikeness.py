@@ -1,0 +1,243 @@
+"""Variables that make samples unlike the nearest class, and units that rows leave out of evidence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+
+from corral import CorralClassifier, RodeoClassifier
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.explain.explainers import explainer_of
+from corral.explain.shapley import Coalitions
+from corral.parallel import Computation
+from corral.pool.categories import LevelCounts, learn_levels
+from corral.pool.general_densities import MixedMixture
+from explain import explain_oracle
+from kernels import kernels_oracle
+from pool import pool_oracle
+
+ALONE = Computation(1, 0)
+
+KINDS = {
+    "local": RodeoClassifier(),
+    "class": RodeoClassifier(bandwidth="class", scale="standard"),
+    "raw": RodeoClassifier(bandwidth="class", scale=None),
+    "selected": RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5),
+    "pool": CorralClassifier(random_state=0),
+}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, iris):
+    return KINDS[request.param].fit(iris[0][::2], iris[1][::2])
+
+
+def some_rows(n=24, seed=0):
+    """Rows of two classes in short fractions."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [n // 2, n - n // 2])
+    X = rng.normal(size=(n, 3)) + 2.0 * np.eye(3)[y]
+    return np.round(X * 64.0) / 64.0, y
+
+
+# ------------------------------------------------------------------------------------------ unlikeness
+
+
+@pytest.mark.parametrize("case", ["plain", "weights", "groups", "gaps"])
+def test_unlikeness_against_loops(case):
+    X, y = some_rows()
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X)) if case == "weights" else None
+    groups = np.arange(len(X)) // 2 if case == "groups" else None
+    model = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y, weights, groups)
+    data = model.model_.data
+    m = np.ones(len(data.X)) if data.weights is None else data.weights
+    samples = np.vstack([X[[0, 20]] + 0.25, X[:2] + np.array([9.0, 0.0, 0.5])])
+    if case == "gaps":
+        samples[0, 1] = samples[3, 0] = np.nan
+    found = model.explain(samples)
+    assert_array_equal(found.novel, model.is_novel(samples))
+    scores = model.assess(samples).scores
+    for k, x in enumerate(samples):
+        a = int(scores[k].argmax())
+        assert found.nearest[k] == a
+        assert found.typicality[k] == model.typicality(samples)[k, a]
+        h = float(model.initial_bandwidth_[a])
+
+        def log_density(i, known, x=x, a=a, h=h):
+            left = data.codes == a
+            if i is not None:
+                x, left = data.X[i], left & (data.units != data.units[i])
+            some = sorted(known)
+            if not some:
+                return 0.0
+            return kernels_oracle.kernel_log_density(
+                data.X[left][:, some], x[some], [h] * len(some), weights=m[left]
+            )
+
+        spread = model.model_.trust.judge(samples, model.model_.log_densities(samples, ALONE), ALONE).spread[
+            k
+        ]
+        expected = explain_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread)
+        assert_allclose(found.unlikeness[k], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_unlikeness_adds_up_to_the_score(fitted, iris):
+    samples = iris[0][1::2] + 0.3
+    found, scores = fitted.explain(samples), fitted.assess(samples).scores
+    total = found.unlikeness.sum(axis=1) + scores.max(axis=1)
+    for a in np.unique(found.nearest):
+        assert np.ptp(total[found.nearest == a]) < 1e-7
+    assert_array_equal(fitted.classes_[scores.argmax(axis=1)], found.nearest)
+
+
+@pytest.mark.parametrize("j", [0, 3])
+def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
+    samples = iris[0][1::30].copy()
+    samples.isetitem(j, samples.iloc[:, j] + 10.0 * iris[0].std().iloc[j])
+    found = fitted.explain(samples)
+    assert found.novel.all()
+    shown = str(found).split("sample ")[1:]
+    assert len(shown) == len(samples)
+    for i, text in enumerate(shown):
+        assert found.unlike(i)[0] == j
+        assert f"\n  novel:    unlike all training rows; from {found.nearest[i]}, the nearest class" in text
+        assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
+
+
+def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
+    found = fitted.explain(iris[0][1:2])
+    ends = np.array([[1.0] * 4, [52.371] * 4])
+    for value, said in (
+        (52.373, "52.373 (training rows 1 to 52.371)"),
+        (123456.0, "123456 (training rows 1 to 52.37)"),
+    ):
+        beyond = replace(found, values=np.full((1, 4), value), training_range=ends)
+        assert beyond.value_in_words(0, 2) == f"{found.feature_names[2]} = {said}"
+    assert beyond.value_in_words(0, 2, ("setosa", 5.5)).endswith(
+        "(setosa typically 5.5; training rows 1 to 52.37)"
+    )
+
+
+def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
+    found = fitted.explain(iris[0][1:2] + 100.0)
+    alike = replace(found, unlikeness=np.full(found.unlikeness.shape, 0.01))
+    many = replace(alike, unlikeness=np.zeros(found.unlikeness.shape))
+    assert alike.novelty(0).count(" = ") == 3
+    assert many.novelty(0).endswith(
+        f"those of {found.nearest[0]}, from which it differs by all variables a little"
+    )
+
+
+def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
+    found = fitted.explain(iris[0][1:2])
+    assert found.novelty(0) == ""
+    assert "novel" not in str(found)
+    assert_array_equal(found.to_frame()["unlikeness"], found.unlikeness[0])
+    alone, among = found.unlikeness[0], fitted.explain(iris[0][:5]).unlikeness[1]
+    assert_allclose(alone, among, rtol=1e-9, atol=1e-12)
+
+
+def test_a_class_with_one_row():
+    X, y = some_rows()
+    model = RodeoClassifier().fit(np.vstack([X, [[30.0, 0.0, 0.0]]]), np.append(y, 2))
+    found = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
+    assert np.isfinite(found.unlikeness).all()
+    assert_array_equal(found.unlikeness[2], 0.0)
+
+
+# ------------------------------------------------------------------------------- what is left out of evidence
+
+
+def mixed_rows(seed=0, n=36):
+    """Rows with two columns of measurements and two of levels, gaps, weights and groups across classes."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n), rng.integers(0, 12, n)])
+    X[rng.random((n, 4)) < 0.15] = np.nan
+    return X, rng.integers(0, 3, n), rng.choice([0.5, 1.0, 2.0], n), rng.integers(0, n // 2, n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_frequencies_without_a_unit_against_loops(seed):
+    X, y, weights, groups = mixed_rows(seed)
+    data = LabelledRows.sort(TrainingRows(X, y, weights, np.array([0, 0, 3, 12]), groups))
+    points = np.arange(0, len(data.X), 3)
+    found = LevelCounts(data).log_shares_without(data.units[points], data.X[points])
+    assert found.shape == (3, points.size, 2)
+    for q, i in enumerate(points):
+        for k, (j, n_levels) in enumerate([(2, 3), (3, 12)]):
+            for a in range(3):
+                expected = 0.0
+                if not np.isnan(data.X[i, j]):
+                    of_column = data.X[:, j], data.codes, data.units, data.weights, n_levels
+                    expected = np.log(pool_oracle.level_share(*of_column, data.X[i, j], a, data.units[i]))
+                assert_allclose(found[a, q, k], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("levels", [False, True])
+def test_a_pool_leaves_whole_groups_out(levels):
+    X, y, weights, groups = mixed_rows(4, n=60)
+    X = pd.DataFrame(X, columns=list("abcd"))
+    if levels:
+        X = X.assign(c=X["c"].map("level {:.0f}".format, na_action="ignore").astype("category"))
+        X = X.assign(d=X["d"].map("name {:.0f}".format, na_action="ignore").astype("category"))
+    else:
+        X = X.fillna(0.5)
+    model = CorralClassifier(random_state=0).fit(X, y, weights, groups).model_
+    data, points = model.data, np.array([1, 17, 40])
+    coalitions = Coalitions.all(np.arange(4), 4)
+    explainer = explainer_of(model, data.X[points], ALONE)
+    for a in range(3):
+        found = explainer.marginals(a, coalitions)(np.arange(3), points)
+        expected = [without_unit(model, a, int(i), coalitions.members) for i in points]
+        assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def without_unit(model, a, i, sets):
+    """Log densities of a training row in a class whose members are put together without its unit."""
+    data = model.data
+    left = data.units != data.units[i]
+    assert left.sum() < len(left) - 1  # there are others in its group
+    some = np.where(sets, data.X[i], np.nan)
+    log_density = np.zeros(len(sets))
+    for member, weight in zip(model.pool.members, model.pool.weights, strict=True):
+        mixture, scaled, x = member.classes[a], member.scale.transform(data.X), member.scale.transform(some)
+        of_class = left[data.codes == a]
+        if isinstance(mixture, MixedMixture):
+            levels = mixture.frame.levels
+            learnt = learn_levels(
+                scaled[left], data.codes[left], data.weights[left], 3, data.level_counts, pulled=True
+            )[a]
+            frame = replace(mixture.frame, levels=learnt._replace(precision=levels.precision))
+            rebuilt = replace(
+                mixture, frame=frame, rows=mixture.rows[of_class], weights=mixture.weights[of_class]
+            )
+            log_density += weight * rebuilt.log_density(x)
+            continue
+        for k, known in enumerate(sets):
+            part = mixture.marginal(np.flatnonzero(known))
+            weights = data.weights[(data.codes == a) & left] if len(part.centres) > 1 else None
+            centres = part.centres[of_class] if len(part.centres) > 1 else part.centres
+            values = x[k, part.variables]
+            log_density[k] += weight * pool_oracle.mixture_log_density(
+                values, centres, part.factor, part.log_volume, weights=weights
+            )
+    return log_density
+
+
+def test_names_of_rows_are_no_evidence():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": rng.normal(size=120) + 1.5 * y, "id": [f"i{i}" for i in range(120)]})
+    description = CorralClassifier(random_state=0).fit(X, y).describe()
+    assert np.abs(description.evidence[:, 1]).max() < 0.2
+    assert description.evidence[:, 0].min() > 0.8
+    assert "rest on" not in str(description)

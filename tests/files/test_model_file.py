@@ -1,0 +1,645 @@
+"""Tests of model files: every bit comes back, and no file does any harm."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from safetensors.numpy import save_file
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+
+import corral.files.model_file
+from corral import (
+    CorralClassifier,
+    LSPClassifier,
+    MarkerSelector,
+    RodeoClassifier,
+    RodeoDensity,
+    RodeoSelector,
+    load_model,
+    save_model,
+)
+from corral.datasets import make_shifted_groups
+from corral.estimators.encoding import Encoding
+from corral.files.model_file import FORMAT, _checksum, read_header
+from support.forgery import put_together, take_apart
+
+pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+
+SMALL_SEARCH = {"random_state": 0}
+CLASSIFIERS = [
+    RodeoClassifier(),
+    RodeoClassifier(update="sequential", scale=None, beta=0.8, c0=0.5, min_bandwidth=0.01, cutpoint=-np.inf),
+    RodeoClassifier(scale="standard", priors=np.array([0.5, 0.25, 0.25])),
+    RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
+    RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
+    CorralClassifier(**SMALL_SEARCH),
+    CorralClassifier(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
+]
+SPECIES = np.array(["ant", "bee", "cat"])
+LABELS = {
+    "int": [1, 2, 5],
+    "int8": np.array([1, 2, 5], dtype=np.int8),
+    "negative": [-3, 0, 2**62],
+    "float": [0.0, 1.0, 7.0],
+    "text": ["ähre", "b <img src=x>", "zzz"],
+    "object": np.array(["a", "b", "c"], dtype=object),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_shifted_groups(30, groups=(1, 2, 5), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    return make_shifted_groups(5, groups=(1, 2, 5), random_state=1)[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.corral"
+
+
+def saved(model, path):
+    save_model(model, path)
+    return load_model(path)
+
+
+def assert_same(one, other, where="value"):
+    """Compare two values and all they are made of, types included."""
+    one, other = (value.item() if isinstance(value, np.generic) else value for value in (one, other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        assert one.dtype.kind == other.dtype.kind, where
+        assert_array_equal(one, other, err_msg=where)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            assert_same(one[key], other[key], f"{where}[{key!r}]")
+    elif isinstance(one, list | tuple):
+        assert type(one) is type(other)
+        assert len(one) == len(other), where
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_same(a, b, f"{where}[{i}]")
+    elif hasattr(one, "__dict__") and not isinstance(one, type):
+        assert type(one) is type(other), where
+        assert_same(vars(one), vars(other), where)
+    else:
+        assert type(one) is type(other), where
+        assert one == other, where
+
+
+# What comes back
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"update": "sequential", "beta": 0.5, "c0": 3.0, "min_bandwidth": 0.2},
+        {"scale": None, "bandwidth": "class", "features": "selected"},
+        {"cutpoint": 1.0, "min_effect": 0.6},
+        {"beta": -1.0, "update": "never"},
+    ],
+)
+def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, queries, path):
+    model = RodeoClassifier(c0=2).fit(*data)
+    params, proba = model.get_params(), model.predict_proba(queries)
+    model.set_params(**changed)
+    again = saved(model, path)
+    assert_array_equal(again.predict_proba(queries), proba)
+    assert_array_equal(again.describe().to_frame(), model.describe().to_frame())
+    assert again.get_params() == params
+
+
+def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, path):
+    density = RodeoDensity().fit(data[0])
+    expected = density.score_samples(queries)
+    density.set_params(update="sequential", beta=0.5)
+    again = saved(density, path)
+    assert_array_equal(again.score_samples(queries), expected)
+    assert_same(again.get_params(), RodeoDensity().get_params())
+    pool = CorralClassifier(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
+    assert saved(pool, path).min_effect == pool.model_.min_effect
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
+    X, y = data
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
+    model = clone(estimator).fit(X, y, sample_weight=weights)
+    loaded = saved(model, path)
+    for name, value in vars(model).items():  # private ones, too: densities, scale, members, rows
+        assert_same(value, getattr(loaded, name), name)
+    assert vars(loaded).keys() == vars(model).keys()
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    if hasattr(model, "local_bandwidths"):
+        assert_array_equal(loaded.local_bandwidths(queries), model.local_bandwidths(queries))
+    assert_same(loaded.explain(queries), model.explain(queries))
+    assert_array_equal(loaded.selection_frequency(2, 0), model.selection_frequency(2, 0))
+    if isinstance(model, CorralClassifier):
+        assert_same(vars(loaded.members_[0]), vars(model.members_[0]))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_keep_their_type(kind, data, queries, path):
+    X, y = data
+    labels = np.asarray(LABELS[kind])
+    model = RodeoClassifier().fit(X, labels[np.searchsorted([1, 2, 5], y)])
+    loaded = saved(model, path)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_labels_may_be_booleans(data, queries, path):
+    X, y = data
+    model = RodeoClassifier().fit(X, y == 5)
+    loaded = saved(model, path)
+    assert loaded.predict(queries).dtype == bool
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_names_of_variables_come_back_and_are_checked(data, queries, path):
+    names = [f"x <{j}>" for j in range(data[0].shape[1])]
+    frame = pd.DataFrame(data[0], columns=names)
+    loaded = saved(CorralClassifier(**SMALL_SEARCH).fit(frame, data[1]), path)
+    assert loaded.feature_names_in_.tolist() == names
+    assert loaded.explain(pd.DataFrame(queries, columns=names)).feature_names == names
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(pd.DataFrame(queries, columns=names[::-1]))
+
+
+@pytest.mark.parametrize(
+    "estimator", [RodeoDensity(), RodeoDensity(scale=None), RodeoDensity(scale="standard", min_bandwidth=0.1)]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_density_comes_back_whole(estimator, weighted, data, queries, path):
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(data[0])) if weighted else None
+    model = clone(estimator).fit(data[0], sample_weight=weights)
+    loaded = saved(model, path)
+    assert_same(vars(loaded), vars(model))
+    assert_array_equal(loaded.score_samples(queries), model.score_samples(queries))
+    assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
+
+
+def test_density_with_missing_values_comes_back_whole(data, path):
+    X = data[0].copy()
+    X[::4, 1] = np.nan
+    model = RodeoDensity().fit(X)
+    assert_array_equal(saved(model, path).score_samples(X), model.score_samples(X))
+
+
+@pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
+def test_selector_comes_back_whole(selector, data, path):
+    model = selector.fit(*data)
+    loaded = saved(model, path)
+    assert_same(vars(loaded), vars(model))
+    assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSPClassifier(alphas=(0.1,), cv=3),
+        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv=3),
+        LSPClassifier(scale="standard", sigmas=(1.0,), alphas=(0.1,)),
+        LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
+    ],
+    ids=repr,
+)
+def test_lspc_comes_back_whole(estimator, data, queries, path):
+    X, y = data
+    model = clone(estimator).fit(X, SPECIES[np.searchsorted([1, 2, 5], y)])
+    loaded = saved(model, path)
+    assert_same(vars(loaded), vars(model))
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_splits_that_no_file_can_hold(data, path):
+    model = LSPClassifier(alphas=(0.1,), cv=StratifiedKFold(3)).fit(*data)
+    with pytest.raises(ValueError, match=r"params\.cv is a StratifiedKFold, which a model file cannot hold"):
+        save_model(model, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("centers_", np.zeros((0, 3)), "centers_ is not an array of numbers"),
+        ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
+        ("centers_", np.zeros((30, 2)), "n_features_in_ is 3, and the arrays"),
+        ("dual_coef_", np.full((30, 3), 1e200), "dual_coef_ holds a number"),
+        ("dual_coef_", np.full((30, 3), np.nan), "dual_coef_ holds a number"),
+        ("dual_coef_", np.zeros((29, 3)), "dual_coef_ has the shape"),
+        ("class_count_", -np.ones(3), "class_count_ holds a number"),
+        ("best_params_", {"sigma": 0.0, "alpha": 1.0}, "sigma is not a number between"),
+        ("best_params_", {"sigma": 1.0}, "it has no 'alpha'"),
+        ("best_index_", 2, "best_index_ is not a whole number between 0 and 1"),
+        ("best_score_", 1.5, "best_score_ is not a number between 0 and 1"),
+        ("cv_results_", {"a": [1], "b": [1, 2]}, "cv_results_ has columns of different lengths"),
+    ],
+)
+def test_forged_lspc(name, value, said, data, path):
+    X, y = data
+    save_model(LSPClassifier(sigmas=(0.5, 1.0), alphas=(0.1,), cv=3).fit(X[::3, :3], y[::3]), path)
+    header, arrays = take_apart(path)
+    if isinstance(value, np.ndarray):
+        arrays[f"state/{name}"] = value
+    else:
+        header["state"][name] = value
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: {said}"):
+        load_model(path)
+
+
+def test_class_without_rows_and_partial_fit(data, queries, path):
+    X, y = data
+    model = RodeoClassifier().partial_fit(X[y < 5], y[y < 5], classes=[1, 2, 5])
+    loaded = saved(model, path)
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    for each in (model, loaded):
+        each.partial_fit(X[y == 5], y[y == 5])
+    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+
+
+def test_parameters_set_after_fit_do_not_change_what_was_learnt(data, queries, path):
+    model = RodeoClassifier(bandwidth="class").fit(*data)
+    expected = model.predict_proba(queries)
+    model.set_params(bandwidth="local", c0=0.1, beta=0.5)
+    assert_array_equal(saved(model, path).predict_proba(queries), expected)
+
+
+def test_how_to_compute_is_not_kept(data, path):
+    loaded = saved(RodeoClassifier(n_jobs=2, verbose=0, beta=0.7).fit(*data), path)
+    assert (loaded.n_jobs, loaded.verbose, loaded.beta) == (None, 0, 0.7)
+
+
+def test_header_says_what_is_inside(data, path):
+    save_model(RodeoClassifier(beta=0.7).fit(*data), path)
+    header = read_header(path)
+    assert header["estimator"] == "RodeoClassifier"
+    assert header["format"] == FORMAT
+    assert header["params"]["beta"] == 0.7
+    assert set(header["versions"]) == {"corral", "numpy", "scikit-learn"}
+
+
+# What is refused
+
+
+def test_unfitted_and_foreign_estimators(data, path):
+    with pytest.raises(NotFittedError, match="RodeoClassifier is not fitted: call fit before saving it"):
+        save_model(RodeoClassifier(), path)
+    with pytest.raises(TypeError, match=r"a model file holds RodeoClassifier or .*, not GaussianNB"):
+        save_model(GaussianNB().fit(*data), path)
+
+    class Derived(RodeoClassifier):
+        pass
+
+    with pytest.raises(TypeError, match="not Derived"):
+        save_model(Derived().fit(*data), path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [
+        ({"random_state": np.random.RandomState(0)}, r"params.random_state is a RandomState"),
+        ({"priors": {1: 0.5}}, r"params.priors is a dict"),
+        ({"priors": np.array([b"a"])}, r"params.priors is an array of \|S1"),
+    ],
+)
+def test_parameters_that_no_file_can_hold(parameter, said, data, path):
+    model = RodeoClassifier().fit(*data).set_params(**parameter)
+    with pytest.raises(ValueError, match=said + ", which a model file cannot hold"):
+        save_model(model, path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_missing_files_folders_and_directories(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.corral"):
+        load_model(tmp_path / "none.corral")
+    with pytest.raises(ValueError, match="is not a file"):
+        load_model(tmp_path)
+    model = RodeoClassifier().fit(*data)
+    with pytest.raises(ValueError, match="is not a file that can be replaced"):
+        save_model(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none"):
+        save_model(model, tmp_path / "none" / "model.corral")
+
+
+def test_a_failed_save_leaves_the_old_file(data, path, monkeypatch):
+    model = RodeoClassifier().fit(*data)
+    save_model(model, path)
+    before = path.read_bytes()
+
+    def fail(file, content):
+        with file.open("wb") as opened:
+            opened.write(content[:99])
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(model, path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_others_may_read_the_file_as_any_other(data, path):
+    save_model(RodeoClassifier().fit(*data), path)
+    plain = path.with_name("plain")
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_without_safetensors(data, path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ImportError, match=r'pip install "corral\[cli\]"'):
+        save_model(RodeoClassifier().fit(*data), path)
+
+
+def test_foreign_files(path):
+    for content in (b"", b"PK\x03\x04 something else", np.random.default_rng(0).bytes(1000)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a model of corral, or cut short"):
+            load_model(path)
+    save_file({"weight": np.ones(3)}, path)
+    with pytest.raises(ValueError, match=r"model.corral is not a model of corral\.$"):
+        load_model(path)
+
+
+@pytest.fixture(scope="module")
+def file(data, tmp_path_factory):
+    """A small file with nearly everything that the format knows."""
+    path = tmp_path_factory.mktemp("file") / "model.corral"
+    X, y = data
+    model = CorralClassifier(random_state=0)
+    save_model(model.fit(X[::3, :3], np.array(["a", "b", "c"])[np.searchsorted([1, 2, 5], y[::3])]), path)
+    return path
+
+
+def test_truncated_anywhere(file, path):
+    content = file.read_bytes()
+    for n in [*range(0, len(content), 97), len(content) - 1]:
+        path.write_bytes(content[:n])
+        with pytest.raises(ValueError, match="cut short"):
+            load_model(path)
+
+
+def test_factors_that_cannot_be_inverted(data, path):
+    X, y = data
+    save_model(CorralClassifier(random_state=0).fit(X[:, :3], y), path)
+    header, arrays = take_apart(path)
+    square = [name for name, x in arrays.items() if name.endswith("/factor") and x.shape == (3, 3)]
+    assert square
+    arrays[square[-1]][:, 1] = 0.0
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=r"is damaged: .*factor is singular"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
+def test_another_format(another, file, path):
+    header, arrays = take_apart(file)
+    put_together(path, header | {"format": another, "state": "whatever comes"}, arrays)
+    said = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
+    with pytest.raises(ValueError, match=said):
+        load_model(path)
+
+
+def test_unknown_estimator_and_header_that_lacks_something(file, path):
+    header, arrays = take_apart(file)
+    put_together(path, header | {"estimator": "os.system"}, arrays)
+    with pytest.raises(ValueError, match=r"holds 'os\.system', which this corral does not know"):
+        load_model(path)
+    for name in ("params", "state"):
+        put_together(path, {k: v for k, v in header.items() if k != name}, arrays)
+        with pytest.raises(ValueError, match=f"damaged: its header lacks '{name}'"):
+            load_model(path)
+    put_together(path, header | {"versions": ["1"]}, arrays)
+    with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
+        load_model(path)
+
+
+def test_a_parameter_is_missing(file, path):
+    header, arrays = take_apart(file)
+    del header["params"]["max_rows"]
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match="is damaged: params lack 'max_rows'"):
+        load_model(path)
+
+
+def test_file_taken_apart_and_put_together_loads(file, path, queries):
+    expected = load_model(file).predict_proba(queries[:, :3])
+    put_together(path, *take_apart(file))
+    assert_array_equal(load_model(path).predict_proba(queries[:, :3]), expected)
+
+
+ROWS, POOL = "state/rows", "state/pool"
+
+
+@pytest.mark.parametrize(
+    ("name", "forge", "said"),
+    [
+        (f"{ROWS}/codes", lambda a: a + 1, "codes holds a number"),
+        (f"{ROWS}/codes", lambda a: a - 1, "codes holds a number"),
+        (f"{ROWS}/codes", lambda a: a[1:], "codes has the shape"),
+        (f"{ROWS}/codes", lambda a: a.astype(float), "codes is not an array of int64"),
+        (f"{ROWS}/X", lambda a: a * np.inf, "X holds a number"),
+        (f"{ROWS}/X", lambda a: a * np.nan, "members contradict the rows"),
+        (f"{ROWS}/X", lambda a: a[:, 1:], "X has the shape"),
+        (f"{ROWS}/class_prior_", lambda a: a * 0.5, "class_prior_ does not sum to 1"),
+        (f"{ROWS}/contrast/markers", lambda a: a.astype(float), "markers is not an array of bool"),
+        (f"{ROWS}/contrast/effect", lambda a: a[1:], "effect has the shape"),
+        (f"{ROWS}/contrast/direction", lambda a: a + 9, "direction holds a number"),
+        (f"{POOL}/weights", lambda a: -a, "weights holds a number"),
+        (f"{POOL}/weights", lambda a: a[1:], "members is not a list of"),
+        (f"{POOL}/temperatures", lambda a: a * 0.0, "temperatures holds a number"),
+        (f"{POOL}/scores/recall", lambda a: a[1:], "recall has the shape"),
+        (f"{POOL}/members/0/classes/0/variables", lambda a: a + 9, "variables holds a number"),
+        (f"{POOL}/members/0/classes/0/variables", lambda a: a * 0, "variables do not rise"),
+        (f"{POOL}/members/0/classes/1/factor", lambda a: a + np.inf, "factor holds a number"),
+        (f"{POOL}/members/0/classes/1/factor", lambda a: a[1:], "factor has the shape"),
+        (f"{POOL}/members/0/classes/1/mean", lambda a: a[1:], "mean has the shape"),
+        (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.0, "half_width holds a number"),
+    ],
+)
+def test_forged_arrays(name, forge, said, file, path):
+    header, arrays = take_apart(file)
+    arrays[name] = forge(arrays[name])
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: {said}"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"n_jobs": 10**9}, "has no parameter 'n_jobs'"),
+        ({"colour": 1}, "has no parameter 'colour'"),
+        ({"min_effect": 2.0}, "min_effect must be a number between 0 and 1"),
+        ({"scales": {"!code": "import os"}}, "it holds '!code', which is not understood"),
+        ({"scales": {"!array": "nowhere"}}, "it has no 'nowhere'"),
+    ],
+)
+def test_forged_parameters(params, said, file, path):
+    header, arrays = take_apart(file)
+    put_together(path, header | {"params": header["params"] | params}, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: .*{said}"):
+        load_model(path)
+
+
+def test_deeply_nested_header(file, path):
+    _, arrays = take_apart(file)
+    text = "[" * 100_000
+    save_file(arrays, path, {"corral": text, "sha256": _checksum(text, arrays)})
+    with pytest.raises(ValueError, match="its header cannot be read"):
+        load_model(path)
+
+
+def test_loads_in_a_fresh_process(data, queries, tmp_path):
+    model = RodeoClassifier(bandwidth="class", scale="rank").fit(*data)
+    save_model(model, tmp_path / "model.corral")
+    np.save(tmp_path / "queries.npy", queries)
+    code = (
+        "import numpy as np; from corral import load_model; "
+        "np.save('proba.npy', load_model('model.corral').predict_proba(np.load('queries.npy')))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert_array_equal(np.load(tmp_path / "proba.npy"), model.predict_proba(queries))
+
+
+# Sizes that a header declares
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "colour": rng.choice(["red", "blue", "grey"], 40)})
+    return frame, np.arange(40) % 2
+
+
+SIZED = {
+    "density": RodeoDensity(),
+    "classifier": RodeoClassifier(bandwidth="class"),
+    "search": CorralClassifier(random_state=0),
+    "thinned": CorralClassifier(max_rows=10, random_state=0),
+    "selector": RodeoSelector(),
+    "marker selector": MarkerSelector(),
+    "lspc": LSPClassifier(),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, path, monkeypatch):
+    save_model(SIZED[name].fit(*data), path)
+    header, arrays = take_apart(path)
+    # Nothing of this length may be made: where memory is plenty it would only take long.
+    monkeypatch.setattr(Encoding, "of_numbers", None)
+    for n in (10**6, 2 * 10**9, 2**62, 2**70):
+        put_together(path, header | {"n_features_in_": n, "feature_names_in_": None}, arrays)
+        with pytest.raises(ValueError, match=f"n_features_in_ is {n}, and the arrays have another number of"):
+            load_model(path)
+
+
+def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
+    save_model(RodeoDensity().fit(data[0]), path)
+    header, arrays = take_apart(path)
+    arrays["state/rows"] = np.empty((0, 10**9))
+    put_together(path, header | {"n_features_in_": 10**9, "feature_names_in_": None}, arrays)
+    with pytest.raises(ValueError, match="rows is not an array of numbers"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("name", ["density", "classifier", "search", "thinned"])
+def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
+    X, y = mixed
+    save_model(SIZED[name].fit(X, *(() if name == "density" else (y,))), path)
+    header, arrays = take_apart(path)
+    (levels,) = (key for key in arrays if key.endswith("levels"))
+    assert arrays[levels].tolist() == [0, 3]
+    for n in (4, 10**12):
+        put_together(path, header, arrays | {levels: np.array([0, n])})
+        with pytest.raises(ValueError, match="levels are not as many as the encoding has"):
+            load_model(path)
+    put_together(path, {key: value for key, value in header.items() if key != "encoding"}, arrays)
+    with pytest.raises(ValueError, match="levels are not as many as the encoding has"):
+        load_model(path)
+
+
+def test_texts_that_would_fill_the_memory_are_refused(data, path):
+    X, y = data
+    save_model(RodeoClassifier(bandwidth="class").fit(X, np.where(y == y[0], "a", "b")), path)
+    header, arrays = take_apart(path)
+    state = header["state"] | {"classes_": {"!text": ["a", "b" * 10**7]}}  # which all rows would repeat
+    put_together(path, header | {"state": state}, arrays)
+    with pytest.raises(ValueError, match=f"classes_ holds texts too long for so many: {len(y)} of 10000000"):
+        load_model(path)
+    state = header["state"] | {"classes_": {"!text": ["a", "b" * 10**5] + [""] * 10**5}}
+    put_together(path, header | {"state": state}, arrays)
+    with pytest.raises(ValueError, match="an array holds texts too long for so many: 100002 of 100000"):
+        load_model(path)
+
+
+def test_names_of_rows_need_a_table_that_could_have_them(data, path):
+    X, y = data
+    frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
+    save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
+    header, arrays = take_apart(path)
+    header["state"]["thinning"]["n_rows"] = 10**9
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match="row_names are given of a table of 1000000000 rows"):
+        load_model(path)
+
+
+def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    path.write_bytes(file.read_bytes())
+    for name in ("decode", "_checksum"):
+        with monkeypatch.context() as patched:
+            patched.setattr(corral.files.model_file, name, fail)
+            with pytest.raises(ValueError, match="cannot be read: it needs more memory than there is"):
+                load_model(path)
+
+
+# The same model, the same bytes
+
+
+def test_the_same_model_is_the_same_bytes(data, path):
+    model = RodeoClassifier(bandwidth="class").fit(*data)
+    written = set()
+    for _ in range(12):  # safetensors has the names in one of two orders
+        save_model(model, path)
+        written.add(path.read_bytes())
+    assert len(written) == 1
+    save_model(load_model(path), path)
+    assert path.read_bytes() in written
+
+
+SAVE = """
+import sys, numpy as np, pandas as pd
+from corral import CorralClassifier, save_model
+rng = np.random.default_rng(0)
+X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xyz"), 60)}, index=map(str, range(60)))
+X.loc["3", "a"] = None
+save_model(CorralClassifier(random_state=0, n_jobs=int(sys.argv[2])).fit(X, np.arange(60) % 3), sys.argv[1])
+"""
+
+
+def test_the_same_fit_in_another_process_is_the_same_bytes(tmp_path):
+    files = []
+    for seed in ("1", "2"):
+        files.append(tmp_path / f"{seed}.corral")
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", SAVE, files[-1], seed], check=True, env=environment)
+    assert files[0].read_bytes() == files[1].read_bytes()

@@ -1,0 +1,272 @@
+"""The kernel sums behind fixed bandwidths, against the formula written out and against scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.neighbors import KernelDensity
+
+from corral import kernels
+from corral.data.tiles import ClassRows, unit_density
+from corral.parallel import Computation
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities, kernel_density
+from kernels import kernels_oracle
+from support.exploring import examples
+
+
+def arrange(X, w=None, tile=None):
+    """The rows as the kernel reads them, in tiles of at most `tile` rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        if tile is not None:
+            patch.setattr(kernels, "TILE", tile)
+        return ClassRows.arrange(X, w)
+
+
+def plain(X, w, x, h):
+    """log of sum_i w_i prod_j phi((x_j - x_ij) / h_j) / h_j, over sum_i w_i, sums without rounding."""
+    w = np.ones(len(X)) if w is None else w
+    exponents = [
+        math.fsum(-0.5 * ((x_j - x_ij) / h_j) ** 2 for x_j, x_ij, h_j in zip(x, row, h, strict=True))
+        for row in X
+    ]
+    largest = max(exponents)
+    total = math.fsum(w_i * math.exp(e - largest) for w_i, e in zip(w, exponents, strict=True))
+    norm = math.fsum(math.log(h_j) + 0.5 * math.log(2.0 * math.pi) for h_j in h)
+    return largest + math.log(total) - norm - math.log(math.fsum(w))
+
+
+def agree(log_density, X, w, x, h):
+    # An exponent is a sum of d squares, each rounded a few times; the logarithm of the sum adds little.
+    expected = [plain(X, w, row, h) for row in x]
+    assert_allclose(log_density, expected, rtol=1e-14 + 1e-16 * X.shape[1], atol=1e-12)
+
+
+@examples(150)
+@given(
+    n=st.integers(1, 100),
+    d=st.sampled_from([1, 2, 5]),
+    tile=st.sampled_from([32, 1024]),
+    weights=st.sampled_from([None, "integers", "fractions"]),
+    grid=st.booleans(),
+    far=st.sampled_from([0.0, 1.0, 1e3, 1e6]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@example(n=33, d=1, tile=32, weights=None, grid=False, far=0.0, seed=0)  # second tile nearly all padding
+@example(n=97, d=2, tile=32, weights="integers", grid=True, far=1e6, seed=0)  # a nearer row in a later tile
+@example(n=1, d=1, tile=32, weights="fractions", grid=False, far=1e6, seed=0)
+def test_sums_equal_the_formula(n, d, tile, weights, grid, far, seed):
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(n, d))
+    if grid:
+        X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
+    x = np.vstack([random.uniform(size=(3, d)) + far * random.choice([-1.0, 1.0], d), X[-1:]])
+    h = 10.0 ** random.uniform(-2.5, 0.5, d)
+    w = {
+        None: None,
+        "integers": random.randint(1, 9, n).astype(float),
+        "fractions": 10.0 ** random.uniform(-6, 6, n),
+    }[weights]
+    rows = arrange(X, w, tile)
+    assert rows.tiles.shape[0] == -(-n // tile)
+    agree(kernel_density(rows, x, h), X, w, x, h)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_two_hundred_variables(far):
+    # A single kernel underflows by hundreds of orders of magnitude; only the log domain survives.
+    random = np.random.RandomState(0)
+    X, x, h = random.uniform(size=(50, 200)), random.uniform(size=(4, 200)), random.uniform(0.02, 0.1, 200)
+    x = x + far
+    agree(kernel_density(arrange(X, None, 32), x, h), X, None, x, h)
+    assert (kernel_density(arrange(X, None, 32), x, h) < -1000.0).all()
+
+
+def test_rows_far_apart_in_different_tiles():
+    # The running minimum falls by more than any exponential can express, in either order of the tiles.
+    X = np.concatenate([np.full(32, 1e5), np.full(32, 0.0), np.full(32, -1e5)])[:, np.newaxis]
+    x, h = np.array([[-1e5], [0.0], [1e5]]), np.array([0.5])
+    log_density = kernel_density(arrange(X, None, 32), x, h)
+    assert_allclose(log_density, -math.log(0.5 * math.sqrt(2.0 * math.pi)) - math.log(3.0), rtol=1e-14)
+
+
+def test_the_row_that_pads_a_tile_counts_once():
+    # Padding repeats the first row, so it would show most where the first row is the only one.
+    rows = arrange(np.array([[0.25, 0.75]]))
+    assert rows.tiles.size > 2
+    expected = -2.0 * math.log(0.1 * math.sqrt(2.0 * math.pi))
+    assert_allclose(
+        kernel_density(rows, np.array([[0.25, 0.75]]), np.array([0.1, 0.1])), expected, rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("tile", [32, None])
+def test_weight_k_is_k_copies(tile):
+    random = np.random.RandomState(1)
+    X, x, h = random.uniform(size=(70, 3)), random.uniform(size=(20, 3)), np.array([0.05, 0.2, 1.0])
+    w = random.randint(1, 5, 70)
+    weighted = kernel_density(arrange(X, w.astype(float), tile), x, h)
+    copied = kernel_density(arrange(np.repeat(X, w, axis=0), None, tile), x, h)
+    assert_allclose(weighted, copied, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_equal_kernel_density_of_scikit_learn(d, weighted):
+    random = np.random.RandomState(d)
+    X, x = random.standard_normal((300, d)), random.standard_normal((40, d))
+    w = random.uniform(0.1, 3.0, 300) if weighted else None
+    # One leaf, since bounds of inner nodes are added and subtracted again, which costs digits in the tails.
+    other = KernelDensity(bandwidth=0.3, rtol=0.0, leaf_size=300).fit(X, sample_weight=w)
+    ours = kernel_density(arrange(X, w, 64), x, np.full(d, 0.3))
+    assert_allclose(ours, other.score_samples(x), rtol=1e-11)
+
+
+def test_bandwidths_belong_to_their_variables():
+    # Equal bandwidths, as in scikit-learn, cannot show this: variables and bandwidths permuted alike.
+    random = np.random.RandomState(2)
+    X, x, h = random.uniform(size=(40, 4)), random.uniform(size=(5, 4)), np.array([0.01, 0.1, 0.5, 2.0])
+    order = [2, 0, 3, 1]
+    permuted = kernel_density(arrange(X[:, order]), x[:, order], h[order])
+    assert_allclose(permuted, kernel_density(arrange(X), x, h), rtol=1e-13)
+    assert not np.allclose(kernel_density(arrange(X), x, h[order]), permuted)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bits_do_not_depend_on_the_other_queries(weighted):
+    random = np.random.RandomState(3)
+    X, x, h = random.uniform(size=(1500, 5)), random.uniform(-1, 2, size=(37, 5)), np.full(5, 0.07)
+    rows = arrange(X, random.uniform(0.5, 2.0, 1500) if weighted else None)
+    assert rows.tiles.shape[0] == 2
+    whole = kernel_density(rows, x, h)
+    alone = [kernel_density(rows, x[i : i + 1], h)[0] for i in range(37)]
+    assert_allclose(alone, whole, rtol=1e-10, atol=1e-10)
+    assert_allclose(kernel_density(rows, x[::-3], h), whole[::-3], rtol=1e-10, atol=1e-10)
+
+
+def test_threads_change_no_bit_and_chunks_no_number(monkeypatch):
+    random = np.random.RandomState(4)
+    rows = arrange(random.uniform(size=(200, 3)))
+    density = ClassDensity(rows, np.ones(1), DensityPlan(np.arange(3), np.array([0.05, 0.1, 0.3])))
+    x = random.uniform(size=(300, 3))
+    once, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=1))
+    threads, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
+    assert_array_equal(once, threads)
+    monkeypatch.setattr("corral.parallel._CHUNK", 1)  # one query per call
+    again, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
+    assert_allclose(again, once, rtol=1e-10, atol=1e-10)
+
+
+def test_a_class_without_rows_has_density_zero():
+    rows = arrange(np.empty((0, 3)))
+    assert_array_equal(kernel_density(rows, np.zeros((2, 3)), np.ones(3)), [-np.inf, -np.inf])
+
+
+def test_the_density_integrates_to_one():
+    # Independent of any other formula for the constant factors.
+    random = np.random.RandomState(5)
+    rows = arrange(random.uniform(size=(30, 1)), random.uniform(0.5, 3.0, 30))
+    x = np.linspace(-4.0, 5.0, 20001)
+    log_integral = logsumexp(kernel_density(rows, x[:, np.newaxis], np.array([0.3]))) + math.log(x[1] - x[0])
+    assert abs(log_integral) < 1e-9
+
+
+# Many vectors of bandwidths, and rows that leave themselves out
+
+
+@st.composite
+def samples(draw):
+    """Rows of a class, weights, queries, which rows these are (or -1), and vectors of bandwidths."""
+    n, d = draw(st.integers(1, 24)), draw(st.sampled_from([1, 2, 3, 5]))
+    random = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
+    X = random.uniform(size=(n, d))
+    if draw(st.booleans()):
+        X = np.round(3.0 * X) / 3.0  # ties within columns and whole rows alike
+    if draw(st.booleans()):
+        X[:, -1] = 0.5  # a constant
+    w = {
+        None: None,
+        "integers": random.randint(1, 5, n).astype(float),
+        "fractions": random.choice([0.25, 0.75, 1.0, 1.5, 7.0], n),
+    }[draw(st.sampled_from([None, "integers", "fractions"]))]
+    own = np.append(random.randint(0, n, 4), [-1, -1])
+    x = X[own]
+    x[-2:] += draw(st.sampled_from([0.1, 30.0, 1e6])) * random.choice([-1.0, 1.0], (2, d))
+    h = 10.0 ** random.uniform(-2.5, 0.5, (3, d))
+    h[1:][random.uniform(size=(2, d)) < 0.3] = np.inf  # takes no part
+    return X, w, x, own, h
+
+
+def left_out(w, n, i):
+    """Weights without row i."""
+    w = np.ones(n) if w is None else w.copy()
+    if i >= 0:
+        w[i] = 0.0
+    return w
+
+
+@examples(30)
+@given(sample=samples(), tile=st.sampled_from([16, 1024]))
+def test_each_row_leaves_itself_out(sample, tile):
+    X, w, x, own, h = sample
+    found = kernel_density(arrange(X, w, tile), x, h, own)
+    assert found.shape == (3, 6)
+    for k in range(3):
+        expected = [
+            kernels_oracle.kernel_log_density(X, x[q], h[k], weights=left_out(w, len(X), own[q]))
+            for q in range(6)
+        ]
+        assert_allclose(found[k], expected, rtol=1e-13, atol=1e-11)
+
+
+@pytest.mark.parametrize("w", [None, [1.0], [0.5]])
+def test_a_row_alone_leaves_nothing(w):
+    rows = arrange(np.array([[0.5, 0.5]]), None if w is None else np.array(w))
+    x, h = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.1, 0.2])
+    found = kernel_density(rows, x, h, np.array([0, -1]))
+    assert found[0] == -np.inf
+    assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_vector_does_not_depend_on_the_others(weighted):
+    random = np.random.RandomState(6)
+    X, x = random.uniform(size=(70, 3)), random.uniform(size=(9, 3))
+    rows = arrange(X, random.uniform(0.5, 2.0, 70) if weighted else None, 32)
+    h = 10.0 ** random.uniform(-2, 0, (2, 4, 3))
+    h[0, 1, 2] = np.inf
+    together = kernel_density(rows, x, h)
+    assert together.shape == (2, 4, 9)
+    for at in np.ndindex(2, 4):
+        assert_array_equal(together[at], kernel_density(rows, x, h[at]))
+
+
+def test_a_variable_of_infinite_bandwidth_takes_no_part():
+    random = np.random.RandomState(7)
+    X, x = random.uniform(size=(30, 4)), random.uniform(size=(5, 4))
+    h = np.array([0.1, np.inf, 0.3, np.inf])
+    without = kernel_density(arrange(X[:, [0, 2]]), x[:, [0, 2]], h[[0, 2]])
+    assert_allclose(kernel_density(arrange(X), x, h), without, rtol=1e-13)
+
+
+def test_without_rows_there_is_no_density_at_any_bandwidth():
+    rows = arrange(np.empty((0, 3)))
+    found = kernel_density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
+    assert_array_equal(found, np.full((4, 2), -np.inf))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [1, 4, 7])
+@pytest.mark.parametrize("n", [1, 33, 100])
+def test_the_bandwidth_1_has_a_loop_of_its_own(n, d, weighted):
+    rng = np.random.default_rng(n)
+    X, x = rng.normal(size=(n, d)), 3.0 * rng.normal(size=(9, d))
+    x[0] += 1e3  # far from all rows
+    w = rng.uniform(0.1, 2.0, n) if weighted else None
+    for tile in (32, 1024):
+        rows = arrange(X, w, tile)
+        agree(unit_density(rows, x), X, w, x, np.ones(d))
+        assert_array_equal(unit_density(rows, x[3:4]), unit_density(rows, x)[3:4])

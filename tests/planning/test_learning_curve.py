@@ -1,0 +1,537 @@
+"""Learning curves: power laws against plain loops, how rows are divided, what results say, and bad input."""
+
+import math
+from dataclasses import replace
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.stats import beta, norm
+
+from corral import (
+    CorralClassifier,
+    LearningCurve,
+    RodeoClassifier,
+    SampleSizeDisplay,
+    estimate_sample_sizes,
+    load_model,
+    save_model,
+)
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.datasets import make_shifted_groups
+from corral.parallel import Computation
+from corral.planning import pool_losses as core
+from corral.planning.pool_losses import Curve, learn_curve
+from corral.planning.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
+from corral.pool.member_specs import RowsInUnits
+from planning import planning_oracle
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_shifted_groups(40, groups=(1, 2, 4), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def curve(table):
+    return estimate_sample_sizes(*table, method="curve", goal=0.8, random_state=0)
+
+
+# Power laws
+
+
+TIMES = np.array([1 / 2, 1 / 4, 1 / 8])
+
+
+def test_the_posterior_is_that_of_the_oracle():
+    levels, rises = np.array([0.1, 0.2]), np.array([0.02, 0.05, -0.01])
+    root = np.random.default_rng(0).normal(0, 0.02, (3, 3))
+    covariance = root @ root.T + 1e-4 * np.eye(3)
+    law = PowerLaw.fit(levels, TIMES, rises, covariance)
+    expected = planning_oracle.power_law_weights(
+        levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
+        shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
+    )  # fmt: skip
+    points = zip(law.level.tolist(), law.share.tolist(), law.rate.tolist(), strict=True)
+    assert_allclose(law.weights, [expected[point] for point in points], rtol=1e-9, atol=1e-15)
+
+
+def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_known():
+    levels, rises = np.array([0.5, 0.7]), np.array([0.02, 0.05, 0.08])
+    laws = {p: PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(p, 0.1)) for p in (0.0, 0.3, 1.0)}
+    free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3))
+    assert_array_equal(laws[0.0].weights, free.weights)
+    shares = np.unique(free.share)
+    expected = planning_oracle.power_law_weights(
+        levels.tolist(), TIMES.tolist(), rises.tolist(), 1e-4 * np.eye(3),
+        shares=shares.tolist(), rates=np.unique(free.rate).tolist(), misfit=0.15, gap=0.1,
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
+    )  # fmt: skip
+    nothing = laws[1.0]
+    assert_allclose(nothing.share * nothing.level, 0.1 * np.array([u for _, u, _ in expected]))
+    assert_allclose(nothing.weights, list(expected.values()), rtol=1e-9, atol=1e-15)
+    assert nothing.limit().low > 0.4
+    mixed = laws[0.3]
+    assert_allclose(mixed.weights, [*(0.7 * free.weights), *(0.3 * nothing.weights)])
+    # Nothing to gain: the loss stays, and no number of rows brings it below.
+    stays = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(1.0, -0.1))
+    assert stays.loss(1.0) == stays.limit()
+    assert stays.times_needed(0.4) == ((math.inf,) * 3, 0.0)
+    assert stays.times_needed(0.9)[0].high < 1
+
+
+@pytest.mark.parametrize(("surplus", "error"), [(0.0, 0.1), (0.02, 0.02), (-0.05, 0.02), (-0.3, 0.1)])
+def test_the_probability_that_nothing_is_known(surplus, error):
+    entropy = math.log(2)
+    nothing = 0.05 * norm.pdf(surplus, 0, error)
+    something, _ = quad(lambda true: norm.pdf(surplus, -true, error) / entropy, 0, entropy)
+    found = probability_of_nothing(surplus, error, entropy)
+    assert_allclose(found, nothing / (nothing + 0.95 * something), rtol=1e-6)
+
+
+def test_extreme_surpluses():
+    assert probability_of_nothing(5.0, 0.01, 0.7) > 0.9
+    assert probability_of_nothing(-0.6, 0.0, 0.7) == 0
+    assert probability_of_nothing(0.0, 0.0, 0.7) > 0.9
+    assert probability_of_nothing(0.0, 0.0, 0.0) == 1
+
+
+def test_noise_stays_at_what_chance_leaves():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 4)), np.arange(100) % 2
+    noise = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(X, y), random_state=0)
+    for n_rows in (400, math.inf):
+        assert noise.log_loss(n_rows).value > math.log(2) - 0.01
+        assert noise.accuracy(n_rows).value < 0.52
+
+
+def test_estimates_are_quantiles_of_the_posterior():
+    law = PowerLaw.fit(np.array([0.1, 0.3]), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    values = law.level * (1 - law.share + law.share * 2.0**-law.rate)
+    found = law.loss(2.0)
+    for end, probability in zip(found, (0.5, 0.05, 0.95), strict=True):
+        assert_allclose(law.weights[values <= end].sum(), probability, atol=0.02)
+
+
+def test_more_rows_are_better_and_no_loss_is_negative():
+    law = PowerLaw.fit(np.linspace(0.01, 0.2, 9), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    falling = [law.loss(t) for t in (1.0, 2.0, 4.0, 100.0, math.inf)]
+    for ends in zip(*falling, strict=True):
+        assert list(ends) == sorted(ends, reverse=True)
+    assert law.limit() == falling[-1]
+    assert min(falling[-1]) >= 0
+
+
+def test_rows_needed_are_where_the_loss_is_the_goal():
+    law = PowerLaw(np.array([0.2]), np.array([0.5]), np.array([0.7]), np.array([1.0]))
+    times, probability = law.times_needed(0.15)
+    assert_allclose(law.loss(times.value).value, 0.15)
+    assert probability == 1
+    assert law.times_needed(0.25)[0].value < 1
+    assert law.times_needed(0.1) == ((math.inf,) * 3, 0.0)  # the limit is not reached
+    assert law.times_needed(0.05) == ((math.inf,) * 3, 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+@pytest.mark.parametrize("floor", [0.03, 0.1])
+def test_losses_that_follow_a_power_law_are_told(rate, floor):
+    rng = np.random.default_rng(0)
+    times = np.array([1, *TIMES])
+    means = floor + 0.1 * times**-rate
+    losses = rng.uniform(size=20_000) < means[:, np.newaxis]
+    weights = np.full(20_000, 1 / 20_000)
+    for fit in (fit_share, fit_mean):
+        law = fit(losses.astype(float), times, weights, np.arange(20_000))
+        for more in (2, 4):
+            found = law.loss(more)
+            assert found.low < floor + 0.1 * more**-rate < found.high
+            assert found.high - found.low < 0.07
+
+
+@pytest.mark.parametrize("fit", [fit_share, fit_mean])
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_losses_that_are_all_alike(fit, loss):
+    # No error in 20 rows promises little.
+    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05), np.arange(20))
+    assert np.isfinite(law.weights).all()
+    assert_allclose(law.weights.sum(), 1)
+    if fit is fit_share:
+        assert law.loss(1.0).high - law.loss(1.0).low > 0.02
+
+
+def test_one_size_alone_leaves_the_prior():
+    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25), np.arange(4))
+    assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
+
+
+def test_fewer_rows_have_wider_intervals():
+    widths = []
+    for n in (20, 80, 320):
+        errors = np.tile([1.0, 0.0, 0.0, 0.0], n // 4)
+        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n)).loss(1.0)
+        widths.append(found.high - found.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("fit", [fit_share, fit_mean])
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
+    losses = (np.random.default_rng(0).uniform(size=(3, 60)) < wrong).astype(float)
+    times = np.array([1, 1 / 2, 1 / 4])
+    once = fit(losses, times, np.full(60, 1 / 60), np.arange(60))
+    groups = np.random.default_rng(1).permutation(np.repeat(np.arange(60), 8))
+    eight_times = fit(losses[:, groups], times, np.full(480, 1 / 480), groups)
+    assert_allclose(eight_times.level, once.level, rtol=1e-9)
+    assert_allclose(eight_times.weights, once.weights, rtol=1e-6, atol=1e-12)
+
+
+def test_few_groups_outweigh_what_tables_usually_have():
+    errors = np.repeat([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]], 20, axis=1)
+    found = fit_share(
+        errors, np.ones(1), np.full(120, 1 / 120), np.repeat(np.arange(6), 20), None, (0.6, 3.4)
+    )
+    assert 0.4 < found.loss(1.0).value < 0.5
+
+
+def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
+    losses = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error
+    weights, groups = np.full(400, 1 / 400), np.repeat(np.arange(100), 4)
+    alone, grouped = (fit_share(losses, np.ones(1), weights, units) for units in (np.arange(400), groups))
+    assert_allclose(grouped.level, alone.level, rtol=1e-12)
+
+
+# Division of the rows
+
+
+def labelled(X, y, groups=None):
+    return LabelledRows.sort(TrainingRows(X, y, None, None, groups))
+
+
+@pytest.mark.parametrize("n_parts", [2, 4, 8])
+def test_parts_have_their_share_of_each_class(n_parts):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(83, 3)), rng.choice(3, 83, p=[0.6, 0.3, 0.1])
+    rows = RowsInUnits.learn(labelled(X, y), ())
+    parts = core._stratified_parts(rows, n_parts, np.random.RandomState(0))
+    counts = np.zeros((n_parts, 3), dtype=int)
+    np.add.at(counts, (parts, rows.data.codes), 1)
+    assert np.ptp(counts, axis=0).max() <= 1
+    assert np.ptp(counts.sum(axis=1)) <= 1
+
+
+def test_rows_of_a_group_share_a_part():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(20, size=80)
+    rows = RowsInUnits.learn(labelled(rng.normal(size=(80, 3)), groups % 2, groups), ())
+    parts = core._stratified_parts(rows, 4, np.random.RandomState(0))
+    assert len(set(zip(groups.tolist(), parts.tolist(), strict=True))) == len(set(groups.tolist()))
+
+
+def test_parts_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X, y, order = rng.normal(size=(40, 2)), rng.integers(2, size=40), rng.permutation(40)
+    first, other = (
+        core._stratified_parts(RowsInUnits.learn(labelled(*rows), ()), 4, np.random.RandomState(0))
+        for rows in ((X, y), (X[order], y[order]))
+    )
+    assert_array_equal(first[order], other)
+
+
+def measured(X, y, n_jobs=1, groups=None):
+    data = labelled(X, y, groups)
+    prior = data.counts / data.counts.sum()
+    return learn_curve(data, prior, np.random.RandomState(0), Computation(n_jobs), empirical=True)
+
+
+def test_threads_change_no_bit(table):
+    one, two = (measured(table[0][::3], table[1][::3], n_jobs=n) for n in (1, 2))
+    assert_array_equal(one.proba, two.proba)
+    assert_allclose(one.times, [1, 1 / 2])
+    assert_allclose(one.proba.sum(axis=2), 1)
+    assert_allclose(one.weights.sum(), 1)
+
+
+@pytest.mark.parametrize("n_groups", [1, 3, 5])
+def test_few_groups_are_divided_into_parts_of_two_at_least(n_groups):
+    rng = np.random.default_rng(0)
+    y, groups = np.arange(160) % 2, np.arange(160) * n_groups // 160
+    curve = measured(rng.normal(size=(160, 2)), y, groups=groups)
+    assert_allclose(curve.times, [1, 1 / 2][: 1 + (n_groups >= 4)])
+    assert_allclose(curve.proba.sum(axis=2), 1)
+
+
+def test_rows_are_predicted_by_their_part_alone(table, monkeypatch):
+    seen = []
+    predict = core._predict
+
+    def recorded(data, is_point, *rest):
+        assert is_point.all()
+        seen.append(set(data.numbers.tolist()))
+        return predict(data, is_point, *rest)
+
+    monkeypatch.setattr(core, "_predict", recorded)
+    measured(*table)
+    everyone = set(range(120))
+    for n_parts in (1, 2, 4):
+        parts = [seen.pop(0) for _ in range(n_parts)]
+        assert set.union(*parts) == everyone
+        assert sum(map(len, parts)) == 120  # no row twice
+    assert not seen
+
+
+def test_noise_is_not_predicted_at_any_size():
+    rng = np.random.default_rng(0)
+    found = measured(rng.normal(size=(160, 3)), rng.integers(2, size=160))
+    assert np.all(np.abs(found.errors.mean(axis=1) - 0.5) < 0.12)
+
+
+def test_of_many_rows_some_are_read(table, monkeypatch):
+    monkeypatch.setattr(core, "CURVE_ROWS", 60)
+    found = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(*table), random_state=0)
+    assert found.measured.n_rows == 60
+    assert found.n_rows == 120
+    # The rows there are count as twice those that were measured.
+    loss = found.measured.accuracy_law().loss(2.0)
+    assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
+    measured, now = repr(found).splitlines()[:2]
+    assert measured.endswith("by leave-one-out with 60 rows")
+    assert now.startswith("  with 120 rows (not measured): ")
+
+
+def test_recalls_know_only_sizes_at_which_their_class_has_rows():
+    codes = np.repeat([0, 1], [60, 6])
+    right = np.eye(2)[codes] * 0.8 + 0.1
+    wrong = right[:, ::-1]
+    times, weights = np.array([1, 1 / 2, 1 / 4, 1 / 8]), np.full(66, 1 / 66)
+
+    def limits(*proba):
+        found = Curve(times, 66, codes, weights, np.arange(66), np.array(proba))
+        return [found.recall_law(y).limit() for y in range(2)]
+
+    known, changed = limits(right, right, right, right), limits(right, right, right, wrong)
+    assert known[0] != changed[0]
+    assert known[1] == changed[1] == limits(right, right, wrong, wrong)[1]  # fewer than two rows of six
+    assert known[1] != limits(right, wrong, right, right)[1]
+    assert Curve(times, 66, codes, weights, np.arange(66), np.full((4, 66, 3), 1 / 3)).recall_law(2) is None
+
+
+def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_is_known():
+    def level(n, proba, n_wrong):
+        """Loss that the law has at n rows, all of which have the same probabilities."""
+        codes = (np.arange(n) < n_wrong).astype(int)
+        whole = np.tile([proba, 1.0 - proba], (1, n, 1))
+        found = Curve(np.ones(1), n, codes, np.full(n, 1 / n), np.arange(n), whole)
+        return found.accuracy_law().loss(1.0).value
+
+    def expected(n, proba, n_wrong, wrong, right):
+        counted = n / (n + 1000)
+        share = counted * n_wrong / n + (1 - counted) * (1 - proba)
+        # The curve takes rows for half as many.
+        return beta.ppf(0.5, 0.5 * n * share + wrong, 0.5 * n * (1 - share) + right)
+
+    for n in (20, 2000):
+        assert_allclose(level(n, 0.95, n // 10), expected(n, 0.95, n // 10, 0.6, 3.4), atol=2e-3)
+    # Half of the labels are wrong, and probabilities say so: nothing is usual of noise.
+    assert_allclose(level(400, 0.5, 200), expected(400, 0.5, 200, 0.25, 0.25), atol=2e-3)
+
+
+# Results
+
+
+def test_history_is_what_was_measured(curve):
+    history = curve.history
+    assert history["rows"].tolist() == [120, 60, 30]
+    errors = curve.measured.errors
+    assert_allclose(history["accuracy"], 1 - errors.mean(axis=1))
+    for y, label in enumerate((1, 2, 4)):
+        assert_allclose(history["recall"][label], 1 - errors[:, curve.measured.codes == y].mean(axis=1))
+    assert history["accuracy"].iloc[0] > 0.7
+    assert (history["log_loss"] > 0).all()
+
+
+def test_estimates_of_a_result(curve):
+    assert_array_equal(curve.sizes, [40, 40, 40])
+    for n in (240, 480, math.inf):
+        for found in (curve.accuracy(n), curve.recall(4, n)):
+            assert 0 <= found.low <= found.value <= found.high <= 1
+        assert curve.log_loss(n).low >= 0
+    assert curve.accuracy(480).value >= curve.accuracy(240).value
+    assert [need.label for need in curve.needed] == [None, 1, 2, 4]
+    for need in curve.needed:
+        assert need.rows.low <= need.rows.value <= need.rows.high
+        assert_allclose(need.class_rows.sum(), need.rows.value)
+
+
+def test_notebooks_show_a_table(curve):
+    shown = curve._repr_html_()
+    head = [f"{n:.0f} rows" for n in (curve.n_rows, *(times * curve.n_rows for times in (2, 4)))]
+    assert "".join(f"<th>{name}</th>" for name in ("", *head, "unlimited rows")) in shown
+    twice = curve.recall(curve.classes[0], 2 * curve.n_rows)
+    line = shown.split(f"<td>recall of {curve.classes[0]}</td>")[1].partition("</tr>")[0]
+    assert line.startswith(f"<td>{curve.measured.recalls[0, 0]:.3f}</td>")
+    assert f"<td>{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})</td>" in line
+    assert f"<p>{repr(curve).splitlines()[-1].strip()}</p>".replace("'", "&#x27;") in shown
+
+
+def test_a_result_in_words(curve):
+    lines = repr(curve).splitlines()
+    assert lines[0].startswith("LearningCurve: accuracy 0.")
+    now, twice = curve.accuracy(120), curve.accuracy(240)
+    assert lines[1].startswith(f"  with 120 rows (where the curve begins): accuracy {now.value:.3f} (")
+    assert lines[2].startswith(f"  with 240 rows (not measured): accuracy {twice.value:.3f} (")
+    assert lines[4].startswith("  with unlimited rows")
+    assert lines[5].startswith("  class 1, 40 rows: recall 0.")
+    recall = curve.recall(curve.classes[0], 240)  # of as many rows of all classes
+    assert f" {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f}) with 240, " in lines[5]
+    assert sum("accuracy 0.8: " in line or "recall 0.8 of class" in line for line in lines) == 4
+    without = replace(curve, goal=None)
+    assert without.needed == []
+    assert "0.8:" not in repr(without)
+
+
+@pytest.mark.parametrize(
+    ("share", "goal", "words"),
+    [
+        (0.5, 0.5, "the rows there are probably suffice"),
+        (0.5, 0.85, "about 200 rows in all ('a' 100, 'b' 100), 90% interval 200 to 200"),
+        (0.5, 0.899, "more than 10000 rows, if any number will do"),
+        (0.5, 0.95, "probably no number of rows will do; the chance that some number does is 0%"),
+    ],
+)
+def test_needs_in_words(share, goal, words, monkeypatch):
+    law = PowerLaw(np.array([0.2]), np.array([share]), np.array([1.0]), np.array([1.0]))
+    codes, proba = np.repeat([0, 1], 50), np.full((1, 100, 2), 0.5)
+    found = Curve(np.ones(1), 100, codes, np.full(100, 0.01), np.arange(100), proba)
+    for name in ("accuracy_law", "log_loss_law"):
+        monkeypatch.setattr(Curve, name, lambda _: law)
+    monkeypatch.setattr(Curve, "recall_law", lambda *_: law)
+    result = LearningCurve(np.array(["a", "b"]), np.array([50, 50]), goal, found)
+    assert f"  accuracy {goal:g}: {words}" in repr(result).splitlines()
+
+
+def test_a_seed_determines_the_curve(table):
+    rows = table[0][::4], table[1][::4]
+    one, again, other = (
+        estimate_sample_sizes(*rows, method="curve", goal=0.8, random_state=seed) for seed in (0, 0, 1)
+    )
+    pd.testing.assert_frame_equal(one.history, again.history)
+    assert repr(one) == repr(again) != repr(other)
+
+
+def test_the_curve_of_a_thinned_pool_is_that_of_all_its_rows(tmp_path):
+    X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
+    few, of_all = (CorralClassifier(max_rows=n, random_state=0).fit(X, y) for n in (8, None))
+    assert np.bincount(few.model_.data.codes).tolist() == [8, 8]
+    found, expected = (LearningCurve.from_estimator(of, random_state=0) for of in (few, of_all))
+    assert found.sizes.tolist() == [20, 20]
+    assert_array_equal(found.measured.proba, expected.measured.proba)
+    save_model(few, tmp_path / "thinned.corral")
+    kept = 2 * (8 + 4)  # behind cells, and held out
+    with pytest.raises(
+        ValueError, match=f"needs all 40 training rows, and the model has kept only {kept} of them"
+    ):
+        LearningCurve.from_estimator(load_model(tmp_path / "thinned.corral"))
+
+
+def test_tables_as_they_are():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], 15)
+    frame = pd.DataFrame({"x": rng.normal(y == "yes"), "colour": rng.choice(["red", "blue"], 30)})
+    frame.loc[::9, "x"] = np.nan
+    found = estimate_sample_sizes(frame, y, method="curve", random_state=0)
+    assert np.isfinite(found.history.to_numpy()).all()
+
+
+def test_a_class_of_one_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(31, 2)), np.array([*["a", "b"] * 15, "c"])
+    X[y == "b"] += 2
+    found = estimate_sample_sizes(X, y, method="curve", goal=0.9, random_state=0)
+    assert np.isfinite(found.history.to_numpy()).all()
+    assert found.recall("c", 62).low < 0.3
+    assert found.recall("c", 62).high > 0.7  # nothing is known
+    assert "class 'c', 1 rows" in repr(found)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"goal": 1.5}, "goal must be a number between 0 and 1 .* got 1.5"),
+        ({"goal": "all"}, "goal must be .* got 'all'"),
+        (
+            {"estimator": RodeoClassifier()},
+            "estimator must be a CorralClassifier for method='curve', got Ro",
+        ),
+        ({"step": 3}, "step belongs to method='bound'"),
+        ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
+        ({"empty": "all"}, "empty belongs to method='bound'"),
+        ({"max_steps": 100}, "max_steps belongs to method='bound'"),
+    ],
+)
+def test_bad_parameters_are_refused(table, changed, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_sample_sizes(*table, method="curve", **changed)
+
+
+def test_a_callable_is_refused():
+    with pytest.raises(ValueError, match="method='curve' needs a table of rows, got a callable"):
+        estimate_sample_sizes(lambda label, n: None, [1, 2], method="curve")
+
+
+def test_bad_questions_are_refused(curve):
+    with pytest.raises(ValueError, match=r"label must be one of \[1, 2, 4\], got 3"):
+        curve.recall(3, 100)
+    with pytest.raises(ValueError, match="n_rows must be at least 1, got 0"):
+        curve.accuracy(0)
+    with pytest.raises(ValueError, match=r"n_rows must be .* got nan"):
+        curve.log_loss(math.nan)
+    with pytest.raises(ValueError, match="estimator must be a CorralClassifier, got RodeoClassifier"):
+        LearningCurve.from_estimator(RodeoClassifier())
+
+
+# Display
+
+
+def test_display_of_a_curve(curve):
+    display = SampleSizeDisplay.from_result(curve)
+    of_accuracy, _, of_recall = display.axes_
+    assert [axes.get_ylabel() for axes in display.axes_] == ["accuracy", "log loss", "recall"]
+    assert_allclose(of_accuracy.lines[0].get_ydata(), curve.history["accuracy"])
+    assert_allclose(of_accuracy.lines[1].get_ydata()[-1], curve.accuracy(480).value)
+    assert_array_equal(of_accuracy.lines[2].get_ydata(), [0.8, 0.8])
+    assert [text.get_text() for text in of_recall.get_legend().texts] == ["1", "2", "4"]
+    display.figure_.canvas.draw()
+    plt.close(display.figure_)
+
+
+def test_noise_has_the_recalls_that_its_labels_have():
+    rng = np.random.default_rng(100)
+    curve = estimate_sample_sizes(
+        rng.normal(size=(150, 3)), np.arange(150) % 3, method="curve", goal=0.8, random_state=0
+    )
+    recalls = [curve.recall(label, math.inf).value for label in range(3)]
+    assert abs(np.mean(recalls) - curve.accuracy(math.inf).value) < 0.1
+    assert max(recalls) < 0.5
+    assert all(need.outcome(150) == "never" for need in curve.needed)
+
+
+def test_rows_of_a_group_do_not_predict_each_other():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 4)
+    X = rng.normal(size=(30, 2))[groups] + 0.01 * rng.normal(size=(120, 2))
+    y = rng.permutation(np.arange(30) % 2)[groups]
+    asked = {"method": "curve", "random_state": 0}
+    assert estimate_sample_sizes(X, y, **asked).accuracy(120).value > 0.9
+    assert estimate_sample_sizes(X, y, groups=groups, **asked).accuracy(120).value < 0.65
+    with pytest.raises(ValueError, match="groups belong to method='curve'"):
+        estimate_sample_sizes(X, y, tolerance=0.5, initial_size=5, test_size=5, step=5, groups=groups)

@@ -1,0 +1,336 @@
+"""Members of the pool, their losses, gaps and levels, and averaged rows, in plain loops."""
+
+import itertools
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernels.kernels_oracle import kernel_log_density
+from paper_oracle import floats, log_sum_exp
+
+
+def mixture_log_density(
+    x: ArrayLike,
+    centres: ArrayLike,
+    factor: ArrayLike,
+    log_volume: float,
+    *,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Log density of a mixture of normal ones, |B| (2 pi)^(-q/2) exp(-|B^T (x - c_i)|^2 / 2), at x."""
+    x, B = floats(x), np.asarray(factor, dtype=float).tolist()
+    centres = np.asarray(centres, dtype=float).tolist()
+    w = [1.0] * len(centres) if weights is None else floats(weights)
+    n_axes = len(B[0]) if B else 0
+    exponents = []
+    for c in centres:
+        axes = [math.fsum(B[j][k] * (x[j] - c[j]) for j in range(len(x))) for k in range(n_axes)]
+        exponents.append(-0.5 * math.fsum(z * z for z in axes))
+    kept = [math.log(w_i) + e for w_i, e in zip(w, exponents, strict=True) if w_i > 0]
+    if not kept:
+        return -math.inf
+    return log_sum_exp(kept) - math.log(math.fsum(w)) + log_volume - 0.5 * n_axes * math.log(2 * math.pi)
+
+
+def pulled_log_density(
+    x: ArrayLike,
+    X: ArrayLike,
+    mean: ArrayLike,
+    factor: ArrayLike,
+    log_volume: float,
+    *,
+    bandwidth: float,
+    pull: float,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Log density of a class whose rows are pulled towards a mean and blurred, at x."""
+    mean, factor = np.asarray(mean), np.asarray(factor)
+    centres = [
+        [m_j + pull * (x_j - m_j) for x_j, m_j in zip(row, mean, strict=True)] for row in np.asarray(X)
+    ]
+    log_volume -= factor.shape[1] * math.log(bandwidth)
+    return mixture_log_density(x, centres, factor / bandwidth, log_volume, weights=weights)
+
+
+def left_out_normal_loss(X: ArrayLike, codes: ArrayLike, weights: ArrayLike, shrinkage: float) -> float:
+    """Mean of -2 log density of rows by normal densities that were fitted to all others, but for a constant.
+
+    Their covariance is that of residuals from the class means, divided by the weight of all rows and drawn
+    towards the mean variance of all rows.
+    """
+    X, codes, weights = np.asarray(X, dtype=float), np.asarray(codes), np.asarray(weights, dtype=float)
+
+    def mean(rows: np.ndarray) -> np.ndarray:
+        return sum(weights[i] * X[i] for i in rows) / sum(weights[i] for i in rows)
+
+    def scatter(rows: np.ndarray) -> np.ndarray:
+        means = {y: mean(rows[codes[rows] == y]) for y in set(codes[rows].tolist())}
+        residuals = {i: X[i] - means[codes[i]] for i in rows}
+        return sum(weights[i] * np.outer(residuals[i], residuals[i]) for i in rows) / weights.sum()
+
+    everything = np.arange(len(X))
+    target = np.trace(scatter(everything)) / X.shape[1] * np.eye(X.shape[1])
+    loss = 0.0
+    for i in everything:
+        others = np.delete(everything, i)
+        covariance = (1.0 - shrinkage) * scatter(others) + shrinkage * target
+        residual = X[i] - mean(others[codes[others] == codes[i]])
+        squares = residual @ np.linalg.solve(covariance, residual)
+        loss += weights[i] / weights.sum() * (math.log(np.linalg.det(covariance)) + squares)
+    return loss
+
+
+def class_variance(x: ArrayLike, codes: ArrayLike, y: int) -> float:
+    """Variance of one class in one column, as if rows with the variance within all classes were added.
+
+    Twice the share of repeated values are added to the sum of squares, and one to its logarithm.
+    """
+    x, codes = np.asarray(x, dtype=float), np.asarray(codes)
+    labels = sorted(set(codes.tolist()))
+    groups = {k: [v for v, c in zip(x, codes, strict=True) if c == k] for k in labels}
+    means = {k: math.fsum(group) / len(group) for k, group in groups.items()}
+    squares = {k: math.fsum((v - means[k]) ** 2 for v in group) for k, group in groups.items()}
+    center = math.fsum(x) / len(x)
+    floor = 1e-3 * math.fsum((v - center) ** 2 for v in x) / len(x)
+    within = math.fsum(squares.values()) / (len(x) - len(labels))
+    extra = 2.0 * (1.0 - (len(set(x.tolist())) - 1) / (len(x) - 1))
+    n = len(groups[y])
+    own = (squares[y] + extra * within) / (n - 1 + extra)
+    return math.exp(((n - 1) * math.log(own + floor) + math.log(within + floor)) / n)
+
+
+def pooled_log_loss(
+    log_densities: ArrayLike,
+    log_weights: ArrayLike,
+    codes: ArrayLike,
+    point_weights: ArrayLike,
+    priors: ArrayLike,
+    *,
+    center: ArrayLike,
+    deviation: float,
+    count: float,
+) -> float:
+    """Mean log loss of a pool and the prior of its weights, from log densities by member, point and class."""
+    log_densities, priors = np.asarray(log_densities, dtype=float), floats(priors)
+    u, center = floats(log_weights), floats(center)
+    loss = sum((u_m - c_m) ** 2 for u_m, c_m in zip(u, center, strict=True)) / (2 * deviation**2 * count)
+    for i, (y, v) in enumerate(zip(codes, floats(point_weights), strict=True)):
+        scores = [
+            math.log(priors[k]) + math.fsum(math.exp(u[m]) * log_densities[m, i, k] for m in range(len(u)))
+            for k in range(len(priors))
+        ]
+        loss -= v * (scores[y] - log_sum_exp(scores))
+    return loss
+
+
+def refined_loss(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    point_weights: ArrayLike,
+    priors: ArrayLike,
+    theta: ArrayLike,
+    log_power: float,
+    *,
+    deviation: float,
+    count: float,
+) -> float:
+    """Leave-one-out log loss of kernel densities with inverse bandwidths exp(theta), with its priors."""
+    X, codes, theta = np.asarray(X, dtype=float), np.asarray(codes), np.asarray(theta)
+    weights, units = np.asarray(weights, dtype=float), np.asarray(units)
+    h = [math.exp(-t) for t in theta]
+    log_densities = [
+        [
+            kernel_log_density(X[codes == y], x, h, weights=np.where(units == unit, 0.0, weights)[codes == y])
+            for y in range(len(floats(priors)))
+        ]
+        for x, unit in zip(X, units, strict=True)
+    ]
+    loss = pooled_log_loss(
+        [log_densities], [log_power], codes, point_weights, priors, center=[0.0], deviation=1.0, count=count
+    )
+    mean = sum(theta) / len(theta)
+    return loss + sum((t - mean) ** 2 for t in theta) / (2 * deviation**2 * count)
+
+
+def value_density(values: list[tuple[float, float]], x: float, n_levels: int) -> float:
+    """The density of one variable in a class, from pairs of a value and a weight; 1 if there are none."""
+    values = [(value, w) for value, w in values if not math.isnan(value)]
+    total = sum(w for _, w in values)
+    if n_levels:
+        return (sum(w for value, w in values if value == x) + 1 / n_levels) / (total + 1)
+    if not values:
+        return 1.0
+    mean = sum(w * value for value, w in values) / total
+    deviation = math.sqrt(sum(w * (value - mean) ** 2 for value, w in values) / total)
+    n = total**2 / sum(w * w for _, w in values)
+    h = 1.06 * deviation * n**-0.2 if deviation > 1e-12 else 1.0
+    kernels = [w * math.exp(-0.5 * ((x - value) / h) ** 2) for value, w in values]
+    return sum(kernels) / total / (h * math.sqrt(2 * math.pi))
+
+
+def mixed_factor(value: float, x: float, h: float, n_levels: int) -> float:
+    """The kernel of one variable at x: normal, or exp(-1 / (2 h^2)) for another level, over its sum."""
+    if n_levels:
+        other = math.exp(-0.5 / h**2)
+        return (1.0 if value == x else other) / (1 + (n_levels - 1) * other)
+    return math.exp(-0.5 * ((x - value) / h) ** 2) / (h * math.sqrt(2 * math.pi))
+
+
+def mixed_factors(
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+) -> list[list[float]]:
+    """The factors of each row's kernel: 1 for gaps of x, the density of the variable for gaps of the row."""
+    factors = []
+    for row in X:
+        of_row = []
+        for j, n_levels in enumerate(levels):
+            if math.isnan(x[j]):
+                of_row.append(1.0)
+            elif math.isnan(row[j]):
+                column = [(float(other[j]), float(w)) for other, w in zip(X, weights, strict=True)]
+                of_row.append(value_density(column, x[j], n_levels))
+            else:
+                of_row.append(mixed_factor(row[j], x[j], h[j], n_levels))
+        factors.append(of_row)
+    return factors
+
+
+def mixed_log_density(
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+) -> float:
+    """The log density of a class at x, where values are missing or levels."""
+    products = [math.prod(of_row) for of_row in mixed_factors(X, weights, x, h, levels)]
+    total = sum(weights)
+    return math.log(sum(w * product for w, product in zip(weights, products, strict=True)) / total)
+
+
+def mixed_rodeo(
+    X: ArrayLike, x: ArrayLike, levels: list[int], grid: list[float], update: str
+) -> tuple[list[float], float]:
+    """Algorithm 1 where values are missing or levels; Z_ji by a symmetric difference of the kernels."""
+    n, d = len(X), len(levels)
+    ones = [1.0] * n
+    steps = [0] * d
+    lowest = 1 / math.sqrt(2 * math.log(max(n, 2)))
+    active = [j for j in range(d) if not math.isnan(x[j])]
+
+    def derivatives(steps: list[int], j: int) -> list[float]:
+        h = [grid[k] for k in steps]
+        above, below = ([*h[:j], h[j] * (1 + e), *h[j + 1 :]] for e in (1e-6, -1e-6))
+        high, low = (
+            [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, levels)]
+            for near in (above, below)
+        )
+        return [(a - b) / (2e-6 * h[j]) for a, b in zip(high, low, strict=True)]
+
+    while active:
+        kept = []
+        at_start = list(steps)
+        for j in active:
+            Z = derivatives(at_start if update == "simultaneous" else steps, j)
+            mean = sum(Z) / n
+            variance = sum((z - mean) ** 2 for z in Z) / (n - 1)
+            c_n = math.log(max(n, 16))
+            more = steps[j] + 1 < len(grid) and (not levels[j] or grid[steps[j] + 1] >= lowest)
+            if mean**2 > variance / n * 2 * math.log(n * c_n) and more:
+                steps[j] += 1
+                kept.append(j)
+        active = kept
+    h = [grid[k] for k in steps]
+    return h, mixed_log_density(X, ones, x, h, levels)
+
+
+def level_share(
+    column: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    weights: ArrayLike,
+    n_levels: int,
+    level: float,
+    y: int,
+    unit: Hashable,
+) -> float:
+    """Frequency of a level in class y without a unit, drawn towards that of all classes by two rows."""
+    of_level = of_class = of_both = of_all = 0.0
+    for value, c, u, w in zip(floats(column), codes, units, floats(weights), strict=True):
+        if u == unit or math.isnan(value):
+            continue
+        of_all += w
+        of_level += w if value == level else 0.0
+        of_class += w if c == y else 0.0
+        of_both += w if c == y and value == level else 0.0
+    pooled = (of_level + 1.0 / n_levels) / (of_all + 1.0)
+    return (of_both + 2.0 * pooled) / (of_class + 2.0)
+
+
+def cells_of(X: ArrayLike, weights: ArrayLike, first: ArrayLike, n_rounds: int) -> list[int]:
+    """Lloyd's algorithm from some first centres: the cell of each row after some rounds."""
+    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in floats(weights)]
+    centres = [[Fraction(v) for v in row] for row in _lists(first)]
+
+    def nearest(row: list[Fraction]) -> int:
+        apart = [sum((a - b) ** 2 for a, b in zip(row, centre, strict=True)) for centre in centres]
+        return apart.index(min(apart))
+
+    for _ in range(n_rounds):
+        cells = [nearest(row) for row in rows]
+        for k in range(len(centres)):
+            mine = [i for i, cell in enumerate(cells) if cell == k]
+            if mine:
+                total = sum(w[i] for i in mine)
+                centres[k] = [sum(w[i] * rows[i][j] for i in mine) / total for j in range(len(rows[0]))]
+    return [nearest(row) for row in rows]
+
+
+def averages(
+    X: ArrayLike, weights: ArrayLike, cells: list[int]
+) -> tuple[list[list[float]], list[float], list[list[float]]]:
+    """Weighted means of the rows of each cell, their weights, and the scatter of rows around these means."""
+    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in floats(weights)]
+    d = len(rows[0])
+    means, totals = [], []
+    scatter = [[Fraction(0)] * d for _ in range(d)]
+    for k in sorted(set(cells)):
+        mine = [i for i, cell in enumerate(cells) if cell == k]
+        total = sum((w[i] for i in mine), Fraction(0))
+        mean = [sum((w[i] * rows[i][j] for i in mine), Fraction(0)) / total for j in range(d)]
+        for i in mine:
+            for a, b in itertools.product(range(d), repeat=2):
+                scatter[a][b] += w[i] * (rows[i][a] - mean[a]) * (rows[i][b] - mean[b])
+        means.append([float(v) for v in mean])
+        totals.append(float(total))
+    return means, totals, [[float(v) for v in row] for row in scatter]
+
+
+def averaged_log_density(
+    X: ArrayLike,
+    weights: ArrayLike,
+    cells: list[int],
+    x: ArrayLike,
+    H: ArrayLike,
+    mean: ArrayLike,
+    pull: float,
+) -> float:
+    """Log density at x of normal kernels on averages of rows, pulled towards a mean.
+
+    Kernels have the covariance H and what rows, pulled as well, vary around their averages.
+    """
+    means, totals, scatter = averages(X, weights, cells)
+    spread = np.array(scatter) / sum(totals)
+    covariance = np.asarray(H, dtype=float) + pull**2 * spread
+    inverse, (_, log_det) = np.linalg.inv(covariance), np.linalg.slogdet(covariance)
+    exponents = []
+    for centre, total in zip(means, totals, strict=True):
+        apart = np.asarray(x) - (np.asarray(mean) + pull * (np.array(centre) - np.asarray(mean)))
+        exponents.append(math.log(total) - 0.5 * float(apart @ inverse @ apart))
+    d = len(means[0])
+    return log_sum_exp(exponents) - math.log(sum(totals)) - 0.5 * (log_det + d * math.log(2.0 * math.pi))
+
+
+def _lists(X: ArrayLike) -> list[list[float]]:
+    return [floats(row) for row in np.asarray(X, dtype=float)]

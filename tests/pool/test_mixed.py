@@ -1,0 +1,885 @@
+"""Gaps, levels and groups: the core against plain loops and integrals, and what estimators make of tables."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from corral import (
+    CorralClassifier,
+    LSPClassifier,
+    MarkerSelector,
+    RodeoClassifier,
+    RodeoDensity,
+    RodeoSelector,
+    UnknownLevelsWarning,
+    load_model,
+    save_model,
+)
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.tiles import ClassRows, GeneralRows
+from corral.pool.densities import Mixture
+from corral.pool.fold_plan import Trial, make_target
+from corral.pool.general_bandwidths import MixedSample, _RefinedState, refined_frames
+from corral.pool.general_densities import MixedMixture, mixed_log_densities
+from corral.pool.general_transforms import learn_mixed_frames
+from corral.pool.transforms import learn_frames
+from corral.rodeo.density import kernel_density, local_density
+from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.settings import RodeoSettings
+from pool import pool_oracle
+from support.exploring import seeds
+
+LEVELS = [0, 3, 0, 2]
+
+
+def mixed_rows(seed, n=40, gaps=0.3, levels=LEVELS):
+    """Rows of measurements and levels with gaps, none of them empty."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, k, n) if k else rng.normal(size=n) for k in levels]).astype(float)
+    holes = rng.random(X.shape) < gaps
+    holes[holes.all(axis=1), 0] = False
+    X[holes] = np.nan
+    return X
+
+
+def general(X, weights=None, levels=LEVELS, units=None):
+    units = np.arange(len(X)) if units is None else units
+    return GeneralRows.arrange(X, weights, np.array(levels), units)
+
+
+# ------------------------------------------------------------------------------------- the core, exactly
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_densities_are_those_of_plain_loops(seed):
+    X, x = mixed_rows(seed), mixed_rows(seed + 100, n=6)
+    weights = np.random.default_rng(seed).uniform(0.2, 1.0, len(X)) if seed % 2 else np.ones(len(X))
+    h = np.array([0.3, 0.6, 0.5, 0.4])
+    found = kernel_density(general(X, weights), x, h)
+    expected = [pool_oracle.mixed_log_density(X, weights / weights.max(), q, h, LEVELS) for q in x]
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rodeo_is_that_of_plain_loops(seed, update):
+    X, x = mixed_rows(seed, n=30), mixed_rows(seed + 50, n=4)
+    X[:20, 0] = np.random.default_rng(seed).normal(0, 0.05, 20)  # so that some bandwidths shrink
+    grid = RodeoSettings(beta=0.8).grid(len(X))
+    log_density, steps = local_density(general(X), grid, x, update)
+    assert steps.max() > 2
+    for q, found, k in zip(x, log_density, steps, strict=True):
+        h, expected = pool_oracle.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
+        assert_allclose(grid[k][~np.isnan(q)], np.array(h)[~np.isnan(q)])
+        assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
+def test_a_unit_that_is_left_out_might_not_be_there(update):
+    X = mixed_rows(3, n=40)
+    units = np.arange(40) // 3
+    grid = RodeoSettings().grid(37)
+    own = np.array([0, 7, 20])
+    found, steps = local_density(general(X, units=units), grid, X[own], update, own)
+    for i, log_density, k in zip(own, found, steps, strict=True):
+        rest = general(X[units != units[i]])
+        expected, expected_steps = local_density(rest, grid, X[i : i + 1], update)
+        assert_allclose(log_density, expected[0], rtol=1e-10)
+        assert_array_equal(k, expected_steps[0])
+
+
+def test_complete_rows_take_the_fast_path_and_agree_with_the_general_one():
+    rng = np.random.default_rng(0)
+    X, x = rng.normal(size=(50, 3)), rng.normal(size=(5, 3))
+    rows, grid = ClassRows.arrange(X, None), RodeoSettings().grid(50)
+    as_general = GeneralRows.of(rows)
+    for update in ("simultaneous", "sequential"):
+        fast, slow = local_density(rows, grid, x, update), local_density(as_general, grid, x, update)
+        assert_allclose(fast[0], slow[0], rtol=1e-12)
+        assert_array_equal(fast[1], slow[1])
+    x[1, 0] = np.nan  # one sample with a gap changes no other
+    mixed = local_density(rows, grid, x, "simultaneous")
+    assert_array_equal(mixed[0][[0, 2, 3, 4]], local_density(rows, grid, x[[0, 2, 3, 4]], "simultaneous")[0])
+
+
+def integral(log_density, values, free):
+    """The integral of a density over one or two measurements, by the trapezoidal rule.
+
+    For sums of normal kernels that are wider than two steps the rule is exact to rounding.
+    """
+    t, step = np.linspace(-12.0, 12.0, 241, retstep=True)
+    grid = np.meshgrid(*[t] * len(free))
+    samples = np.tile(np.array(values), (grid[0].size, 1))
+    for j, of_axis in zip(free, grid, strict=True):
+        samples[:, j] = of_axis.ravel()
+    return np.exp(log_density(samples)).sum() * step ** len(free)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_gap_in_a_sample_is_an_integral(seed):
+    rows, h = general(mixed_rows(seed, n=25)), np.array([0.4, 0.5, 0.6, 0.5])
+
+    def log_density(samples):
+        return kernel_density(rows, np.array(samples), h)
+
+    def density(*values):
+        return math.exp(log_density([values])[0])
+
+    nan = math.nan
+    assert_allclose(density(nan, 1, 0.2, 0), integral(log_density, [nan, 1, 0.2, 0], [0]), rtol=1e-8)
+    assert_allclose(density(nan, 1, nan, 0), integral(log_density, [nan, 1, nan, 0], [0, 2]), rtol=1e-8)
+    assert_allclose(density(0.1, nan, 0.2, 0), sum(density(0.1, k, 0.2, 0) for k in range(3)), rtol=1e-12)
+    assert_allclose(density(nan, nan, nan, nan), 1.0)
+
+
+@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "none"])
+def test_a_gap_in_a_sample_of_a_member_is_an_integral(covariance):
+    X = mixed_rows(1, n=60, gaps=0.2)
+    codes = np.arange(60) % 2
+    frames = learn_mixed_frames(covariance, X, codes, None, 2, np.array([0, 2]), np.array(LEVELS))
+    mixture = MixedMixture.of_rows(X[codes == 0], None, frames[0], 0.6, 0.8 if covariance != "none" else 1.0)
+
+    def density(*values):
+        return math.exp(mixture.log_density(np.array([values]))[0])
+
+    nan = math.nan
+    one = integral(mixture.log_density, [nan, 1, 0.2, 0], [0])
+    assert_allclose(density(nan, 1, 0.2, 0), one, rtol=1e-8)
+    two = sum(integral(mixture.log_density, [nan, k, nan, 1], [0, 2]) for k in range(3))
+    assert_allclose(density(nan, nan, nan, 1), two, rtol=1e-8)
+    assert_allclose(density(nan, nan, nan, nan), 1.0)
+
+
+@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "selected", "none"])
+def test_members_without_gaps_and_levels_are_the_same_by_both_paths(covariance):
+    rng = np.random.default_rng(5)
+    X, codes = rng.normal(size=(80, 3)), np.arange(80) % 2
+    X[codes == 0] += 0.8
+    variables = np.arange(3)
+    plain = learn_frames(covariance, X, codes, None, 2, variables)
+    frames = learn_mixed_frames(covariance, X, codes, None, 2, variables, np.zeros(3, dtype=int))
+    pull = 1.0 if covariance == "none" else 0.7
+    for y in (0, 1):
+        rows = X[codes == y]
+        expected = Mixture.of_rows(rows, None, plain[y], 0.5, pull).log_density(X[:9])
+        found = MixedMixture.of_rows(rows, None, frames[y], 0.5, pull).log_density(X[:9])
+        assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_missing_values_are_expected_given_the_others():
+    # Two variables with a correlation of 0.95: what one lacks is known from the other.
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=4000)
+    X = np.column_stack([first, 0.95 * first + math.sqrt(1 - 0.95**2) * rng.normal(size=4000)])
+    X[rng.random(4000) < 0.5, 1] = np.nan
+    (frame,) = learn_mixed_frames(
+        "shared", X, np.zeros(4000, dtype=int), None, 1, np.arange(2), np.zeros(2, int)
+    )
+    covariance = np.linalg.inv(frame.factor @ frame.factor.T)
+    assert_allclose(covariance, [[1.0, 0.95], [0.95, 1.0]], atol=0.06)
+
+
+def refined_state(complete):
+    """Points and rows of three classes, one measurement and one column of levels perhaps without gaps."""
+    X = mixed_rows(2, n=40)
+    if complete:
+        X[:, 1:3] = np.nan_to_num(X[:, 1:3])
+    codes = np.sort(np.arange(40) % 3)
+    frames = learn_mixed_frames("none", X, codes, None, 3, np.array([0, 2]), np.array(LEVELS))
+    training = LabelledRows.sort(TrainingRows(X, codes, None, np.array(LEVELS)))
+    points = np.arange(0, 40, 2)
+    return _RefinedState.prepare(
+        MixedSample(
+            X[points],
+            X,
+            training.units[points],
+            training.units,
+            np.ones(40),
+            np.searchsorted(codes, np.arange(4)),
+            make_target(training, points, np.full(3, 1 / 3)),
+            frames,
+            np.array([3, 2]),
+        )
+    )
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_the_gradient_of_refined_bandwidths(complete):
+    state = refined_state(complete)
+    assert state.partly.tolist() == [True, not complete]
+    at = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
+    _, gradient = state.loss(at, 0.4)
+    for j in range(at.size):
+        step = np.zeros(at.size)
+        step[j] = 1e-6
+        slope = (state.loss(at + step, 0.4)[0] - state.loss(at - step, 0.4)[0]) / 2e-6
+        assert_allclose(gradient[j], slope, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(complete):
+    state = refined_state(complete)
+    sample, theta = state.sample, np.array([0.3, -0.2, 0.5, 0.1])
+    _, log_mean, _ = state.weigh(theta)
+    for y, frame in enumerate(refined_frames(sample, theta)):
+        of_class = slice(sample.starts[y], sample.starts[y + 1])
+        expected = mixed_log_densities(
+            frame,
+            sample.rows[of_class],
+            sample.weights[of_class],
+            sample.unit_of_row[of_class],
+            sample.points,
+            sample.unit_of_point,
+            np.ones(1),
+            np.ones(1),
+        )
+        assert_allclose(log_mean[:, y], expected[0], rtol=1e-10)
+
+
+def test_two_levels_are_a_column_of_zeros_and_ones():
+    # With the same bandwidths in all classes only the norms differ, which are the same for all classes.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)])
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=120) > 0.5).astype(int)
+    numbers = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y)
+    X_levels = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] == 1, "yes", "no")})
+    levels = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X_levels, y)
+    same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
+    n = np.bincount(y)
+    assert same or n[0] != n[1]
+    numbers.model_.densities[1].plan.fixed[:] = numbers.model_.densities[0].plan.fixed
+    levels.model_.densities[1].plan.fixed[:] = levels.model_.densities[0].plan.fixed
+    assert_allclose(levels.predict_proba(X_levels), numbers.predict_proba(X), rtol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------ estimators
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two classes of rows with text, a flag, an ordered column and gaps, and samples."""
+    rng = np.random.default_rng(0)
+    n = 320
+    y = np.repeat(["frog", "toad"], n // 2)
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(np.where(y == "frog", 3.0, 5.0), 1.0),
+            "colour": np.where(rng.random(n) < np.where(y == "frog", 0.8, 0.3), "green", "brown"),
+            "wet": rng.random(n) < 0.5,
+            "size": pd.Categorical(rng.choice(["s", "m", "l"], n), categories=["s", "m", "l"], ordered=True),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "length"] = np.nan
+    frame["colour"] = frame["colour"].astype(object)
+    frame.loc[rng.random(n) < 0.2, "colour"] = None
+    train, test = np.split(rng.permutation(n), [160])
+    return frame.iloc[train], y[train], frame.iloc[test], y[test]
+
+
+ESTIMATORS = [
+    RodeoClassifier(),
+    RodeoClassifier(update="sequential", scale="rank"),
+    RodeoClassifier(bandwidth="class", features="selected"),
+    RodeoClassifier(bandwidth="class", scale="standard"),
+    CorralClassifier(random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
+    X, y, samples, labels = table
+    model = clone(estimator).fit(X, y)
+    P = model.predict_proba(samples)
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert model.score(samples, labels) > 0.7
+    # A sample that has no value gets the priors.
+    nothing = samples.iloc[:1].astype({"wet": object}).reindex([-1])
+    assert_allclose(model.predict_proba(nothing), [model.class_prior_], rtol=1e-12)
+    # A gap carries no evidence, and evidence is finite.
+    evidence = model.explain(samples).evidence
+    assert np.isfinite(evidence).all()
+    assert (evidence[samples.isna().to_numpy()] == 0.0).all()
+    assert np.isfinite(model.feature_importances_).all()
+    # Files bring everything back.
+    path = tmp_path / "model.corral"
+    save_model(model, path)
+    restored = load_model(path)
+    assert_array_equal(restored.predict_proba(samples), P)
+    assert_array_equal(restored.explain(samples).evidence, evidence)
+    assert str(restored.describe()) == str(model.describe())
+    # Threads and the order of rows change nothing but rounding.
+    assert_array_equal(clone(estimator).set_params(n_jobs=2).fit(X, y).predict_proba(samples), P)
+    turned = clone(estimator).fit(X.iloc[::-1], y[::-1]).predict_proba(samples)
+    assert_allclose(turned, P, rtol=1e-6, atol=1e-9)
+    # A sample's bits do not depend on others.
+    assert_array_equal(model.predict_proba(samples.iloc[3:5]), P[3:5])
+
+
+def test_the_kinds_of_gaps_and_frames_are_alike(table):
+    X, y, samples, _ = table
+    expected = CorralClassifier(random_state=0).fit(X, y).predict_proba(samples)
+    as_polars = [
+        pl.DataFrame(
+            {
+                "length": pl.Series(
+                    [None if math.isnan(v) else v for v in frame["length"]], dtype=pl.Float64
+                ),
+                "colour": pl.Series(frame["colour"].tolist(), dtype=pl.String),
+                "wet": frame["wet"].to_numpy(),
+                "size": [("s", "m", "l").index(v) for v in frame["size"]],
+            }
+        )
+        for frame in (X, samples)
+    ]
+    found = CorralClassifier(random_state=0).fit(as_polars[0], y).predict_proba(as_polars[1])
+    assert_allclose(found, expected, rtol=1e-9)
+    missing = [
+        frame.assign(length=frame["length"].astype("Float64"), colour=frame["colour"].astype("string"))
+        for frame in (X, samples)
+    ]
+    found = CorralClassifier(random_state=0).fit(missing[0], y).predict_proba(missing[1])
+    assert_array_equal(found, expected)
+    enum = pl.Enum(["brown", "green", "blue"])  # blue has no rows
+    enums = [frame.with_columns(pl.col("colour").cast(enum)) for frame in as_polars]
+    found = CorralClassifier(random_state=0).fit(enums[0], y).predict_proba(enums[1])
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_columns_can_be_said_to_hold_levels():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=90), rng.integers(0, 3, 90)])
+    y = (X[:, 1] == 1).astype(int)
+    by_position = RodeoClassifier(categorical_features=[1]).fit(X, y)
+    by_mask = RodeoClassifier(categorical_features=[False, True]).fit(X, y)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    by_name = RodeoClassifier(categorical_features=["b"]).fit(frame, y)
+    as_text = RodeoClassifier().fit(frame.assign(b=frame["b"].astype(str)), y)
+    expected = as_text.predict_proba(frame.assign(b=frame["b"].astype(str)))
+    for model, rows in ((by_position, X), (by_mask, X), (by_name, frame)):
+        assert_array_equal(model.predict_proba(rows), expected)
+    plain = RodeoClassifier(categorical_features=None).fit(frame, y)
+    assert_array_equal(plain.predict_proba(frame), RodeoClassifier().fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("all", "categorical_features must be 'from_dtype', None or columns, got 'all'."),
+        (["c"], "categorical_features names 'c', which is not one of the columns."),
+        ([7], "categorical_features names 7, which is not one of the columns."),
+        ([True], "categorical_features must be a mask of 2 columns, got \\[True\\]."),
+    ],
+)
+def test_columns_that_are_not_there(given, said):
+    with pytest.raises(ValueError, match=said):
+        RodeoClassifier(categorical_features=given).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+
+
+def test_a_level_that_training_did_not_have_counts_as_missing(table):
+    X, y, samples, _ = table
+    model = CorralClassifier(random_state=0).fit(X, y)
+    strange, missing = samples.copy(), samples.copy()
+    strange.iloc[:3, 1] = "purple"
+    missing.iloc[:3, 1] = None
+    with pytest.warns(
+        UnknownLevelsWarning, match=r"Values that no training row has count as missing: 3 of 'colour'\."
+    ):
+        found = model.predict_proba(strange)
+    assert_array_equal(found, model.predict_proba(missing))
+
+
+SHADES = pd.CategoricalDtype(["red", "blue", "amber"])
+COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amber", "blue", "red"]
+
+
+def in_parts(colours, **parameters):
+    """A classifier of a frame with these colours, fitted at once and in two parts, and the frame."""
+    frame = pd.DataFrame({"length": np.random.default_rng(0).normal(size=12), "colour": colours})
+    y = np.arange(12) % 2
+    whole = RodeoClassifier(**parameters).fit(frame, y)
+    parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6])
+    return whole, parts.partial_fit(frame[6:], y[6:]), frame
+
+
+@pytest.mark.parametrize(
+    ("colours", "levels"),
+    [
+        (np.array(COLOURS, dtype=object), ["amber", "blue", "red"]),
+        (pd.Series(COLOURS, dtype=SHADES), ["red", "blue", "amber"]),
+        (np.array([7, "b", 7, "b", 7, 7, "a", 3, None, 3, "b", "a"], dtype=object), [3, 7, "a", "b"]),
+        (pd.Series(["b", "b", "a"] * 4), ["a", "b"]),
+    ],
+)
+def test_parts_of_a_table_may_have_new_levels(colours, levels):
+    whole, parts, frame = in_parts(colours)
+    assert parts.encoding_.levels == whole.encoding_.levels == [None, levels]
+    assert_array_equal(parts.model_.training.X, whole.model_.training.X)
+    assert_array_equal(parts.model_.training.levels, whole.model_.training.levels)
+    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
+    assert str(parts.describe()) == str(whole.describe())
+
+
+def test_new_levels_of_a_column_of_numbers():
+    whole, parts, frame = in_parts([2, 1] * 3 + [0, 5, 1] * 2, categorical_features=["colour"])
+    assert parts.encoding_.levels == whole.encoding_.levels == [None, [0, 1, 2, 5]]
+    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
+
+
+def test_categories_that_lack_earlier_levels_are_put_in_order():
+    frame = pd.DataFrame({"x": np.arange(6.0), "c": pd.Categorical(list("babaca"), categories=list("bac"))})
+    model = RodeoClassifier().fit(frame, [0, 1] * 3)
+    others = pd.DataFrame({"x": [0.5, 1.5], "c": pd.Categorical(["d", "b"], categories=["d", "b"])})
+    assert model.partial_fit(others, [0, 1]).encoding_.levels[1] == ["a", "b", "c", "d"]
+    assert_array_equal(model.model_.training.X[:, 1], [1, 0, 1, 0, 2, 0, 3, 1])
+
+
+def test_levels_whose_order_counts_take_no_new_ones():
+    sizes, more = (pd.CategoricalDtype(names, ordered=True) for names in (["s", "m"], ["s", "m", "l"]))
+    frame = pd.DataFrame({"x": np.arange(4.0), "size": pd.Series(["s", "m"] * 2, dtype=sizes)})
+    model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
+    before = vars(model).copy()
+    larger = frame.assign(size=pd.Series(["s", "m", "l", "s"], dtype=more))
+    with pytest.raises(ValueError, match=r"^Column 'size' has the level 'l', for which the order of levels "):
+        model.partial_fit(larger, [0, 0, 1, 1])
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (
+            {"length": ["long"] * 4},
+            ValueError,
+            "Column 'length' held numbers in fit, but has 'long' in row 0.",
+        ),
+        (
+            {"length": pd.date_range("2020-01-01", periods=4)},
+            ValueError,
+            "Column 'length' holds values of type datetime",
+        ),
+        ({"length": [[1], 2, 3, 4]}, TypeError, "Column 'length' holds a list"),
+        (
+            {"length": [1.0, math.inf, 2.0, 3.0]},
+            ValueError,
+            "Column 'length' holds an infinite value in row 1.",
+        ),
+    ],
+)
+def test_a_column_that_cannot_be_read_is_named(change, error, said):
+    frame = pd.DataFrame({"length": [1.0, 2.0, 3.0, 4.0], "colour": ["a", "b", "a", "b"]})
+    y = [0, 0, 1, 1]
+    for use in (
+        RodeoClassifier().fit(frame, y).predict,
+        RodeoClassifier().fit(frame[["length"]], y).predict,
+        RodeoDensity().fit(frame).score_samples,
+        RodeoSelector(cutpoint=math.inf).fit(frame, y).transform,
+    ):
+        columns = ["length"] if use.__self__.n_features_in_ == 1 else list(frame)
+        with pytest.raises(error, match=said):
+            use(frame.assign(**change)[columns])
+
+
+@pytest.mark.parametrize("values", [[{"a": 1}, {"a": 2}], [[1], [2]]])
+def test_polars_columns_of_structures_are_named(values):
+    frame = pl.DataFrame({"x": [1.0, 2.0], "held": values})
+    with pytest.raises(ValueError, match="Column 'held' holds values of type"):
+        RodeoClassifier().fit(frame, [0, 1])
+
+
+def test_text_and_numbers_in_one_column_are_levels():
+    frame = pd.DataFrame({"a": np.array(["x", 1, "x", 1, None, "x"], dtype=object), "b": np.arange(6.0)})
+    model = RodeoClassifier().fit(frame, [0, 1, 0, 1, 0, 1])
+    assert model.encoding_.levels[0] == [1, "x"]
+    assert np.isfinite(model.predict_proba(frame)).all()
+
+
+def test_a_few_texts_among_numbers_are_not_taken_for_levels():
+    values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
+    frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
+    y = np.arange(12) % 2
+    said = "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
+    for categorical in ("from_dtype", ["b"]):
+        with pytest.raises(ValueError, match=said):
+            RodeoClassifier(categorical_features=categorical).fit(frame, y)
+    with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
+        CorralClassifier().fit(frame.to_numpy(object), y)
+    model = RodeoClassifier(categorical_features=["mass"]).fit(frame, y)
+    assert model.encoding_.levels[1][-1] == "37O0"
+    assert np.isfinite(model.predict_proba(frame)).all()
+    several = frame.assign(mass=frame["mass"].where(frame["b"] > 2, "none"))
+    assert RodeoClassifier().fit(several, y).encoding_.levels[1] is not None
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_masked_cells_are_gaps(kind):
+    rng = np.random.default_rng(0)
+    X = np.ma.masked_array((10.0 * rng.normal(size=(30, 2))).astype(kind), mask=rng.random((30, 2)) < 0.2)
+    y = np.arange(30) % 2
+    gaps = np.where(X.mask, np.nan, X.data.astype(float))
+    model = RodeoClassifier().fit(X, y)
+    assert_array_equal(model.model_.training.X, gaps)
+    assert_array_equal(model.predict_proba(X), model.predict_proba(gaps))
+    with pytest.raises(ValueError, match="Column 'x0' has gaps"):
+        LSPClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
+@pytest.mark.parametrize(
+    "estimator",
+    [RodeoClassifier, CorralClassifier, RodeoDensity, RodeoSelector, MarkerSelector, LSPClassifier],
+)
+def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
+    rows = [[float(i), float(i * i % 7)] for i in range(12)]
+    y = np.arange(12) % 2
+    if estimator is not LSPClassifier:  # which takes no gaps at all
+        with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
+            estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
+    rows[3][1] = 10**400
+    name, options = ("1", {"dtype": object}) if as_table is pd.DataFrame else ("x1", {})
+    said = f"Column '{name}' holds a number in row 3 that is too large for a float"
+    with pytest.raises(ValueError, match=said):
+        estimator().fit(as_table(rows, **options), y)
+    frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="X has several columns named 'a'"):
+        estimator().fit(frame, y)
+
+
+def test_rows_that_count_may_hold_nothing():
+    X = np.full((6, 2), np.nan)
+    X[0] = 1.0
+    model = RodeoClassifier().fit(X, [0, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 1])
+    with pytest.warns(UserWarning, match="no training row has a value of 'x0', 'x1'"):
+        assert_allclose(model.predict_proba(X), 0.5)
+
+
+def test_describe_names_levels_and_what_is_missing():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 100)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=300),
+            "island": np.where(
+                (y == "b") & (rng.random(300) < 0.9), "Dream", rng.choice(["Biscoe", "Torgersen"], 300)
+            ),
+        }
+    )
+    frame.loc[(y == "c") & (rng.random(300) < 0.4), "x"] = np.nan
+    description = CorralClassifier(random_state=0).fit(frame, y).describe()
+    lines = str(description).splitlines()
+    assert 'island = "Dream" more often' in lines[1]
+    assert "x missing more often" in lines[2]
+    assert "missing" not in lines[0] + lines[1]
+    shown = description.to_frame().set_index(["class", "variable"])
+    assert shown.loc[("b", "island"), "typical"] == "Dream"
+    missing = frame["x"].isna()
+    assert shown.loc[("c", "x"), "missing"] == pytest.approx(missing[y == "c"].mean())
+    assert shown.loc[("c", "x"), "background_missing"] == 0.0
+    assert shown["often_missing"].sum() == shown.loc[("c", "x"), "often_missing"] == 1
+    whole = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
+    assert "missing" not in MarkerSelector().fit(whole, y).describe().to_frame()
+
+
+def test_chance_is_not_said_to_be_missing_more_often():
+    """At a level of 0.01 for all variables of a class: of 300 classes with random gaps about 3 at most."""
+    n_said = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        y = np.repeat(["a", "b", "c"], 40)
+        X = rng.normal(size=(120, 8))
+        X[:, 0] += 3.0 * np.repeat([0, 1, 2], 40)
+        X[rng.random(X.shape) < 0.3] = np.nan
+        n_said += int(MarkerSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
+    assert n_said <= 6
+
+
+def test_a_selector_says_what_is_missing_and_a_file_keeps_it(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 60)
+    X = rng.normal(size=(120, 3))
+    X[:, 0] += 3.0 * (y == "a")
+    X[(y == "b") & (rng.random(120) < 0.7), 1] = np.nan
+    selector = MarkerSelector().fit(X, y)
+    assert "x1 missing more often" in str(selector.describe())
+    save_model(selector, tmp_path / "selector.corral")
+    assert str(load_model(tmp_path / "selector.corral").describe()) == str(selector.describe())
+
+
+def test_a_selector_keeps_columns_of_text(table):
+    X, y, samples, _ = table
+    selector = MarkerSelector().set_output(transform="pandas").fit(X, y)
+    kept = selector.transform(samples)
+    assert {"length", "colour"} <= set(kept.columns)
+    assert "colour" in str(selector.describe())
+
+
+def test_the_density_of_a_table_as_it_is(table, tmp_path):
+    X, _, samples, _ = table
+    density = RodeoDensity().fit(X)
+    found = density.score_samples(samples)
+    assert np.isfinite(found).all()
+    save_model(density, tmp_path / "density.corral")
+    assert_array_equal(load_model(tmp_path / "density.corral").score_samples(samples), found)
+    drawn = density.sample(500, random_state=0)
+    assert not np.isnan(drawn).any()
+    shares = np.bincount(drawn[:, 1].astype(int)) / 500
+    assert_allclose(shares[1], (X["colour"] == "green").sum() / X["colour"].notna().sum(), atol=0.15)
+    # In one dimension it integrates to 1, gaps or not.
+    one = RodeoDensity().fit(X[["length"]])
+    t = np.linspace(-10.0, 20.0, 2001)
+    values = np.exp(one.score_samples(pd.DataFrame({"length": t})))
+    assert 0.9 < np.trapezoid(values, t) < 1.25  # the bandwidths change with the sample
+
+
+@pytest.mark.parametrize("column", ["few heavy rows", "constant", "levels"])
+def test_what_a_row_lacks_is_drawn_from_the_density_of_the_variable(column):
+    rng = np.random.default_rng(0)
+    x = {"constant": np.full(40, 2.0), "levels": rng.integers(0, 2, 40)}.get(column, rng.normal(size=40))
+    weights = np.where(np.arange(40) < 3, 1.0, 0.01) if column == "few heavy rows" else np.ones(40)
+    n_levels, n = (3 if column == "levels" else 0), 20_000
+    rows = general(np.append(x, np.nan)[:, np.newaxis].astype(float), np.append(weights, 1.0), [n_levels])
+    random, gaps = np.random.RandomState(0), np.full((n, 1), np.nan)
+    drawn = draw_kernels(rows, gaps, np.full((n, 1), 0.5), random.standard_normal((n, 1)), random)[:, 0]
+    pairs = list(zip(x, weights, strict=True))
+    t = np.arange(3.0) if n_levels else np.linspace(-8.0, 10.0, 901)
+    density = np.array([pool_oracle.value_density(pairs, at, n_levels) for at in t])
+    expected = density.cumsum() if n_levels else density.cumsum() * (t[1] - t[0])
+    assert_allclose((drawn[:, np.newaxis] <= t).mean(axis=0), expected, atol=0.015)
+
+
+def test_pipelines_and_column_transformers(table):
+    X, y, samples, labels = table
+    scaled = make_column_transformer((StandardScaler(), ["length"]), remainder="passthrough").set_output(
+        transform="pandas"
+    )
+    pipeline = make_pipeline(scaled, CorralClassifier(random_state=0)).fit(X, y)
+    assert pipeline.score(samples, labels) > 0.7
+
+
+def test_tags_say_what_is_taken():
+    for estimator in (
+        RodeoClassifier(),
+        CorralClassifier(),
+        RodeoDensity(),
+        RodeoSelector(),
+        MarkerSelector(),
+    ):
+        tags = estimator.__sklearn_tags__().input_tags
+        assert tags.allow_nan
+        assert tags.categorical
+
+
+# --------------------------------------------------------------------------------------------- groups
+
+
+def grouped(seed, n_groups=30, size=6, d=5):
+    """Rows that resemble others of their group far more than those of their class; labels random by group."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X = rng.normal(size=(n_groups, d))[groups] + 0.05 * rng.normal(size=(groups.size, d))
+    return X, (rng.random(n_groups) < 0.5).astype(int)[groups], groups
+
+
+def test_labels_that_are_random_by_group_are_not_predictable():
+    scores = []
+    for seed in range(5):
+        X, y, groups = grouped(seed)
+        told = CorralClassifier(random_state=0).fit(X, y, groups=groups)
+        assert CorralClassifier(random_state=0).fit(X, y).cv_accuracy_ > 0.95
+        scores.append(told.cv_accuracy_)
+    assert abs(np.mean(scores) - 0.5) < 0.1
+
+
+def test_groups_of_a_class_are_spread_over_the_folds():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(15), 4)
+    X, codes = rng.normal(size=(60, 2)), groups % 3
+    order = rng.permutation(60)
+    folds = []
+    for some in (np.arange(60), order):
+        data = LabelledRows.sort(TrainingRows(X[some], codes[some], None, None, groups[some]))
+        points, prior = np.arange(60), np.full(3, 1 / 3)
+        folds.append(Trial.prepare(data, points, prior, 0.01, np.random.RandomState(0)).divisions[0])
+    assert_array_equal(folds[1], folds[0][order])
+    of_groups = folds[0].reshape(15, 4)
+    assert (of_groups == of_groups[:, :1]).all()
+    for y in range(3):
+        assert sorted(of_groups[y::3, 0]) == [0, 1, 2, 3, 4]
+
+
+def test_groups_are_left_out_by_the_rodeo():
+    X, y, groups = grouped(0, n_groups=20, size=4, d=2)
+    alone = RodeoClassifier().fit(X, y)
+    together = RodeoClassifier().fit(X, y, groups=groups)
+    # Without the others of its group a row has no close neighbour for which a bandwidth would shrink.
+    assert (together.bandwidths_ > alone.bandwidths_).all()
+    by_name = RodeoClassifier().fit(X, y, groups=np.char.add("patient ", groups.astype(str)))
+    assert_array_equal(by_name.bandwidths_, together.bandwidths_)
+    assert_allclose(
+        together.predict_proba(X), alone.predict_proba(X), rtol=1e-9
+    )  # samples belong to no group
+
+
+def test_groups_in_parts_and_files(tmp_path):
+    X, y, groups = grouped(1, n_groups=12, size=4, d=2)
+    whole = RodeoClassifier().fit(X, y, groups=groups)
+    parts = RodeoClassifier().partial_fit(X[:24], y[:24], classes=[0, 1], groups=groups[:24])
+    parts.partial_fit(X[24:], y[24:], groups=groups[24:])
+    assert_array_equal(parts.bandwidths_, whole.bandwidths_)
+    with pytest.raises(ValueError, match=r"groups must be given for all parts of the rows, or for none\."):
+        parts.partial_fit(X[:2] + 0.01, y[:2])
+    save_model(whole, tmp_path / "model.corral")
+    restored = load_model(tmp_path / "model.corral")
+    assert_array_equal(restored.model_.training.groups, groups)
+    assert_array_equal(restored.partial_fit(X[:2] + 0.01, y[:2], groups=[0, 0]).classes_, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."),
+        ([1, None, 2, 2], "but row 1 has none"),
+        (np.array(["2020", "NaT", "2021", "2021"], dtype="M8[ns]"), "but row 1 has none"),
+        ([7, 7, 7, 7], "at least two groups, got one"),
+        ([1, 1, 2, 2], "each class lies in a single one"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [RodeoClassifier, CorralClassifier])
+def test_bad_groups(estimator, groups, said):
+    with pytest.raises(ValueError, match=said):
+        estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
+
+
+def test_groups_of_all_parts_count_together():
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 0, 0, 1, 1, 1])
+    model = RodeoClassifier().fit(X[:3], [0, 1, 1], groups=[1, 2, 3])
+    model.partial_fit(X[3:], y[3:], groups=[1, 1, 1])
+    assert_array_equal(model.model_.training.groups, [0, 1, 2, 3, 3, 3])
+
+
+def test_rows_without_weight_are_of_no_group():
+    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match="each class lies in a single one"):
+        RodeoClassifier().fit(X, y, [1, 1, 0, 1, 1, 1], groups=[1, 1, 2, 3, 3, 3])
+    RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
+
+
+def test_parts_of_one_group_for_each_class_have_finite_evidence():
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = RodeoClassifier(bandwidth="class").partial_fit(X, y, groups=y)  # others may follow
+    assert np.isfinite(model.feature_importances_).all()
+    assert np.isfinite(model.typicality(X)).all()
+    assert np.isfinite(model.explain(X[:2]).evidence).all()
+
+
+def test_groups_are_routed():
+    X, y, groups = grouped(2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CorralClassifier(random_state=0).set_fit_request(groups=True)
+        found = cross_validate(
+            model, X, y, params={"groups": groups}, cv=GroupKFold(3), return_estimator=True
+        )
+    assert all(fitted.model_.training.groups is not None for fitted in found["estimator"])
+
+
+# ------------------------------------------------------------------------------------- hostile tables
+
+
+def hostile(seed):
+    """A table that somebody might have: empty rows, columns, classes; one level, very many; mixed types."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(4, 60)), int(rng.integers(1, 6))
+    columns = {}
+    for j in range(d):
+        kind = rng.integers(0, 9)
+        x = rng.normal(size=n) * 10.0 ** rng.integers(-200, 200) if kind == 0 else rng.normal(size=n)
+        values = {
+            0: x,
+            1: np.full(n, np.nan),
+            2: np.array(["same"] * n, dtype=object),
+            3: np.array([f"level {i}" for i in range(n)], dtype=object),
+            4: rng.integers(0, 2, n).astype(bool).astype(object),
+            5: np.array([None, "a", 1.5, True][: max(1, n)] * n, dtype=object)[:n],
+            6: np.where(rng.random(n) < 0.9, np.nan, x),
+            7: rng.choice(["a", "b", None], n),
+            8: np.round(x),
+        }[int(kind)]
+        columns[f"c{j}"] = values
+    frame = pd.DataFrame(columns)
+    y = rng.integers(0, int(rng.integers(2, 4)), n)
+    if rng.random() < 0.3:  # gaps in one class only, or all of it
+        frame.loc[y == 0, "c0"] = None
+    if rng.random() < 0.3:
+        frame.iloc[:2] = None
+    return frame, y
+
+
+@pytest.mark.filterwarnings(
+    "ignore::corral.EmptySelectionWarning",
+    "ignore::corral.CopiedRowsWarning",
+    "ignore:no training row has a value of:UserWarning",
+)
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("seed", seeds(25))
+def test_hostile_tables_get_a_fit_or_one_sentence(seed):
+    frame, y = hostile(seed)
+    kinds = [CorralClassifier(random_state=0), ESTIMATORS[seed % 4]]
+    for estimator in kinds:
+        try:
+            model = clone(estimator).fit(frame, y)
+        except ValueError as error:
+            said = str(error)
+        else:
+            said = None
+        if said is not None:
+            assert "\n" not in said
+            continue
+        P = model.predict_proba(frame)
+        assert np.isfinite(P).all()
+        assert_allclose(P.sum(axis=1), 1.0)
+        assert np.isfinite(model.explain(frame.iloc[:3]).evidence).all()
+        assert "nan" not in str(model.describe()).replace("missing", "")
+
+
+def test_five_thousand_levels():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"p{i}" for i in range(5000)], "x": rng.normal(size=5000)})
+    y = (frame["x"] + rng.normal(size=5000) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = CorralClassifier(random_state=0).fit(frame.iloc[::5], y[::5])
+    assert abs(model.cv_accuracy_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["a", "b"] * 9 + ["a", None], dtype=object),
+        np.r_[np.arange(19) % 2 * 1.0, np.nan],
+        pd.Series(["a", "b"] * 9 + ["a", pd.NA]),
+        pd.Series(pd.Categorical(["a", "b"] * 9 + ["a", None])),
+        pd.Series([1, 0] * 9 + [1, None], dtype="Int64"),
+        ["a", "b"] * 9 + ["a", None],
+        np.array(["2020", "2021"] * 9 + ["2020", "NaT"], dtype="M8[ns]"),
+        pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 9 + ["2020-01-01", None])),
+        np.array([*np.array([1, 2] * 9 + [1], dtype="m8[h]"), np.timedelta64("NaT")], dtype=object),
+    ],
+    ids=["objects", "floats", "NA", "categories", "Int64", "list", "times", "dates", "durations"],
+)
+@pytest.mark.parametrize("make", [RodeoClassifier, CorralClassifier, MarkerSelector, LSPClassifier])
+def test_missing_labels_are_counted_and_placed(make, y):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match=r"^1 of 20 labels are missing, the first in row 19: fill them in"):
+        make().fit(X, y)

@@ -1,0 +1,442 @@
+"""Thinning: cells and averages against plain loops; means and covariances stay, whatever the parts.
+
+And pools whose classes are thinned: near those of all rows, and as valid.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import corral.data.subsample
+import corral.pool.compression
+from corral import CorralClassifier, load_model, save_model
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.scaling import learn_scale
+from corral.data.subsample import choose_sample
+from corral.parallel import Computation
+from corral.pool.centroids import Cells, CellSummary, Representatives
+from corral.pool.compression import carried_over
+from corral.pool.densities import Mixture
+from corral.pool.transforms import ClassFrame
+from pool import pool_oracle
+
+
+def make_units(n, seed=0):
+    """The same rows in two kinds of units."""
+    random = np.random.RandomState(seed)
+    X = random.normal(size=(n, 3)) * [1.0, 2.0, 0.5] + [0.0, 10.0, 0.0]
+    return [X, np.arctan(X)], random.uniform(0.5, 2.0, n)
+
+
+IMPORTANCE = np.array([1.0, 0.0, 4.0])
+
+
+def thin(rows, n_cells, importance, seed):
+    """Averages of the rows that share a cell, and the cell of each row."""
+    x = rows.centres[0]
+    cells = Cells.learn(x, rows.weights, n_cells, importance, seed).divide(x)
+    filled, cells = np.unique(cells, return_inverse=True)
+    return rows.averaged(cells, filled.size), cells
+
+
+def moments(rows):
+    """Weighted means and covariances in all units, with the spread that averages have lost."""
+    found = []
+    for x, scatter in zip(rows.centres, rows.scatter, strict=True):
+        mean = rows.weights @ x / rows.weights.sum()
+        found += [mean, ((x - mean).T * rows.weights @ (x - mean) + scatter) / rows.weights.sum()]
+    return found
+
+
+def same_moments(found, expected):
+    for one, other in zip(moments(found), moments(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_cells_and_averages_are_those_of_plain_loops():
+    units, weights = make_units(40)
+    thinned, cells = thin(Representatives.of_rows(units, weights), 6, IMPORTANCE, seed=3)
+    x = units[0][:, [0, 2]] * [1.0, 2.0]
+    some = np.random.RandomState(3).permutation(40)
+    expected = np.empty(40, dtype=int)
+    expected[some] = pool_oracle.cells_of(x[some], weights[some], x[some[:6]], 4)
+    assert [sorted(set(expected)).index(cell) for cell in expected] == cells.tolist()
+    for k in range(2):
+        means, totals, scatter = pool_oracle.averages(units[k], weights, expected.tolist())
+        np.testing.assert_allclose(thinned.centres[k], means, rtol=1e-12)
+        np.testing.assert_allclose(thinned.weights, totals, rtol=1e-12)
+        np.testing.assert_allclose(thinned.scatter[k], scatter, rtol=1e-9, atol=1e-12)
+    assert thinned.counts.sum() == 40
+
+
+def test_thinning_is_the_same_for_a_seed():
+    units, weights = make_units(300)
+    rows = Representatives.of_rows(units, weights)
+    first, second, other = (thin(rows, 30, IMPORTANCE, seed)[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_and_covariances_stay_whatever_the_parts(weighted):
+    units, weights = make_units(500)
+    rows = Representatives.of_rows(units, weights if weighted else None)
+    whole, _ = thin(rows, 25, IMPORTANCE, seed=0)
+    parts = []
+    for at in np.split(np.arange(500), [120, 300]):
+        part = Representatives.of_rows([x[at] for x in units], weights[at] if weighted else None)
+        parts.append(thin(part, 40, IMPORTANCE, seed=0)[0])
+    merged, _ = thin(Representatives.together(parts), 25, IMPORTANCE, seed=0)
+    for thinned in (whole, merged):
+        assert thinned.weights.size <= 25
+        assert thinned.counts.sum() == 500
+        np.testing.assert_allclose(thinned.weights.sum(), rows.weights.sum(), rtol=1e-12)
+        same_moments(thinned, rows)
+    spread = [scatter / rows.weights.sum() for scatter in merged.scatter]
+    np.testing.assert_allclose(merged.spreads, spread)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_summaries_of_parts_are_those_of_all_rows(weighted):
+    units, weights = make_units(300)
+    weights = weights if weighted else None
+    numbers = np.random.RandomState(1).permutation(300)
+    cells = Cells.learn(units[0], weights, 20, IMPORTANCE, seed=0)
+    whole = cells.summarise(units, weights, units[0], numbers)
+    parts = [
+        cells.summarise(
+            [x[at] for x in units], None if weights is None else weights[at], units[0][at], numbers[at]
+        )
+        for at in np.split(np.arange(300), [4, 100])  # the first has fewer rows than there are cells
+    ]
+    merged = CellSummary.merge(parts)
+    np.testing.assert_array_equal(merged.numbers, whole.numbers)
+    np.testing.assert_array_equal(merged.X, whole.X)
+    np.testing.assert_array_equal(merged.averages.counts, whole.averages.counts)
+    np.testing.assert_allclose(merged.averages.centres, whole.averages.centres, rtol=1e-12)
+    np.testing.assert_allclose(merged.averages.scatter, whole.averages.scatter, rtol=1e-10)
+    same_moments(merged.averages, Representatives.of_rows(units, weights))
+
+
+def test_a_cell_knows_the_row_that_is_nearest_to_its_centre():
+    units, _ = make_units(100)
+    cells = Cells.learn(units[0], None, 7, IMPORTANCE, seed=0)
+    far = Cells(cells.importance, np.vstack([cells.centres, [[1e3, 1e3]]]))  # and one without rows
+    summary = far.summarise(units, None, units[0], np.arange(100, 200))
+    assert summary.numbers[-1] == -1
+    kept = summary.filled()
+    assert kept.numbers.size == 7
+    of_rows = far.divide(units[0])
+    for k in range(7):
+        mine = np.flatnonzero(of_rows == k)
+        apart = np.linalg.norm(units[0][mine][:, [0, 2]] * [1.0, 2.0] - cells.centres[k], axis=1)
+        assert kept.numbers[k] == 100 + mine[apart.argmin()]
+        np.testing.assert_array_equal(kept.X[k], units[0][mine[apart.argmin()]])
+
+
+def test_variables_without_importance_make_no_cells():
+    units, weights = make_units(100)
+    thinned, cells = thin(Representatives.of_rows(units, weights), 5, np.zeros(3), seed=0)
+    assert thinned.weights.size == 1
+    assert not cells.any()
+
+
+def test_kernels_on_averages_are_those_of_plain_loops():
+    units, weights = make_units(40)
+    thinned, cells = thin(Representatives.of_rows(units, weights), 6, IMPORTANCE, seed=3)
+    random = np.random.RandomState(0)
+    B, mean, h, pull = np.tril(random.normal(size=(2, 2))) + 2.0 * np.eye(2), np.array([0.1, -0.2]), 0.7, 0.6
+    frame = ClassFrame(np.array([0, 2]), mean, B, float(np.linalg.slogdet(B)[1]))
+    mixture = Mixture.of_representatives(
+        thinned.centres[0], thinned.weights, thinned.spreads[0], frame, h, pull
+    )
+    H = h**2 * np.linalg.inv(B @ B.T)
+    for x in units[0][:5]:
+        expected = pool_oracle.averaged_log_density(
+            units[0][:, [0, 2]], weights, cells.tolist(), x[[0, 2]], H, mean, pull
+        )
+        np.testing.assert_allclose(mixture.log_density(x[np.newaxis])[0], expected, rtol=1e-10)
+
+
+def test_fewer_knots_tell_of_no_row():
+    x = np.random.RandomState(0).lognormal(size=(5000, 1))
+    scale = learn_scale(x, None, "score")
+    fewer = scale.with_fewer_knots(200)
+    values, scores = fewer.knots[0]
+    assert 150 < values.size <= 200
+    assert (np.diff(scores) > 0.0).all()
+    assert not np.isin(values, x).any()
+    np.testing.assert_allclose(fewer.transform(x), scale.transform(x), atol=0.25)  # at the ends
+    inside = np.abs(scale.transform(x)) < 2.0
+    np.testing.assert_allclose(fewer.transform(x)[inside], scale.transform(x)[inside], atol=0.02)
+    assert scale.with_fewer_knots(5000).knots[0][0] is scale.knots[0][0]
+    assert learn_scale(x, None, "range").with_fewer_knots(10).knots is None
+
+
+# ---------------------------------------------------------------------------------------------- pools
+
+
+def make_rings(n, seed):
+    """Two rings and a small class between them, and a column of noise."""
+    random = np.random.RandomState(seed)
+    sizes = (n, n - 20, 40)
+    radius = np.concatenate([random.normal(r, 0.35, m) for r, m in zip((1.0, 3.0, 2.0), sizes, strict=True)])
+    angle = random.uniform(0.0, 2.0 * np.pi, radius.size)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), random.normal(size=radius.size)])
+    order = random.permutation(radius.size)
+    return X[order], np.repeat(["inner", "outer", "rare"], sizes)[order]
+
+
+@pytest.fixture(scope="module")
+def rings():
+    return make_rings(600, 0)
+
+
+@pytest.fixture(scope="module")
+def fitted(rings):
+    return CorralClassifier(max_rows=80, random_state=0).fit(*rings)
+
+
+@pytest.fixture(scope="module")
+def of_all(rings):
+    return CorralClassifier(max_rows=None, random_state=0).fit(*rings)
+
+
+def log_loss(classifier, X, y):
+    log_proba = classifier.predict_log_proba(X)
+    return -log_proba[np.arange(len(y)), np.searchsorted(classifier.classes_, y)].mean()
+
+
+def test_a_thinned_pool_predicts_nearly_as_one_of_all_rows(fitted, of_all):
+    X, y = make_rings(800, 1)
+    assert np.bincount(fitted.model_.data.codes).tolist() == [80, 80, 40]
+    assert log_loss(fitted, X, y) < log_loss(of_all, X, y) + 0.01
+    assert fitted.score(X, y) > of_all.score(X, y) - 0.01
+    np.testing.assert_array_equal(fitted.class_count_, [600, 580, 40])
+
+
+def test_scores_are_those_of_the_model_that_predicts():
+    """Five kernels for twenty clusters: the search, which has all rows, is much better."""
+    random = np.random.RandomState(0)
+    centres = 3.0 * random.normal(size=(40, 3))
+
+    def draw(n):
+        cluster = random.randint(40, size=n)
+        return centres[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
+
+    classifier = CorralClassifier(max_rows=5, random_state=0).fit(*draw(2000))
+    X, y = draw(2000)
+    assert classifier.score(X, y) < 0.9
+    assert abs(classifier.cv_accuracy_ - classifier.score(X, y)) < 0.05
+    assert abs(classifier.cv_log_loss_ - log_loss(classifier, X, y)) < 0.06
+    np.testing.assert_allclose(classifier.cv_balanced_accuracy_, classifier.cv_recall_.mean())
+    assert abs(classifier.cv_balanced_accuracy_ - classifier.cv_accuracy_) < 0.02
+
+
+def test_noise_is_not_predictable_by_frames_that_know_the_rows():
+    random = np.random.RandomState(0)
+    y = np.arange(600) % 2
+    classifier = CorralClassifier(max_rows=50, random_state=0).fit(random.normal(size=(600, 40)), y)
+    assert classifier.cv_log_loss_ > 0.68
+    assert log_loss(classifier, random.normal(size=(600, 40)), y) < 0.71  # of which 0.693 is to be expected
+
+
+def test_classes_that_are_not_thinned_have_the_same_bits(rings, of_all):
+    X, _ = make_rings(100, 1)
+    few = CorralClassifier(max_rows=600, random_state=0).fit(*rings)
+    np.testing.assert_array_equal(few.predict_log_proba(X), of_all.predict_log_proba(X))
+    np.testing.assert_array_equal(few.typicality(X), of_all.typicality(X))
+
+
+def test_threads_and_the_order_of_rows_change_nothing(rings, fitted, monkeypatch):
+    X, y = rings
+    new, _ = make_rings(100, 1)
+    monkeypatch.setattr(corral.pool.compression, "PART_ROWS", 100)
+    parts = CorralClassifier(max_rows=80, random_state=0).fit(X, y)
+    threads = CorralClassifier(max_rows=80, random_state=0, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(parts.predict_log_proba(new), threads.predict_log_proba(new))
+    np.testing.assert_allclose(parts.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
+    backwards = CorralClassifier(max_rows=80, random_state=0).fit(X[::-1], y[::-1])
+    np.testing.assert_allclose(backwards.predict_log_proba(new), fitted.predict_log_proba(new), rtol=1e-6)
+
+
+def test_rows_that_calibrate_are_in_no_cell(rings, fitted):
+    model = fitted.model_
+    held_out, kept = model.thinning.held_out, model.pool.cross_fitted
+    assert set(np.unique(held_out.codes)) == {0, 1}
+    assert not np.isin(held_out.numbers, model.data.numbers).any()
+    thinned = [of_class for of_class in model.thinning.classes if of_class is not None]
+    assert sum(of_class.counts.sum() for of_class in thinned) + len(held_out.X) == 600 + 580
+    np.testing.assert_array_equal(model.compared_rows.X, rings[0][model.compared_rows.numbers])
+    points = model.compared_rows.take(kept.points)
+    assert np.bincount(points.codes).tolist() == [120, 116, 40]
+    # What is known of them is what the members say, but that rows of the rare class are left out of it.
+    member = model.pool.members[0]
+    log_density = member.log_densities(points.X, Computation())
+    np.testing.assert_allclose(kept.log_density[0][:, :2], log_density[:, :2], rtol=1e-12)
+    rare = points.codes == 2
+    assert (kept.log_density[0][rare, 2] < log_density[rare, 2]).all()
+    np.testing.assert_allclose(kept.log_density[0][~rare, 2], log_density[~rare, 2], rtol=1e-12)
+
+
+def test_typicality_and_sets_keep_their_level(fitted):
+    X, y = make_rings(1500, 2)
+    code = np.searchsorted(fitted.classes_, y)
+    typicality = fitted.typicality(X)[np.arange(len(y)), code]
+    covered = fitted.predict_set(X, coverage=0.9)[np.arange(len(y)), code]
+    for a in range(2):
+        for level in (0.05, 0.2, 0.5):
+            error = np.sqrt(level * (1.0 - level) / 116.0)  # of so many rows that were held out
+            assert abs((typicality[code == a] <= level).mean() - level) < 3.0 * error
+        assert 0.82 < covered[code == a].mean() < 0.98
+    assert fitted.is_novel(X).mean() < 0.03
+    assert fitted.is_novel([[0.0, 9.0, 0.0]]).all()
+    gaps = X[:200].copy()
+    gaps[:, 2] = np.nan
+    # Approximate where a variable is always missing: the third tells nothing, and varies most.
+    assert 0.05 < (fitted.typicality(gaps)[np.arange(200), code[:200]] <= 0.2).mean() < 0.25
+
+
+def test_supporting_rows_are_rows_of_the_label(rings, fitted):
+    X, _ = make_rings(20, 3)
+    explanation = fitted.explain(X[:6])
+    assert (explanation.rows >= 0).all()
+    assert (rings[1][explanation.rows] == explanation.label[:, np.newaxis]).all()
+    predicted = fitted.predict_log_proba(X[:6])
+    label, rival = (np.searchsorted(fitted.classes_, of) for of in (explanation.label, explanation.rival))
+    odds = predicted[np.arange(6), label] - predicted[np.arange(6), rival]
+    np.testing.assert_allclose(explanation.log_odds, odds, atol=1e-8)
+    assert fitted.describe().to_frame()["evidence"].notna().all()
+
+
+def test_halves_are_of_all_rows(fitted, of_all):
+    found, expected = (of.selection_frequency(4, random_state=0) for of in (fitted, of_all))
+    np.testing.assert_array_equal(found, expected)
+    assert ((expected > 0.0) & (expected < 1.0)).any()
+
+
+def test_a_common_factor_of_weights_changes_nothing(rings):
+    X, y = rings
+    weights = np.random.RandomState(0).uniform(0.5, 2.0, len(y))
+    new, _ = make_rings(100, 1)
+    once, thrice = (
+        CorralClassifier(max_rows=80, random_state=0).fit(X, y, sample_weight=w)
+        for w in (weights, 3.0 * weights)
+    )
+    np.testing.assert_allclose(once.predict_log_proba(new), thrice.predict_log_proba(new), rtol=1e-6)
+    rows = thrice.model_.all_rows
+    np.testing.assert_array_equal(rows.X, X[rows.numbers])
+    np.testing.assert_allclose(rows.weights, weights[rows.numbers] / weights.max())
+
+
+@pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])
+def test_max_rows_that_mean_nothing(rings, max_rows):
+    with pytest.raises(ValueError, match="max_rows must be a positive integer, got"):
+        CorralClassifier(max_rows=max_rows).fit(*rings)
+
+
+def test_bandwidths_are_carried_over_by_the_rate():
+    assert carried_over(1000, 1000, 3) == 1.0
+    np.testing.assert_allclose(carried_over(32_000, 1000, 1), 0.5)
+    np.testing.assert_allclose(carried_over(2**12, 1, 8), 0.5)
+
+
+def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
+    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 100)
+    X, y = make_rings(300, 0)
+    first = LabelledRows.sort(TrainingRows(X, y, None))
+    second = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
+    chosen = choose_sample(first, 30, seed=5)
+    assert np.bincount(first.codes[chosen]).tolist() == [49, 46, 30]
+    np.testing.assert_array_equal(first.X[chosen], second.X[choose_sample(second, 30, seed=5)])
+    assert not np.array_equal(chosen, choose_sample(first, 30, seed=6))
+
+
+def test_equal_rows_are_drawn_one_by_one(monkeypatch):
+    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
+    y = rng.integers(0, 2, len(X))
+    data = LabelledRows.sort(TrainingRows(X, y, None))
+    chosen = choose_sample(data, 30, seed=5)
+    drawn = np.bincount((3 * data.X[chosen, 0] + data.X[chosen, 1]).astype(int), minlength=9)
+    np.testing.assert_allclose(drawn / chosen.size, np.full(9, 1 / 9), atol=0.04)
+    other = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
+    np.testing.assert_array_equal(data.X[chosen], other.X[choose_sample(other, 30, seed=5)])
+
+
+# ---------------------------------------------------------------------------------------- model files
+
+
+def test_a_file_holds_few_rows_and_the_same_model(rings, fitted, of_all, tmp_path):
+    X, _ = make_rings(50, 4)
+    save_model(fitted, tmp_path / "thinned.corral")
+    loaded = load_model(tmp_path / "thinned.corral")
+    np.testing.assert_array_equal(loaded.predict_log_proba(X), fitted.predict_log_proba(X))
+    np.testing.assert_array_equal(loaded.typicality(X), fitted.typicality(X))
+    np.testing.assert_array_equal(loaded.explain(X[:3]).rows, fitted.explain(X[:3]).rows)
+    np.testing.assert_array_equal(loaded.explain(X[:3]).evidence, fitted.explain(X[:3]).evidence)
+    assert loaded.model_.n_rows == len(rings[0])
+    save_model(loaded, tmp_path / "again.corral")
+    again = load_model(tmp_path / "again.corral")
+    np.testing.assert_array_equal(again.predict_log_proba(X), fitted.predict_log_proba(X))
+    with pytest.raises(
+        ValueError, match="partial_fit needs the 1220 rows of the fit, of which the model has"
+    ):
+        loaded.partial_fit(*rings)
+
+
+@pytest.fixture(scope="module")
+def all_thinned():
+    X, y = make_rings(600, 0)
+    is_frequent = y != "rare"
+    X, y = X[is_frequent], y[is_frequent]
+    frame = pd.DataFrame(
+        X, columns=["a", "b", "c"], index=pd.Index([f"id{i}" for i in range(len(X))], name="id")
+    )
+    return frame, y, CorralClassifier(max_rows=60, random_state=0).fit(frame, y)
+
+
+def test_what_needs_rows_says_so(all_thinned, tmp_path):
+    frame, y, fitted = all_thinned
+    save_model(fitted, tmp_path / "model.corral")
+    loaded = load_model(tmp_path / "model.corral")
+    kept = len(fitted.model_.compared_rows.X)
+    said = f"needs all 1180 training rows, and the model has kept only {kept} of them"
+    with pytest.raises(ValueError, match=said):
+        loaded.selection_frequency()
+    with pytest.raises(ValueError, match="partial_fit needs the 1180 rows of the fit"):
+        loaded.partial_fit(frame, y)
+
+
+def test_a_cell_is_not_called_a_single_row(all_thinned):
+    frame, _, fitted = all_thinned
+    explanation = fitted.explain(frame[:5])
+    assert (explanation.stands_for[:, 0] > 1).any()
+    alone = replace(explanation, shares=np.full(explanation.shares.shape, 0.9), group_share=np.full(5, 0.9))
+    assert [bool(alone.caution(i)) for i in range(5)] == (explanation.stands_for[:, 0] == 1).tolist()
+
+
+def test_names_of_rows_that_are_kept_are_kept(rings, tmp_path):
+    X, y = rings
+    frame = pd.DataFrame(
+        X, columns=["a", "b", "c"], index=pd.Index([f"row {i}" for i in range(len(X))], name="id")
+    )
+    named = CorralClassifier(max_rows=80, random_state=0).fit(frame, y)
+    save_model(named, tmp_path / "named.corral")
+    loaded = load_model(tmp_path / "named.corral")
+    explanation = loaded.explain(frame[:2])
+    np.testing.assert_array_equal(explanation.row_names, named.explain(frame[:2]).row_names)
+    assert explanation.row_names[0, 0] == f"row {explanation.rows[0, 0]}"
+
+
+def test_names_are_those_of_their_rows_if_all_are_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(42, 2)), np.arange(42) % 2
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(42)])
+    save_model(CorralClassifier(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
+    loaded = load_model(tmp_path / "named.corral")
+    assert len(loaded.model_.training.X) == 42  # a class that is hardly too large has a cell for each row
+    assert loaded.row_names_in_.tolist() == frame.index.tolist()

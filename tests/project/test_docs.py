@@ -1,0 +1,135 @@
+"""README.md and docs: their examples run, what they link to exists, and no public name is left out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+from functools import partial
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+
+import corral
+import corral.dask
+import corral.datasets
+from corral.datasets import make_shifted_groups
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
+    """Blocks of Python, and what they print if the page shows it right below."""
+    shown = r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
+    return re.findall(shown, page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run_examples(page: Path) -> None:
+    """Run a page from top to bottom in the current folder, as a program of the reader's."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="some examples draw")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for code, shown in examples(page):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, name_of(page), "exec"), names)
+        if shown:
+            assert_reads_like(printed.getvalue(), shown)
+    plt.close("all")
+
+
+NUMBER = r"[-+]?\d+(?:\.\d*)?(?:e[-+]\d+)?"
+
+
+def assert_reads_like(printed: str, shown: str) -> None:
+    """The same words, and numbers that differ by no more than releases of NumPy may make them differ."""
+    words_printed, words_shown = (re.sub(NUMBER, "#", text).split() for text in (printed, shown))
+    assert words_printed == words_shown
+    found, wanted = ([float(number) for number in re.findall(NUMBER, text)] for text in (printed, shown))
+    assert found == pytest.approx(wanted, rel=0.02, abs=0.02)
+
+
+def words(text: str) -> set[str]:
+    """Whole names: that of RodeoPathDisplay does not hold that of RodeoPath."""
+    return set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_of_python_is_an_example(page):
+    assert len(examples(page)) == len(re.findall(r"```\s*py", page.read_text(), re.IGNORECASE))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page) and page.name != "scaling.md"], ids=name_of
+)
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_examples(page)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask's to_parquet, with pandas 3.1
+def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
+    """With workers in threads of this process; those of tests/dask/test_dask.py are processes."""
+    in_threads = partial(distributed.LocalCluster, processes=False, dashboard_address="127.0.0.1:0")
+    monkeypatch.setattr(distributed, "LocalCluster", in_threads)
+    monkeypatch.chdir(tmp_path)
+    X, y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
+    rows, new = pd.DataFrame(X).add_prefix("v"), pd.DataFrame(X[::7] + 0.01).add_prefix("v")
+    for folder, table in (("rows", rows.assign(label=y)), ("new", new)):
+        Path(folder).mkdir()
+        table.to_parquet(f"{folder}/0.parquet")
+    run_examples(DOCS / "guide" / "scaling.md")
+    labels = pd.read_parquet("labels")["label"]
+    local = corral.RodeoClassifier(bandwidth="class").fit(rows, y)
+    np.testing.assert_array_equal(labels, local.predict(new))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    links = [link for link in links if "://" not in link and "generated/" not in link]  # those see make docs
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_readme_is_one_page():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 75
+    assert [line for line in lines if len(line) > 120 and not line.startswith("![")] == []
+
+
+def test_every_public_name_is_in_the_guide():
+    public = {name for name in corral.__all__ if not name.startswith("__")}
+    assert public - words("".join(page.read_text() for page in PAGES)) == set()
+
+
+@pytest.mark.parametrize("module", [corral, corral.dask, corral.datasets], ids=lambda module: module.__name__)
+def test_every_public_name_has_a_page_in_the_reference(module):
+    listed = re.findall(r"^    (\w+)$", (DOCS / "api.rst").read_text(), re.MULTILINE)
+    assert {name for name in module.__all__ if not name.startswith("__")} - set(listed) == set()
+
+
+def test_every_example_asks_a_question_and_has_a_place():
+    files = sorted(DOCS.glob("examples/*/*.py"))
+    order = runpy.run_path(str(DOCS / "_ext" / "example_order.py"))["ORDER"]
+    assert {file.name for file in files} == set(order)
+    assert [file.name for file in files if not file.read_text().splitlines()[1].endswith("?")] == []
+
+
+@pytest.mark.parametrize("printed", ["row 3: 0.81 (a)", "row 3: 0.75 (b)", "row 3: 0.75 (a) 1"])
+def test_other_output_is_seen(printed):
+    assert_reads_like("row  3: 0.751\n(a)", "row 3: 0.75 (a)")
+    with pytest.raises(AssertionError):
+        assert_reads_like(printed, "row 3: 0.75 (a)")
+
+
+def test_a_name_within_another_is_not_that_name():
+    assert words("`RodeoPathDisplay` draws a_path.") == {"RodeoPathDisplay", "draws", "a_path"}

@@ -1,0 +1,871 @@
+"""Tests of the report as a file: its numbers are those of the library, its size bounded, its names inert.
+
+What it does in a browser is in test_report_browser.py.
+"""
+
+import base64
+import hashlib
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest, norm
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, confusion_matrix
+
+from corral import (
+    CopiedRowsWarning,
+    CorralClassifier,
+    HeldOut,
+    LSPClassifier,
+    RodeoClassifier,
+    RodeoDensity,
+    estimate_sample_sizes,
+    load_model,
+    save_model,
+    write_report,
+)
+from corral.datasets import make_shifted_groups
+from corral.evaluation.held_out import OF_NEW_GROUPS
+from corral.evaluation.scores import grouped_interval
+from corral.planning import LearningCurve, Needed
+from corral.planning.power_law import Estimate
+from corral.report import words
+from corral.report.packing import pack, pack_column
+from support.exploring import examples
+from support.report_data import column, data_of
+
+HOSTILE = "</script><img src=x onerror=alert(1)>'\"&\u2028"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_shifted_groups(40, groups=(1, 2, 5), random_state=0)
+    return pd.DataFrame(X[:, :6], columns=list("abcdef")), np.array(["one", "two", "five"])[y // 2]
+
+
+@pytest.fixture(scope="module")
+def classifier(rows):
+    return RodeoClassifier(bandwidth="class").fit(*rows)
+
+
+def page_of(*arguments, folder, max_samples=20, **options):
+    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    return path.read_text(encoding="utf-8")
+
+
+class Outline(HTMLParser):
+    """Collects tags, identifiers and the text that a reader sees."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.attributes, self.text = [], [], [], ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_data(self, data):
+        if self.tags[-1:] not in (["script"], ["style"]):
+            self.text += data
+
+
+# Words
+
+
+CONTRAST = "than in the background of the class, by more than chance and not negligibly"
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=str)
+def test_what_it_means_that_a_variable_describes_a_class(estimator, rows, tmp_path):
+    assert CONTRAST in Outline(page_of(estimator.fit(*rows), rows[0], folder=tmp_path)).text
+
+
+def test_the_summary_says_what_marks_each_class(rows, tmp_path):
+    fitted = CorralClassifier(random_state=0).fit(*rows)
+    found = fitted.describe()
+    text = Outline(page_of(fitted, rows[0], folder=tmp_path)).text
+    for a in range(3):
+        assert found.markers[a].any()
+        markers = found.order[a, : found.markers[a].sum()]
+        assert "\n".join(found.phrase(a, j) for j in markers[:3]) in text
+
+
+@pytest.fixture(scope="module")
+def joint():
+    """Two classes that differ in no variable, but in the product of the first two; then noise."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
+    model = RodeoClassifier(bandwidth="class", c0=0.25)
+    return model.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different")), X
+
+
+def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
+    page = page_of(*joint, folder=tmp_path)
+    text = Outline(page).text
+    assert "No variable stands out as describing a class: no test of values or of single levels" in text
+    assert text.count("no variable found\nlabels also rest on x") == 2
+    assert [sorted(names) for names in data_of(page)["restOn"]] == [["x0", "x1"]] * 2
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("bandwidth", ["class", "local"])
+def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    data = data_of(page_of(fitted, X, y, max_samples=200, folder=tmp_path))
+    explanation, proba = fitted.explain(X), fitted.predict_proba(X)
+    assert data["variables"] == list(X.columns)
+    assert [row["position"] for row in data["rows"]] == list(range(len(X)))
+    for i, row in enumerate(data["rows"]):
+        assert data["classes"][row["truth"]] == y[i]
+        assert data["classes"][row["label"]] == explanation.label[i]
+        assert data["classes"][row["rival"]] == explanation.rival[i]
+        assert [f"{p:.3f}" for p in row["proba"]] == [f"{p:.3f}" for p in proba[i]]
+        assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
+        assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
+        assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
+        assert row["effective"] == np.rint(explanation.effective_rows[i])
+        carrier, share = explanation.carrier(i)
+        assert row["rests_on"] == int(f"{share:.0%}"[:-1]) * (-1 if carrier == "group" else 1)
+        assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
+        assert row["support"] == explanation.rows[i].tolist()
+        assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]
+    assert len(data["training"]) > 50
+    for i, values in data["training"].items():
+        assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
+
+
+def test_the_map_equals_describe(rows, tmp_path):
+    fitted = RodeoClassifier(bandwidth="class").fit(*rows)
+    data, found = data_of(page_of(fitted, rows[0], folder=tmp_path)), fitted.describe()
+    assert_array_equal(data["markers"], found.markers)
+    assert found.markers.any()
+    assert_array_equal(data["order"], found.order)
+    for a, j in np.ndindex(3, 6):
+        assert f"{data['effects'][a][j]:.2f}" == f"{found.effect[a, j]:z.2f}"
+        assert f"{data['evidence'][a][j]:.2f}" == f"{found.evidence[a, j]:z.2f}"
+        assert f"{data['pvalues'][a][j]:.1g}" == f"{found.pvalue[a, j]:.1g}"
+        assert f"{data['variables'][j]} {data['differences'][a][j]}" == found.phrase(a, j)
+
+
+def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
+    X, y = rows
+    kept = np.flatnonzero((y != "one") | (np.cumsum(y == "one") <= 2))  # two rows of one
+    fitted = RodeoClassifier(bandwidth="class").fit(X.iloc[kept].assign(c=1.0), y[kept])
+    data = data_of(page_of(fitted, X.assign(c=1.0), folder=tmp_path))
+    a = data["classes"].index("one")
+    assert data["differences"][a] == [""] * 6
+    assert [of_class[2] for of_class in data["differences"]] == [""] * 3
+    assert sum(bool(said) for of_class in data["differences"] for said in of_class) == 10
+
+
+@pytest.mark.parametrize("bandwidth", ["class", "local"])
+def test_typical_rows_are_those_of_highest_density(rows, tmp_path, bandwidth):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
+    log_density = fitted.log_density(X)
+    for a, typical in enumerate(data_of(page_of(fitted, X, folder=tmp_path))["typical"]):
+        members = np.flatnonzero(y == fitted.classes_[a])
+        assert typical == members[np.argsort(-log_density[members, a], kind="stable")[:5]].tolist()
+
+
+def test_typical_rows_of_large_classes_are_looked_for_among_some(rows, classifier, tmp_path, monkeypatch):
+    X, y = rows
+    monkeypatch.setattr("corral.report.numbers._MOST_CANDIDATES", 7)
+    data = data_of(page_of(classifier, X, folder=tmp_path))
+    for label, typical in zip(classifier.classes_, data["typical"], strict=True):
+        some = np.flatnonzero(y == label)[[0, 6, 13, 19, 26, 32, 39]]  # of 40, evenly spaced
+        assert set(typical) < set(some)
+
+
+def test_large_numbers_keep_their_digits_before_the_point(rows, tmp_path):
+    X, y = rows
+    table = X.assign(a=X["a"] * 1e6, b=np.arange(len(X)) + 10_000_000.0)
+    fitted = RodeoClassifier(bandwidth="class").fit(table, y)
+    for row in data_of(page_of(fitted, table, folder=tmp_path))["rows"]:
+        assert row["values"][0] == round(table["a"].iloc[row["position"]])
+        assert row["values"][1] == 10_000_000 + row["position"]
+
+
+def test_curves_are_the_densities_of_single_variables(rows, classifier, tmp_path):
+    X, y = rows
+    data = data_of(page_of(classifier, X, folder=tmp_path))
+    assert list(data["curves"]) == [str(j) for j in range(6)]
+    x = X["b"].to_numpy()
+    low, high = np.quantile(x, [0.005, 0.995])
+    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 49)
+    expected = []
+    for label in classifier.classes_:
+        own = x[y == label]
+        spread = min(own.std(), (np.quantile(own, 0.75) - np.quantile(own, 0.25)) / 1.34)
+        h = max(0.9 * spread * own.size**-0.2, grid[1] - grid[0])
+        expected.append(norm.pdf(grid[:, np.newaxis], own, h).mean(axis=1))
+    curves = data["curves"]["1"]
+    assert_allclose(curves["y"], 1000 * np.array(expected) / np.max(expected), atol=0.51)
+    assert_allclose(curves["x"], grid, rtol=1e-3, atol=1e-6)
+
+
+def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
+    X, y = rows
+    random = np.random.default_rng(0)
+    proba = random.dirichlet([0.3, 0.3, 0.3], 200)
+    held_out = HeldOut(classifier.classes_, random.choice(classifier.classes_, 200), proba)
+    page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
+    errors = data_of(page)["errors"]
+    assert_array_equal(errors["confusion"], confusion_matrix(held_out.truth, held_out.labels))
+    points = errors["reliability"]
+    assert sum(point["n"] for point in points) == 200
+    hits = held_out.labels == held_out.truth
+    top = proba.max(axis=1)
+    assert [(point["from"], point["to"]) for point in points[-3:]] == [(0.9, 0.95), (0.95, 0.99), (0.99, 1.0)]
+    for point in points:
+        inside = (top >= point["from"]) & (top < point["to"])
+        assert point["n"] == inside.sum()
+        assert point["right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
+        assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
+    for label in classifier.classes_:
+        called = held_out.labels == label
+        assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
+    gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
+    assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
+    for point in points:
+        assert point["interval"][0] <= point["right"] <= point["interval"][1]
+    text = Outline(page).text
+    assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
+    assert "may be training rows" not in text
+
+
+def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path):
+    X, y = rows
+    held_out = HeldOut(classifier.classes_, y[:3], classifier.predict_proba(X[:3]), "of another year")
+    text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
+    assert "Of 3 rows of another year, " in text
+    assert "From rows of another year." in text
+    assert "among the rows of a class of another year" in text
+    assert "no part in fitting" not in text
+
+
+def test_without_held_out_rows_the_page_says_whose_errors_these_are(rows, classifier, tmp_path):
+    X, y = rows
+    page = page_of(classifier, X, y, folder=tmp_path)
+    labels = classifier.predict(X)
+    assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
+    text = Outline(page).text
+    accuracy = accuracy_score(y, labels)
+    assert f"may be training rows, which a model knows already: that {accuracy:.1%} of them get" in text
+
+
+def held_out_page(rows, folder, estimator, cv=3, **options):
+    """A page of rows that were held out in turn, what is known of them, and the page's data."""
+    X, y = rows
+    held_out = HeldOut.of_folds(estimator, X, y, cv=cv)
+    page = page_of(clone(estimator).fit(X, y), X, y, held_out=held_out, folder=folder, **options)
+    return page, held_out, data_of(page)
+
+
+def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp_path):
+    X, y = rows
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    by_position = {row["position"]: row for row in data["rows"]}
+    assert sorted(by_position) == list(range(len(y)))
+    for part in held_out.parts:
+        assert not np.isin(part.rows, part.learnt_from).any()
+        found, trust = (of(X.iloc[part.rows]) for of in (part.estimator.explain, part.estimator.assess))
+        for i, position in enumerate(part.rows.tolist()):
+            row = by_position[position]
+            assert data["classes"][row["label"]] == found.label[i]
+            assert row["proba"] == pytest.approx(trust.proba[i], abs=5.1e-4)
+            assert row["typicality"] == pytest.approx(trust.typicality[i], abs=5.1e-4)
+            assert row["evidence"] == pytest.approx(found.evidence[i], abs=5.1e-3)
+            assert row["support"] == part.learnt_from[found.rows[i]].tolist()
+            assert position not in row["support"]
+            for number in row["support"]:
+                assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
+    assert "explained by a model that was fitted without it" in Outline(page).text
+    assert "supports itself" not in Outline(page).text
+
+
+def test_named_rows_keep_their_names(rows, tmp_path):
+    X, y = rows
+    table = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    _, held_out, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"))
+    assert data["rowWord"] == "patient"
+    assert [row["name"] for row in data["rows"]] == [f"P{row['position']:03d}" for row in data["rows"]]
+    assert data["trainingNames"] == {i: f"P{int(i):03d}" for i in data["training"]}
+    named = {row["position"]: data["trainingNames"][str(row["support"][0])] for row in data["rows"]}
+    for part in held_out.parts:
+        for position in set(named) & set(part.rows.tolist()):
+            assert named[position] == part.estimator.explain(table.iloc[[position]]).row_names[0, 0]
+    assert data_of(page_of(RodeoClassifier().fit(X, y), X, folder=tmp_path))["trainingNames"] is None
+
+
+QUESTIONS = [
+    "What marks each class?",
+    "How good is it, per class?",
+    "Why this row?",
+    "Which rows deserve a look?",
+    "What next?",
+]
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), LSPClassifier(random_state=0)])
+@pytest.mark.parametrize("known", [True, False])
+def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
+    X, y = rows
+    page = page_of(clone(estimator).fit(X, y), X, y if known else None, folder=tmp_path)
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert headings == ["Summary", *QUESTIONS, "Data, parameters, versions"]
+
+
+def test_recalls_have_wilson_intervals(rows, tmp_path):
+    page, held_out, _ = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"))
+    for label in held_out.classes:
+        found = held_out.labels[held_out.truth == label]
+        interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
+        line = f'<th scope="row">{label}</th><td class="number">{np.mean(found == label):.3f}</td>'
+        line += f'<td class="number">{interval.low:.3f} to {interval.high:.3f}</td>'
+        line += f'<td class="number">{(found == label).sum()} of {found.size}</td>'
+        others = Counter(found[found != label].tolist())
+        most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
+        assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+
+
+def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_path):
+    X, y = rows
+    random = np.random.default_rng(0)
+    groups = np.where(y == "one", 0, random.integers(1, 9, len(y)))  # all rows of one class are of one group
+    proba = random.dirichlet([1.0, 1.0, 1.0], len(y))
+    held_out = HeldOut(classifier.classes_, y, proba, OF_NEW_GROUPS, groups)
+    page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
+    hits, confidence = held_out.labels == y, proba.max(axis=1)
+    errors = data_of(page)["errors"]
+    assert errors["groups"] == 9
+    for point in errors["reliability"]:
+        inside = (confidence >= point["from"]) & (confidence < point["to"])
+        expected = grouped_interval(hits[inside], groups[inside])
+        assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
+    for label in ("two", "five"):
+        low, high = grouped_interval(hits[y == label], groups[y == label])
+        assert f"{low:.3f} to {high:.3f}</td>" in page
+    text = Outline(page).text
+    assert "none, of one group" in text
+    assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
+    assert "Intervals are for rows of new groups" in text
+    of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
+    assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
+    assert "Intervals are for rows of new groups" not in Outline(of_any).text
+
+
+def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [60, 8])
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
+    X.iloc[1] = X.iloc[0]
+    with pytest.warns(CopiedRowsWarning):
+        fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    text = Outline(page_of(fitted, X, folder=tmp_path)).text
+    assert "Fewer than 10 rows have the class 'b' (8)" in text
+    assert "1 of 68 rows is a copy of another; " in text
+    assert "Rows have no groups." in text
+    fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
+    text = Outline(page_of(fitted, X[1:], y[1:], folder=tmp_path)).text
+    said = (
+        "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
+    )
+    assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
+    assert "The training rows are of 23 groups" in text
+    assert "No training row is a copy of another." in text
+    assert "The recall known least is that of b: " in text
+
+
+def test_a_model_below_the_most_frequent_class_is_told_of(rows, classifier, tmp_path):
+    X, y = rows
+    truth = np.array(["one", "one", "one", "two"])
+    for right, said in ((2, "The accuracy, 50.0%, is below the 75.0% of these rows that are of"), (3, None)):
+        codes = np.where(np.arange(4) < right, np.searchsorted(classifier.classes_, truth), 0)
+        held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
+        text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text
+        assert ("is below the" in text) == (said is not None)
+        assert said is None or said in text
+
+
+def test_rows_torn_between_two_are_marked(rows, tmp_path):
+    _, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    torn = set()
+    for position, proba in zip(held_out.positions.tolist(), held_out.proba.tolist(), strict=True):
+        first, second = sorted(proba, reverse=True)[:2]
+        if second >= first / 2:
+            torn.add(position)
+    assert {row["position"] for row in data["rows"] if row["torn"]} == torn
+    assert 0 < len(torn) < len(data["rows"])
+
+
+def test_every_error_that_is_counted_is_shown(rows, tmp_path):
+    page, held_out, data = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=60)
+    wrong = held_out.positions[held_out.labels != held_out.truth]
+    assert 5 < wrong.size < 60
+    shown = [row["position"] for row in data["rows"] if row["truth"] != row["label"]]
+    assert sorted(shown) == sorted(wrong.tolist())
+    assert len(data["rows"]) == 60
+    assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
+    assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    few = held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=wrong.size)[2]
+    assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
+    text = Outline(held_out_page(rows, tmp_path, RodeoClassifier(bandwidth="class"), max_samples=4)[0]).text
+    assert (
+        f"4 of the 120 rows that took no part in fitting, wrong ones only, of which there are {wrong.size}"
+        in text
+    )
+
+
+def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
+    X, y = rows
+    table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "usual"))
+    _, _, data = held_out_page((table, y), tmp_path, RodeoClassifier(bandwidth="class"), max_samples=200)
+    assert data["rows"][7]["values"][5] is None  # as in every row whose level is not known
+
+
+def test_held_out_rows_must_be_those_of_the_table(rows, tmp_path):
+    X, y = rows
+    held_out, page = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2), tmp_path / "page.html"
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    assert refused(ValueError, page, fitted, X, held_out=held_out) == (
+        "held_out names rows of X, and y, their labels, is not given."
+    )
+    assert "held_out names row 119 of X, which has 50 rows." in refused(
+        ValueError, page, fitted, X[:50], y[:50], held_out=held_out
+    )
+    assert "other labels of its rows than y" in refused(
+        ValueError, page, fitted, X, y[::-1], held_out=held_out
+    )
+
+
+def test_without_labels_there_are_no_errors(rows, classifier, tmp_path):
+    page = page_of(classifier, rows[0], folder=tmp_path)
+    assert data_of(page)["errors"] is None
+    assert {row["truth"] for row in data_of(page)["rows"]} == {-1}
+    assert "errors" not in Outline(page).ids
+
+
+def test_sample_sizes(rows, classifier, tmp_path):
+    X, y = rows
+    found = estimate_sample_sizes(X, y, tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0)
+    page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
+    shown = data_of(page)["sampleSizes"]
+    assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
+    assert shown["steps"][-1]["epsilon"] == float(f"{found.epsilon:.4g}")
+    assert found.reason in Outline(page).text
+    assert "sample-sizes" in Outline(page).ids
+    assert "sample-sizes" not in Outline(page_of(classifier, X, folder=tmp_path)).ids
+
+
+def test_a_learning_curve(rows, classifier, tmp_path):
+    X, y = rows
+    found = estimate_sample_sizes(X[::2], y[::2], method="curve", goal=0.9, random_state=0)
+    page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
+    assert data_of(page)["sampleSizes"] is None
+    assert "What more rows would bring" in Outline(page).text
+    text = Outline(page).text
+    now, twice = found.accuracy(found.n_rows), found.recall("two", 2 * found.n_rows)
+    assert f"the curve has the accuracy {now.value:.3f}, estimated" in text
+    for each in (now, twice):
+        assert f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" in text
+    assert f"with {2 * found.n_rows} rows" in text
+    assert "steps" not in Outline(page).ids
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (Estimate(80.0, 70.0, 90.0), ["30", "30", "0", "", "the rows there are probably suffice"]),
+        (Estimate(200.0, 150.0, 300.0), ["30", "about 60", "about 30", "45 to 90", ""]),
+        (Estimate(200.0, 90.0, np.inf), ["30", "about 60", "about 30", "30 to unlimited", "very uncertain"]),
+        (Estimate(1e5, 200.0, np.inf), ["30", "more than 3000", "", "", "if any number will do"]),
+        (
+            Estimate(np.inf, 200.0, np.inf),
+            [
+                "30",
+                "",
+                "",
+                "",
+                "probably no number of rows will do; the chance that some number does is 30%",
+            ],
+        ),
+    ],
+)
+def test_a_line_of_rows_that_a_goal_takes(rows, line):
+    curve = LearningCurve(np.array(["a", "b"]), np.array([30, 70]), 0.9, None)
+    need = Needed("a", rows, np.array([0.3, 0.7]) * rows.value, 0.3)
+    found = words.goal_line(curve, need)
+    assert [found[name] for name in ("now", "needed", "more", "interval", "remark")] == line
+    assert found["name"] == "recall of a"
+
+
+def test_the_accuracy_is_said_once(rows, tmp_path):
+    X, y = rows
+    fitted = CorralClassifier(random_state=3).fit(X[::2], y[::2])
+    held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
+    curve = LearningCurve.from_estimator(fitted, random_state=0)
+    options = {"held_out": held_out, "sample_sizes": curve, "folder": tmp_path}
+    text = Outline(page_of(fitted, X[1::2], y[1::2], **options)).text
+    accuracy = held_out.scores().accuracy
+    assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
+    assert "to expect by cross-validation" not in text
+    text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
+    assert f"about {fitted.cv_accuracy_:.1%} should get the right label" in text
+    assert text.index("should get the right label") < text.index("may be training rows")
+
+
+def test_words_on_rows_of_which_none_is_novel():
+    assert words.novelty([{"novel": False}] * 3) == [
+        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
+        "of all classes together."
+    ]
+
+
+def test_words_on_many_rows_that_are_novel_by_one_variable():
+    rows = [{"novel": 1, "unlike_variables": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
+    said = words.novelty([*rows, {"novel": 0, "unlike_variables": []}])
+    assert "most often length (in 9 of 9): see whether the units" in said[1]
+    for new, known, expected in (
+        (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
+        (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
+        (30.0, 10.0, "; median 30, of training rows 10"),
+        (-1.0, 10.0, "; median -1, of training rows 10"),
+    ):
+        said = words.novelty(rows, {"length": (new, known)})
+        assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
+    assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
+    assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
+
+
+def test_summary_and_parameters_are_in_words(rows, tmp_path):
+    X, y = rows
+    fitted = CorralClassifier(random_state=3).fit(X, y)
+    text = Outline(page_of(fitted, X, source="frogs.csv", folder=tmp_path)).text
+    assert "CorralClassifier learnt 3 classes from 120 rows with 6 variables." in text
+    assert "The rows on this page are of frogs.csv." in text
+    assert f"Of new rows like the training rows, about {fitted.cv_accuracy_:.1%} should get the right" in text
+    assert "accuracy to expect by cross-validation" in text
+    for name, share in fitted.shares().items():
+        assert name in text
+        assert f"counts for {share:.0%}" in text
+    for name, value in fitted.get_params().items():
+        assert name in text
+        assert repr(value) in text
+    assert "numpy " + np.__version__ in text
+
+
+# Which rows
+
+
+def test_draws_as_many_rows_of_each_class(rows, tmp_path):
+    X, y = rows
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    few = np.concatenate([np.flatnonzero(y == "one")[:2], np.flatnonzero(y != "one")])
+    data = data_of(page_of(fitted, X.iloc[few], y[few], max_samples=20, folder=tmp_path))
+    labels = [data["classes"][row["truth"]] for row in data["rows"]]
+    assert [labels.count(name) for name in ("one", "two", "five")] == [2, 9, 9]
+    names = [int(row["name"]) for row in data["rows"]]
+    assert_array_equal(y[names], labels)  # rows are called as in the table that they come from
+
+
+def test_same_seed_same_page(rows, classifier, tmp_path):
+    pages = [page_of(classifier, *rows, max_samples=9, random_state=s, folder=tmp_path) for s in (1, 1, 2)]
+    assert pages[0] == pages[1] != pages[2]
+
+
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
+def test_a_saved_model_has_the_same_page(rows, tmp_path, kind):
+    X, y = rows
+    fitted = kind(**({"random_state": 0} if kind is CorralClassifier else {})).fit(X, y)
+    save_model(fitted, tmp_path / "m.corral")
+    pages = [page_of(each, X, y, folder=tmp_path) for each in (fitted, load_model(tmp_path / "m.corral"))]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "polars"])
+def test_kinds_of_tables(rows, tmp_path, kind):
+    X, y = rows
+    table = {"array": X.to_numpy(), "list": X.to_numpy().tolist(), "polars": pl.DataFrame(X.to_dict("list"))}
+    fitted = RodeoClassifier(bandwidth="class").fit(table[kind], y)
+    data = data_of(page_of(fitted, table[kind], y.tolist(), max_samples=15, folder=tmp_path))
+    assert data["variables"] == (list("abcdef") if kind == "polars" else [f"x{j}" for j in range(6)])
+    expected = fitted.predict_proba(X.to_numpy() if kind != "polars" else table[kind])
+    for row in data["rows"]:
+        assert_allclose(row["proba"], expected[row["position"]], atol=5e-4)
+
+
+def test_lspc_has_labels_and_errors_only(rows, tmp_path):
+    X, y = rows
+    fitted = LSPClassifier(random_state=0).fit(X, y)
+    page = page_of(fitted, X, y, folder=tmp_path)
+    ids = Outline(page).ids
+    assert {"summary", "rows", "errors", "data-used"} <= set(ids)
+    assert not {"relevance", "classes"} & set(ids)
+    row = data_of(page)["rows"][7]
+    itself = X.iloc[[row["position"]]]
+    assert_allclose(row["proba"], fitted.predict_proba(itself)[0], atol=5e-4)
+    assert row["values"] == [float(f"{value:.4g}") for value in itself.to_numpy()[0]]
+
+
+def test_weights_and_a_class_without_rows(rows, tmp_path):
+    X, y = rows
+    weights = np.where(np.arange(len(y)) % 4, 2.0, 0.0)
+    fitted = RodeoClassifier(bandwidth="class")
+    fitted.partial_fit(X, y, classes=["five", "none", "one", "two"], sample_weight=weights)
+    data = data_of(page_of(fitted, X, y, folder=tmp_path))
+    assert data["typical"][1] == []
+    assert not np.any([curve["y"][1] for curve in data["curves"].values()])
+    assert all(weights[i] > 0 for typical in data["typical"] for i in typical)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", ["range", "rank", None])
+def test_extreme_and_constant_columns(rows, tmp_path, factor, scale):
+    X, y = rows
+    table = X.assign(b=X["b"] * factor, c=1.0)
+    fitted = RodeoClassifier(bandwidth="class", scale=scale).fit(table, y)
+    data = data_of(page_of(fitted, table, folder=tmp_path))
+    numbers = [number for row in data["rows"] for number in row["evidence"] + row["values"]]
+    assert np.isfinite(numbers).all()
+    assert np.isfinite(data["curves"]["1"]["x"]).all()
+    assert data["curves"]["2"] == {"levels": ["1"], "y": [[1000]] * 3, "others": 0}  # few values are bars
+
+
+# One file, not too large
+
+
+def test_below_a_megabyte_for_ten_classes_of_64_variables_and_2000_rows(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    again = np.arange(2000) % len(y)
+    X, y = X[again], y[again]
+    fitted = RodeoClassifier(bandwidth="class").fit(X[:100], y[:100])
+    path = write_report(tmp_path / "page.html", fitted, X, y, max_samples=2000)
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert len(data["curves"]) == 64
+    assert len(data["rows"]) == 2000
+    # Of 1,797 training rows instead of 100 the values take some 120 kB more.
+    assert path.stat().st_size < 840_000
+
+
+@examples(50)
+@given(
+    st.lists(
+        st.none()
+        | st.integers(-(2**60), 2**60)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.sampled_from([0.5, 1.25, -3.75, 1e-7, 123.4]),
+        max_size=20,
+    ),
+    st.lists(st.none() | st.text(max_size=5)),
+)
+def test_columns_are_packed_as_they_are(numbers, levels):
+    assert column(pack_column(numbers)) == numbers
+    assert column(pack_column(levels)) == levels
+    assert column(pack_column([*levels, *numbers])) == [*levels, *numbers]
+
+
+@examples(50)
+@given(st.lists(st.integers(-(2**52), 2**52)), st.integers(0, 3))
+def test_numbers_are_packed_as_they_are(numbers, decimals):
+    assert column(pack(np.array(numbers, dtype=np.int64))) == numbers
+    rounded = [number % 10**6 / 10**decimals for number in numbers]
+    assert column(pack(rounded, decimals)) == rounded
+    assert column(pack(np.array(numbers + numbers, dtype=np.int64).reshape(2, -1))) == (
+        [numbers, numbers] if numbers else []
+    )
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Noise, and columns in which three classes differ from others, each in its own and the third in two."""
+    random = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c", "d"], 60)
+    X = random.normal(size=(240, 260))
+    X[y == "a", 250:] += 5.0
+    X[y == "b", 240:250] += 4.0
+    X[y == "c", 230:232] += 1.2
+    X *= -1e-5
+    return RodeoClassifier(bandwidth="class").fit(X, y), X
+
+
+def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
+    fitted, X = wide
+    monkeypatch.setattr("corral.report._MOST_BYTES", 400_000)
+    page = page_of(fitted, X, max_samples=200, folder=tmp_path)
+    data, found = data_of(page), fitted.describe()
+    assert len(page) < 400_000
+    assert "Of 260 variables this page shows the 200" in Outline(page).text
+    assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
+    place = np.argsort(found.order, axis=1)
+    # What is not shown marks no class, and stronger than no variable that is shown.
+    shown = np.isin(found.feature_names, data["variables"])
+    assert shown.sum() == 200
+    assert place[:, ~shown].min() > 20
+    assert not found.markers[:, ~shown].any()
+    assert "and 7 more" in Outline(page).text
+    assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
+    assert 20 <= len(data["rows"]) < 200
+
+
+def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.report.numbers._MOST_CURVE_POINTS", 4 * 49 * 14)  # of 14 variables
+    data = data_of(page_of(*wide, folder=tmp_path))
+    assert len(data["curves"]) == 14
+    for a, n_strongest in enumerate((6, 6, 2)):
+        assert sum(data["markers"][a]) >= n_strongest
+        assert {str(j) for j in data["order"][a][:n_strongest]} <= set(data["curves"])
+
+
+def test_many_classes_are_thinned_out(tmp_path):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(42), 2)
+    X = random.normal(size=(42, 100))[y] + random.normal(size=(84, 100))
+    path = write_report(tmp_path / "page.html", RodeoClassifier(bandwidth="class").fit(X, y), X, y)
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert len(data["variables"]) == 95  # 42 times 95 cells of the map are fewer than 4,000
+    assert path.stat().st_size < 1_000_000
+
+
+def test_policy_allows_the_one_script_and_the_one_style(rows, classifier, tmp_path):
+    page = page_of(classifier, *rows, folder=tmp_path)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    parts = dict(part.split(" ", 1) for part in policy.replace("&#39;", "'").split("; "))
+    assert parts["default-src"] == "'none'"
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert parts[directive] == f"'sha256-{digest}'"
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+
+
+def test_script_parses_no_markup_and_the_page_loads_nothing(rows, classifier, tmp_path):
+    page = page_of(classifier, *rows, folder=tmp_path)
+    for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "DOMParser"):
+        assert risky not in page
+    assert re.findall(r"https?://[^\"'\s]*", page) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"\b(src|srcset|action)=|url\(|@import|style=", page)
+
+
+def test_names_stay_inert(rows, tmp_path):
+    X, y = rows
+    plain = RodeoClassifier(bandwidth="class").fit(X, y)
+    hostile = X.rename(columns={"a": HOSTILE}).set_index(np.array([HOSTILE] * len(X)))
+    labels = np.where(y == "one", HOSTILE, y)
+    fitted = RodeoClassifier(bandwidth="class").fit(hostile, labels)
+    page = page_of(fitted, hostile, labels, title=HOSTILE, source=HOSTILE, folder=tmp_path)
+    usual = page_of(plain, X, y, title="t", source="s", folder=tmp_path)
+    assert Outline(page).tags == Outline(usual).tags
+    assert "\u2028" not in page[page.index('id="data">') :]
+    data = data_of(page)
+    assert HOSTILE in data["classes"]
+    assert data["variables"][0] == HOSTILE
+    assert HOSTILE in Outline(page).text
+
+
+def page_of_two_columns(names, labels, title, folder):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=names)
+    y = np.array(labels)[np.arange(20) % 2]
+    fitted = RodeoClassifier().fit(X, y)
+    return page_of(fitted, X, y, title=title, max_samples=2, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def usual_tags(tmp_path_factory):
+    return Outline(page_of_two_columns(["a", "b"], ["c", "d"], "t", tmp_path_factory.mktemp("usual"))).tags
+
+
+def two_of(texts):
+    return st.lists(texts, min_size=2, max_size=2, unique=True)
+
+
+@examples(15)
+@given(
+    names=two_of(st.text(max_size=30)),
+    labels=two_of(st.text(st.characters(exclude_characters="\0"), max_size=30)),  # which numpy drops
+    title=st.text(min_size=1),
+)
+def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, title):
+    page = page_of_two_columns(names, labels, title, tmp_path_factory.mktemp("any"))
+    assert data_of(page)["variables"] == names
+    assert data_of(page)["classes"] == sorted(labels)
+    assert Outline(page).tags == usual_tags
+
+
+def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
+    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
+    frame = Outline(shown._repr_html_())
+    assert frame.tags == ["iframe"]
+    assert dict(frame.attributes)["srcdoc"] == shown.html
+    assert dict(frame.attributes)["sandbox"] == "allow-scripts allow-downloads"
+    assert repr(shown) == f"Page of {len(shown.html)} characters"
+
+
+# What is refused
+
+
+def refused(error, path, *arguments, **options):
+    """The sentence; the file is as it was, and no other is left."""
+    before = {file: file.read_bytes() for file in path.parent.glob("*")}
+    with pytest.raises(error) as caught:
+        write_report(path, *arguments, **options)
+    assert {file: file.read_bytes() for file in path.parent.glob("*")} == before
+    return str(caught.value)
+
+
+def test_refuses_in_one_sentence(rows, classifier, tmp_path):
+    X, y = rows
+    page = tmp_path / "page.html"
+    page.write_text("what was there before")
+    density = RodeoDensity().fit(X)
+    assert refused(TypeError, page, density, X).endswith("not of a RodeoDensity.")
+    assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
+    assert refused(ValueError, page, classifier, X, y[:5]) == (
+        "y must hold a label for each of the 120 rows of X, got 5."
+    )
+    assert refused(ValueError, page, classifier, X, np.where(np.arange(120) == 7, "six", y)) == (
+        "y holds the class 'six' in row 7, which the estimator does not know."
+    )
+    assert "max_samples" in refused(ValueError, page, classifier, X, max_samples=0)
+    other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
+    assert refused(ValueError, page, classifier, X, held_out=other).startswith(
+        "held_out has the classes ['a'"
+    )
+    assert "infinite" in refused(ValueError, page, classifier, X.assign(c=np.inf))
+    assert "feature names" in refused(ValueError, page, classifier, X.drop(columns="c"))
+    assert "there is no folder" in refused(FileNotFoundError, tmp_path / "none" / "page.html", classifier, X)
+
+
+def test_says_which_package_is_missing(rows, classifier, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    said = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
+    assert said == 'Reports need jinja2: pip install "corral[cli]".'
+
+
+def test_few_values_are_bars(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 30)
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "year": 2007.0 + np.arange(60) % 3})
+    X.loc[5, "year"] = np.nan
+    curves = data_of(page_of(RodeoClassifier(bandwidth="class").fit(X, y), X, folder=tmp_path))["curves"]
+    assert curves["1"]["levels"] == ["2007", "2008", "2009"]
+    assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
+    assert "levels" not in curves["0"]

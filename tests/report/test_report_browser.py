@@ -1,0 +1,1183 @@
+"""Tests of the report in a real browser: no network, the library's numbers, answers to mouse and keys.
+
+They need Debian's chromium and chromium-driver, and are skipped with this reason where these are missing.
+So is the check of accessibility where there is no axe-core, which `make axe` fetches.
+"""
+
+import base64
+import json
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from corral import (
+    HeldOut,
+    LSPClassifier,
+    RodeoClassifier,
+    estimate_sample_sizes,
+    write_report,
+)
+from corral.datasets import load_penguins, make_ten_groups
+from corral.parallel import Computation
+
+AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="chromium and chromedriver are not installed (on Debian: chromium, chromium-driver)",
+)
+
+PATIENCE = 120  # seconds, for a machine on which many other programs run
+HOSTILE = "<img src=x onerror=alert(1)>"
+LONG = "a_very_long_name_without_any_space_" * 6
+WIDTHS = [390, 768, 1280]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def start_browser(profile):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(DRIVER))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    try:
+        driver = start_browser(tmp_path_factory.mktemp("profile"))
+    except WebDriverException:  # its patience with a busy machine ends after a minute: once more
+        driver = start_browser(tmp_path_factory.mktemp("profile"))
+    driver.set_script_timeout(PATIENCE)
+    driver.set_page_load_timeout(PATIENCE)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Four of the ten groups, some rows to train on and some new ones."""
+    X, y = make_ten_groups(40, random_state=0)
+    some = y <= 4
+    frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
+    train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
+    return fitted, frame[test], y[test]
+
+
+@pytest.fixture(scope="module")
+def pages(model, tmp_path_factory):
+    """Addresses of pages: a usual one, and others with hostile names, levels and gaps, or no explanations."""
+    folder = tmp_path_factory.mktemp("pages")
+    fitted, X, y = model
+    held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
+    sizes = estimate_sample_sizes(X, y, tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0)
+    write_report(
+        folder / "usual.html", fitted, X, y, held_out=held_out, sample_sizes=sizes, source="groups.csv"
+    )
+    names = {"x0": HOSTILE, "x1": LONG}
+    hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
+    hostile.index = [HOSTILE] * len(hostile)
+    of_names = RodeoClassifier(bandwidth="class").fit(hostile, labels)
+    write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
+    mixed, kinds = table_of_levels()
+    with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
+        of_levels = RodeoClassifier(bandwidth="class").fit(mixed, kinds)
+    write_report(folder / "mixed.html", of_levels, mixed, kinds)
+    write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
+    return {path.stem: path.as_uri() for path in folder.glob("*.html")}
+
+
+def quick():
+    return RodeoClassifier(bandwidth="class")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """Reports of three real tables, with what they are made of: classifier, new rows, predictions of them."""
+    folder, found = tmp_path_factory.mktemp("real"), {}
+    digits = load_digits(as_frame=True)
+    birds, species = load_penguins(return_X_y=True)
+    tables = {
+        "penguins": (birds, species),
+        "cancer": load_breast_cancer(return_X_y=True, as_frame=True),
+        "digits": (digits.data[:300], digits.target[:300]),
+    }
+    for name, (X, y) in tables.items():
+        labels, train = np.asarray(y).astype(str), np.arange(len(y)) % 2 == 0
+        fitted = quick().fit(X[train], labels[train])
+        held_out = HeldOut(fitted.classes_, labels[~train], fitted.predict_proba(X[~train]))
+        page = folder / f"{name}.html"
+        write_report(page, fitted, X[~train], labels[~train], held_out=held_out, source=name, max_samples=100)
+        found[name] = page.as_uri(), fitted, X[~train], held_out
+    return found
+
+
+def table_of_levels():
+    """Levels with long and hostile names, more of them than are drawn, and gaps."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 30)
+    X = pd.DataFrame(
+        {
+            "low": np.where(rng.uniform(size=90) < 0.8, np.where(y == "a", "high", "low"), HOSTILE),
+            "size": rng.normal(np.repeat([0.0, 3.0, 6.0], 30)),
+            "town": [f"{LONG[:40]}{i}" for i in rng.integers(0, 20, 90)],
+            "unknown": np.nan,
+        }
+    )
+    X.loc[(y == "b") & (rng.uniform(size=90) < 0.7), "size"] = np.nan
+    return X, y
+
+
+@pytest.fixture
+def usual(browser, pages):
+    return opened(browser, pages["usual"])
+
+
+def opened(browser, address, width=1280, media="screen", scheme="light"):
+    """The browser with a page just loaded, at the top, nothing picked."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": media, "features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+    browser.get("about:blank")
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # of earlier pages
+    browser.get(address)
+    return browser
+
+
+def one(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def cells(browser, selector):
+    """What stands in the lines of a table that are in sight."""
+    script = """
+        const lines = [...document.querySelectorAll(arguments[0] + " tbody tr")];
+        return lines.filter((line) => line.checkVisibility()).map(
+            (line) => [...line.cells].map((cell) => cell.textContent));
+    """
+    return browser.execute_script(script, selector)
+
+
+def click(browser, selector):
+    """As a person does: what is out of sight is scrolled to, what is covered cannot be hit."""
+    node = one(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+    ActionChains(browser, duration=0).move_to_element(node).click().perform()
+
+
+def until(browser, condition):
+    """Wait for what the page does after the browser has answered: it follows an address in its own time."""
+    wait = WebDriverWait(browser, PATIENCE, 0.02, [StaleElementReferenceException])
+    return wait.until(lambda _: condition())
+
+
+def unfold(browser, selector):
+    """Ask for the table behind a chart, which is made after that."""
+    click(browser, f"{selector} summary")
+    until(browser, lambda: cells(browser, f"{selector} .behind"))
+
+
+def until_focus_is_on(browser, text):
+    until(browser, lambda: browser.switch_to.active_element.text == text)
+
+
+def listed(browser):
+    """The rows to choose from."""
+    script = "return [...document.querySelectorAll('#list option')].map((option) => option.textContent)"
+    return browser.execute_script(script)
+
+
+def named(option):
+    """Which row it is that is listed like that."""
+    return option.split(":")[0].lstrip("✗ ")
+
+
+def pick(browser, name):
+    """By a click on the row of that name."""
+    names = [named(option) for option in listed(browser)]
+    one(browser, f"#list option:nth-child({names.index(str(name)) + 1})").click()
+
+
+def misreading(truth, label):
+    return f"recorded {truth}, predicted {label}; check the record or the measurements."
+
+
+def row_table(browser, caption):
+    """Visible lines of one of the tables of the row that is picked."""
+    script = """
+        const tables = [...document.querySelectorAll("#row table")];
+        const table = tables.find((each) => each.caption.textContent.startsWith(arguments[0]));
+        return [...table.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
+    """
+    return browser.execute_script(script, caption)
+
+
+# It asks nobody
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc"])
+def test_opens_from_a_file_without_network_or_complaint(browser, pages, name):
+    opened(browser, pages[name])
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert asked == [pages[name]]
+    assert browser.get_log("browser") == []
+    assert listed(browser)  # the script ran to its end
+
+
+def test_policy_stops_other_scripts_styles_and_requests(usual):
+    assert usual.execute_async_script("""
+        const done = arguments[0];
+        const script = document.createElement("script");
+        script.textContent = "window.ran = true";
+        document.body.append(script);
+        const link = document.createElement("p");
+        link.setAttribute("style", "position: fixed");
+        link.setAttribute("onclick", "window.ran = true");
+        document.body.append(link);
+        link.click();
+        const image = new Image();
+        image.onload = () => done("loaded");
+        const loaded = new Promise((resolve) => (image.onerror = () => resolve(false)));
+        image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
+        const fetched = fetch("data:text/plain,x").then(() => true, () => false);
+        Promise.all([loaded, fetched]).then((found) =>
+            done([Boolean(window.ran), getComputedStyle(link).position, ...found]));
+    """) == [False, "static", False, False]
+
+
+def test_hostile_names_are_text(browser, pages):
+    opened(browser, pages["hostile"] + "#class-0-variable-0")
+    assert browser.title == HOSTILE
+    assert one(browser, "h1").text == HOSTILE
+    assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
+    for section in ("#relevance", ".class-page:not([hidden]) .curves"):
+        unfold(browser, section)
+    one(browser, "#list option:nth-child(3)").click()
+    assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
+    assert HOSTILE in one(browser, "#class-links").text
+    assert HOSTILE in one(browser, "#row h3").text
+    assert any(HOSTILE in line[0] for line in row_table(browser, "Evidence"))
+    assert browser.get_log("browser") == []
+
+
+# It says what the library says
+
+
+def signed(number):
+    """Two digits, and a sign unless they are zeros."""
+    return f"{number:+.2f}" if abs(round(number, 2)) > 0.0 else "0.00"
+
+
+def test_rows_equal_explain(usual, model):
+    fitted, X, y = model
+    explanation, proba = fitted.explain(X), fitted.predict_proba(X)
+    for i in (0, 17, 41, 79):
+        pick(usual, X.index[i])
+        assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
+        verdict = f"Label {explanation.label[i]} with probability {explanation.probability[i, 0]:.3f}."
+        right = explanation.label[i] == y[i]
+        judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
+        assert one(usual, ".verdict").text == f"{verdict} {judgement}"
+        shown = {line[0]: line[1] for line in row_table(usual, "Probabilities")}
+        assert shown == {str(label): f"{p:.3f}" for label, p in zip(fitted.classes_, proba[i], strict=True)}
+        shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
+        assert shown == {
+            name: [f"{explanation.values[i, j]:.4g}", signed(explanation.evidence[i, j])]
+            for j, name in enumerate(explanation.feature_names)
+        }
+        rival = f"Why not {explanation.rival[i]}, which has probability {explanation.probability[i, 1]:.3f}?"
+        assert rival in one(usual, "#row").text
+        support = row_table(usual, "Nearest training rows")[1:]
+        assert [line[:2] for line in support] == [
+            [f"training row {row}", f"{share:.3f}"]
+            for row, share in zip(explanation.rows[i], explanation.shares[i], strict=True)
+        ]
+
+
+def test_words_name_the_strongest_variables(usual, model):
+    fitted, X, _ = model
+    explanation = fitted.explain(X)
+    strongest = int(explanation.evidence[0].argmax())
+    factor = np.exp(explanation.evidence[0, strongest])
+    times = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):g}"
+    pick(usual, X.index[0])
+    said = f"x{strongest} = {explanation.values[0, strongest]:.4g} ({times} times)"
+    text = one(usual, "#row").text
+    assert said in text
+    # Evidence adds up: the odds are those of the probabilities.
+    odds = np.exp(explanation.log_odds[0])
+    assert odds == pytest.approx(explanation.probability[0, 0] / explanation.probability[0, 1], rel=1e-9)
+    label, rival = explanation.label[0], explanation.rival[0]
+    assert (
+        f"Before any variable is known, {label} is as likely as {rival}; with all of them, {label} is "
+        in text
+    )
+    assert f"is carried as if by {explanation.effective_rows[0]:.0f} row" in text
+
+
+def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
+    fitted, X, _ = model
+    explanation = fitted.explain(X)
+    for i in (0, 17, 41):
+        pick(usual, X.index[i])
+        evidence = explanation.evidence[i]
+        strongest = np.argsort(-np.abs(evidence.round(2)), kind="stable")[:12]
+        rest = np.delete(evidence, strongest).sum()
+        expected = [
+            ["before any variable", signed(explanation.base[i])],
+            *([f"x{j} = {explanation.values[i, j]:.4g}", signed(evidence[j])] for j in strongest),
+            ["2 other variables", signed(rest)],
+            ["log odds", signed(explanation.log_odds[i])],
+        ]
+        assert lines_of_waterfall(usual) == expected
+        bars = bars_of_waterfall(usual)
+        ends = np.cumsum([float(number) for _, number in expected[:-1]])
+        longest = int(np.abs(np.diff(ends)).argmax()) + 1
+        unit = (bars[longest][2] - bars[longest][1]) / abs(ends[longest] - ends[longest - 1])
+        zero = bars[0][1]
+        for k, (kind, left, right) in enumerate(bars[1:-1], start=1):
+            assert kind == ("for" if ends[k] >= ends[k - 1] else "against")
+            drawn = sorted((zero + unit * ends[k - 1], zero + unit * ends[k]))
+            assert [left, right] == pytest.approx(drawn, abs=1.1)
+        assert ends[-1] == pytest.approx(explanation.log_odds[i], abs=0.075)  # each is rounded
+
+
+def lines_of_waterfall(browser):
+    """Names and numbers, line by line."""
+    texts = browser.execute_script("""
+        const of = (node) => node.querySelector("title")?.textContent ?? node.textContent;
+        const at = (node) => ["x", "y"].map((name) => Number(node.getAttribute(name)));
+        const texts = [...document.querySelectorAll("#row .waterfall svg text")];
+        return texts.map((node) => [...at(node), of(node)]);
+    """)
+    lines = {}
+    for x, y, text in sorted(texts):
+        lines.setdefault(y, []).append((x, text))
+    named = [[text for _, text in lines[y]] for y in sorted(lines) if len(lines[y]) == 2]
+    return [line for line in named if re.fullmatch(r"[+-]?\d+\.\d\d", line[1])]
+
+
+def bars_of_waterfall(browser):
+    """Kind, left and right end of each bar, from the top."""
+    return browser.execute_script("""
+        return [...document.querySelectorAll("#row .waterfall rect")].map((node) => {
+            const [x, width] = ["x", "width"].map((name) => Number(node.getAttribute(name)));
+            return [node.getAttribute("class"), x, x + width];
+        });
+    """)
+
+
+def test_typicality_and_what_a_label_rests_on(usual, model):
+    fitted, X, _ = model
+    explanation, typicality = fitted.explain(X), fitted.typicality(X)
+    resting = [i for i in range(len(X)) if explanation.caution(i)]
+    for i in (resting[0], 17):
+        pick(usual, X.index[i])
+        shown = {line[0]: line[2] for line in row_table(usual, "Probabilities")}
+        pairs = zip(fitted.classes_, typicality[i], strict=True)
+        assert shown == {str(label): f"{share:.3f}" for label, share in pairs}
+        said = f"Caution: {explanation.caution(i)}."
+        assert (said in one(usual, "#row").text) == bool(explanation.caution(i))
+
+
+MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
+
+
+def mark(found, a, j):
+    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
+
+
+def test_map_equals_describe(usual, model):
+    fitted, _, _ = model
+    found = fitted.describe()
+    unfold(usual, "#relevance")
+    shown = {tuple(line[:2]): line[2:] for line in cells(usual, "#relevance .behind")}
+    assert len(shown) == found.effect.size
+    for a, j in np.ndindex(found.effect.shape):
+        difference, effect, pvalue, describes = shown[str(fitted.classes_[a]), f"x{j}"]
+        assert f"x{j} {difference}" == found.phrase(a, j)
+        assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
+        assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
+        assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
+    marks = usual.execute_script(
+        "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent)"
+    )
+    assert marks == [mark(found, a, j) for a, j in np.ndindex(found.effect.shape)]
+    assert len(set(marks)) > 1
+
+
+# Red, green and blue of a colour, however it is written.
+PEN = """
+    const seen = (colour) => {
+        const pen = document.createElement("canvas").getContext("2d");
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+"""
+
+
+def test_each_meaning_has_its_colour_in_the_map_and_below_it(browser, real):
+    for name in real:
+        address, fitted, _, _ = real[name]
+        opened(browser, address)
+        direction = fitted.describe().direction.ravel()
+        kinds, legend = browser.execute_script("""
+            const kind = (node) => node.classList[1].replace(/^s0$/, "");
+            return [[...document.querySelectorAll("#map a")].map(kind),
+                    [...document.querySelectorAll("#map .legend .swatch")].map(kind)];
+        """)
+        expected = ["more" if " more often" in of or of == "shape" else of for of in direction]
+        expected = ["less" if of.endswith(" less often") else of for of in expected]
+        assert kinds == expected
+        assert set(kinds) <= set(legend)
+
+
+def test_red_is_high_and_blue_is_low(browser, real):
+    address, fitted, _, _ = real["cancer"]
+    found = fitted.describe()
+    effects, heights = found.effect.ravel(), np.isin(found.direction.ravel(), ["high", "low"])
+    kinds, colours = opened(browser, address).execute_script(
+        PEN
+        + """
+        const cells = [...document.querySelectorAll("#map a")];
+        return [cells.map((cell) => cell.classList[1]),
+                cells.map((cell) => seen(getComputedStyle(cell).backgroundColor))];
+        """
+    )
+    assert_array_equal(np.isin(kinds, ["high", "low"]), heights)
+    shares = np.array(colours)
+    warmth = shares[:, 0] - shares[:, 2]
+    strong = heights & (np.abs(effects) > 0.3)
+    assert_array_equal(np.sign(warmth[strong]), np.sign(effects[strong]))
+    assert np.abs(warmth[np.abs(effects) < 0.14]).max() < 10
+    for sign in (-1, 1):  # the stronger, the darker
+        of_sign = np.flatnonzero(strong & (np.sign(effects) == sign))
+        order = of_sign[np.argsort(np.abs(effects[of_sign]))]
+        steps = np.diff(shares[order].sum(axis=1))
+        assert (steps <= 0).all()
+        assert (steps < 0).sum() > 2
+
+
+def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
+    found = model[0].describe()
+    for a, j in ((2, 3), (0, 13)):
+        said = (
+            f"{a + 1}: {found.phrase(a, j)}; effect {found.effect[a, j]:+.2f}, p-value "
+            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.markers[a, j])}"
+        )
+        cell = one(usual, f"a[href='#class-{a}-variable-{j}']")
+        assert re.sub(r"e-0*(\d)", r"e-\1", said) == cell.get_attribute("aria-label")
+        usual.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+        ActionChains(usual, duration=0).move_to_element(cell).perform()
+        assert one(usual, ".said").text == cell.get_attribute("aria-label")
+    cell.send_keys(Keys.ARROW_LEFT)
+    assert one(usual, ".said").text.startswith(f"1: {found.phrase(0, 12)}; effect ")
+
+
+def test_a_class_shows_its_six_strongest_variables(usual, model):
+    found = model[0].describe()
+    for a in range(4):
+        usual.get(usual.current_url.partition("#")[0] + f"#class-{a}")
+        until_focus_is_on(usual, f"Class {a + 1}")
+        captions = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) figcaption")
+        strongest = found.order[a, :6]
+        assert [caption.text for caption in captions] == [
+            f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
+        ]
+        assert strongest.tolist() != list(range(6)) or a == 0
+        listed = [line[0] for line in cells(usual, ".class-page:not([hidden]) > .table")]
+        assert listed == [f"x{j}" for j in found.order[a]]
+
+
+def test_what_tells_two_classes_apart_best(browser, real):
+    opened(browser, real["penguins"][0] + "#class-0")
+    page = ".class-page:not([hidden])"
+    for rival in ("Chinstrap", "Gentoo"):
+        Select(one(browser, f"{page} .control select")).select_by_visible_text(rival)
+        said = one(browser, f"{page} .curves > p").text
+        best = {"Chinstrap": "bill_length_mm", "Gentoo": "flipper_length_mm"}[rival]
+        assert said.startswith(
+            f"What tells Adelie from {rival} best, one variable at a time: {best} (overlap "
+        )
+        assert 0 < int(re.search(r"overlap (\d+) %", said)[1]) < 30
+    click(browser, f"{page} .curves > p a")
+    until(browser, lambda: one(browser, "figure.large figcaption").text.startswith("● flipper_length_mm low"))
+
+
+def test_a_class_that_no_variable_describes(browser, tmp_path):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
+    fitted = RodeoClassifier(bandwidth="class", c0=0.25)
+    fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
+    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
+    assert names
+    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > p")]
+    assert said == ["No variable was found to describe this class.", f"Labels also rest on {names}."]
+
+
+def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
+    fitted, X, _ = model
+    monkeypatch.setattr("corral.report.numbers._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
+    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
+    drawn = len(browser.find_elements(By.CSS_SELECTOR, figures))
+    note = one(browser, ".class-page:not([hidden]) .note").text
+    assert drawn + note.count("; others") == 6
+    assert found.phrase(0, found.order[0, 5]) in note
+
+
+# It answers to mouse and keys
+
+
+def test_a_cell_of_the_map_leads_to_the_class_and_the_variable(usual):
+    click(usual, "a[href='#class-2-variable-13']")
+    until_focus_is_on(usual, "Class 3")
+    assert one(usual, ".class-page:not([hidden]) h3").text == "Class 3"
+    assert "x13" in one(usual, "figure.large figcaption").text
+    assert one(usual, "#class-links [aria-current]").text == "3"
+    usual.back()
+    until(usual, lambda: "#" not in usual.current_url)
+
+
+def test_the_map_can_be_walked_by_keys(usual):
+    first = one(usual, "#map a[tabindex='0']")
+    first.send_keys(Keys.ARROW_RIGHT)
+    usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    assert "2: x1 " in usual.switch_to.active_element.get_attribute("aria-label")
+    assert len(usual.find_elements(By.CSS_SELECTOR, "#map a[tabindex='0']")) == 1
+    usual.switch_to.active_element.send_keys(Keys.ENTER)
+    until_focus_is_on(usual, "Class 2")
+    assert "x1 " in one(usual, "figure.large figcaption").text
+
+
+def test_class_pages_and_what_they_compare(usual):
+    click(usual, "#class-links a:nth-child(4)")
+    until_focus_is_on(usual, "Class 4")
+    assert [page.text for page in usual.find_elements(By.CSS_SELECTOR, ".class-page h3") if page.text] == [
+        "Class 4"
+    ]
+    page = ".class-page:not([hidden])"
+    before = one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d")
+    legend = one(usual, f"{page} .curves .legend")
+    other = "1" if "1" not in legend.text.split() else "2"
+    Select(one(usual, f"{page} .control select")).select_by_visible_text(other)
+    assert one(usual, f"{page} .curves .legend").text.split()[:2] == ["4", other]
+    assert one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d") != before
+    unfold(usual, f"{page} .curves")
+    assert len(cells(usual, f"{page} .curves .behind")) == 6 * 49
+
+
+def test_levels_are_bars_and_gaps_are_missing(browser, pages):
+    X, y = table_of_levels()
+    page = opened(browser, pages["mixed"] + "#class-0-variable-0")
+    drawn = one(page, ".class-page:not([hidden]) figure.large")
+    assert drawn.find_element(By.CSS_SELECTOR, "figcaption").text.startswith('◆ low = "high" more often')
+    names = [node.text for node in drawn.find_elements(By.CSS_SELECTOR, "svg > text")]
+    assert names[1:] == ["high", "low"]
+    assert names[0].startswith("<img src=x")
+    widths = [float(node.get_attribute("width")) for node in drawn.find_elements(By.CSS_SELECTOR, "rect.for")]
+    shares = [np.mean(X["low"][y == "a"] == level) for level in (HOSTILE, "high", "low")]
+    np.testing.assert_allclose(np.array(widths) / max(widths), np.array(shares) / max(shares), atol=0.01)
+    page.get(pages["mixed"] + "#class-1")
+    words = one(page, ".class-page:not([hidden])").text
+    assert "size missing more often" in words
+    assert "and 8 rarer levels" in words
+    assert "NaN" not in one(page, "body").text
+    gap = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(gap))
+    assert ["size", "missing", "0.00", ""] in [
+        line[:4] for line in cells(page, "#row .sides > :nth-child(2)")
+    ]
+    assert ["size = missing", "0.00"] in lines_of_waterfall(page)
+    assert any(re.fullmatch(r'low = ".*"', name) for name, _ in lines_of_waterfall(page))
+    assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_what_is_missing_sorts_after_numbers(browser, pages):
+    page = opened(browser, pages["mixed"])
+    X, _ = table_of_levels()
+    gap = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(gap))
+    heads = page.find_elements(By.CSS_SELECTOR, "#row .values thead th")
+    at = [head.text for head in heads].index("size")
+    heads[at].find_element(By.CSS_SELECTOR, "button").click()
+    shown = [line[at] for line in cells(page, "#row .values")]
+    numbers = [float(value) for value in shown if value != "missing"]
+    assert numbers == sorted(numbers)
+    assert shown[: len(numbers)] == [value for value in shown if value != "missing"]
+
+
+def test_tables_sort(usual):
+    table = ".class-page:not([hidden]) > .table"
+    head = f"{table} th:nth-child(3) button"
+    for order, sign in (("ascending", 1), ("descending", -1)):
+        click(usual, head)
+        assert one(usual, f"{table} th:nth-child(3)").get_attribute("aria-sort") == order
+        effects = [sign * float(line[2]) for line in cells(usual, table)]
+        assert effects == sorted(effects)
+        assert len(set(effects)) > 5
+    one(usual, f"{table} th:nth-child(1) button").send_keys(Keys.ENTER)
+    assert [line[0] for line in cells(usual, table)] == [f"x{j}" for j in range(14)]  # not x1, x10, x11
+
+
+def test_tables_filter_and_show_all(usual, model):
+    table = ".class-page:not([hidden]) > .table"
+    one(usual, f"{table} input").send_keys("X13")
+    assert [line[0] for line in cells(usual, table)] == ["x13"]
+    evidence = "#row .table:has(button:not(.sort))"
+    assert len(cells(usual, evidence)) == 12
+    click(usual, f"{evidence} > button")
+    assert len(cells(usual, "#row .sides .table:nth-child(2)")) == model[0].n_features_in_
+
+
+def test_a_row_is_picked_by_mouse_and_by_keys(usual):
+    click(usual, "#list option:nth-child(3)")
+    third, fourth = (named(option) for option in listed(usual)[2:4])
+    assert one(usual, "#row h3").text.startswith(f"Row {third}:")
+    one(usual, "#list").send_keys(Keys.ARROW_DOWN)
+    assert one(usual, "#row h3").text.startswith(f"Row {fourth}:")
+
+
+def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
+    fitted, X, y = model
+    labels = fitted.predict(X)
+    click(usual, "#filter-wrong")
+    assert len(listed(usual)) == (labels != y).sum() > 0
+    assert all(row.startswith("✗") for row in listed(usual))
+    Select(one(usual, "#filter-truth")).select_by_visible_text("2")
+    assert len(listed(usual)) == ((labels != y) & (y == 2)).sum()
+    click(usual, "#filter-wrong")
+    assert len(listed(usual)) == (y == 2).sum()
+    Select(one(usual, "#filter-truth")).select_by_visible_text("all")
+    Select(one(usual, "#filter-label")).select_by_visible_text("3")
+    assert len(listed(usual)) == (labels == 3).sum()
+    Select(one(usual, "#order")).select_by_visible_text("least certain first")
+    top = np.sort(fitted.predict_proba(X).max(axis=1)[labels == 3])
+    assert [row.split("(")[1][:5] for row in listed(usual)] == [f"{p:.3f}" for p in top]
+    one(usual, "#filter-text").send_keys("no such row")
+    assert listed(usual) == []
+    assert one(usual, "#row").text == "No row on this page is like that."
+
+
+def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
+    fitted, X, y = model
+    labels = fitted.predict(X)
+    a, b = next((a, b) for a, b in zip(y, labels, strict=True) if a != b)
+    click(usual, f"#confusion tbody tr:nth-child({a}) td:nth-child({b + 1}) button")
+    assert len(listed(usual)) == ((y == a) & (labels == b)).sum()
+    assert usual.switch_to.active_element.get_attribute("id") == "list"
+
+
+def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tmp_path):
+    fitted, X, y = model
+    held_out = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2)
+    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri())
+    n_wrong = (held_out.labels != held_out.truth).sum()
+    assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
+    click(browser, "#filter-wrong")
+    assert len(listed(browser)) == n_wrong > 0
+    assert "Wrong: recorded" in one(browser, "#row").text
+    wrong = held_out.labels != held_out.truth
+    confidence = [f"{p:.3f}" for p in np.sort(held_out.proba[wrong].max(axis=1))[::-1]]
+    novel = ["⚠ novel" in row for row in listed(browser)]
+    shown = [row.split("(")[1][:5] for row in listed(browser) if "(" in row]
+    assert shown == [p for p, is_novel in zip(confidence, novel, strict=True) if not is_novel]
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
+
+
+def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
+    fitted, X, y = model
+    far = X.copy()
+    far.iloc[::9, 3] += 100.0
+    opened(browser, write_report(tmp_path / "r.html", fitted, far, y).as_uri())
+    wrong, novel = fitted.predict(far) != y, fitted.is_novel(far)
+    explanation = fitted.explain(far)
+    resting = np.array([bool(explanation.caution(i)) for i in range(len(y))])
+    proba = np.sort(fitted.predict_proba(far), axis=1)
+    torn = proba[:, -2] >= proba[:, -1] / 2
+    assert wrong.any()
+    assert novel.any()
+    assert (
+        f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
+        f"{torn.sum()} torn between two." in one(browser, "#look").text
+    )
+    for button in browser.find_elements(By.CSS_SELECTOR, "#look .table > button"):
+        button.click()
+    lines = cells(browser, "#look")
+    deserving = X.index[wrong | novel | resting | torn]
+    assert sorted(line[0] for line in lines) == sorted(map(str, deserving))
+    assert f"{deserving.size} of {len(y)} rows on this page, some for more" in one(browser, "#look").text
+    assert [line[3].startswith("recorded ") for line in lines] == sorted(
+        [bool(wrong[X.index.get_loc(int(line[0]))]) for line in lines], reverse=True
+    )
+    click(browser, "#filter-novel")
+    for _ in range(2):  # by its address, and again though that stays the same
+        click(browser, "#look tbody tr:nth-child(2) a")
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        assert browser.switch_to.active_element.get_attribute("id") == "list"
+        Select(one(browser, "#list")).select_by_index(5)
+
+
+def test_a_label_that_rests_on_a_misread_row_says_so(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 20)
+    X = pd.DataFrame({"x": rng.normal(8.0 * (y == "a")), "z": rng.normal(size=40)})
+    X.iloc[[0, 20], 0] = 90.0, 90.1  # each is taken for the other
+    held_out = next(
+        found
+        for found in (HeldOut.of_folds(quick(), X, y, cv=2, random_state=seed) for seed in range(9))
+        if not any({0, 20} <= set(part.rows.tolist()) for part in found.parts)
+    )
+    opened(browser, write_report(tmp_path / "r.html", quick().fit(X, y), X, y, held_out=held_out).as_uri())
+    said = {line[0]: line[3] for line in cells(browser, "#look")}
+    assert "row 20 has" in said["0"]
+    assert said["0"].endswith("% of its density, and is itself misread: recorded b, predicted a")
+    assert said["20"].endswith("% of its density, and is itself misread: recorded a, predicted b")
+
+
+def test_a_matrix_of_26_classes_fits(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat([chr(65 + i) for i in range(26)], 6)
+    X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    page = write_report(tmp_path / "r.html", fitted, X, y, max_samples=5)
+    for width in WIDTHS:
+        opened(browser, page.as_uri(), width=width)
+        inner, outer = browser.execute_script(
+            "const box = document.querySelector('#confusion .scroll');"
+            "return [box.scrollWidth, box.clientWidth];"
+        )
+        assert inner <= outer <= width
+        assert len(cells(browser, "#confusion")) == 26
+
+
+def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
+    fitted, X, y = model
+    shown = write_report(None, fitted, X, y, max_samples=9)
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
+    opened(browser, notebook.as_uri())
+    browser.switch_to.frame(one(browser, "iframe"))
+    assert len(listed(browser)) == 9
+    click(browser, "#look a")
+    until(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "list")
+    click(browser, "#class-links a:nth-child(2)")
+    until_focus_is_on(browser, "Class 2")
+    browser.switch_to.default_content()
+    assert browser.get_log("browser") == []
+
+
+def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
+    _, X, y = model
+    named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
+    fitted = RodeoClassifier(bandwidth="class").fit(named, y)
+    browser.get(write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    pick(browser, "P003")
+    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    support = [line[0] for line in row_table(browser, "Nearest training rows")]
+    assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
+    typical = cells(browser, ".class-page:not([hidden]) .values")
+    assert all(re.fullmatch(r"P\d{3}", line[0]) for line in typical)
+
+
+def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
+    fitted, X, y = model
+    held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])
+    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
+    counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
+    assert sum(int(count) for count in counts) == len(y) - 1
+    assert not browser.find_elements(By.CSS_SELECTOR, "#confusion table button")
+
+
+def test_keys_reach_everything_and_show_where_they_are(usual):
+    keys = ActionChains(usual)
+    keys.send_keys(Keys.TAB).perform()
+    skip = usual.switch_to.active_element
+    assert skip.text == "Skip to the contents"
+    assert skip.rect["x"] >= 0
+    assert skip.value_of_css_property("outline-style") == "solid"
+    skip.send_keys(Keys.ENTER)
+    assert usual.switch_to.active_element.get_attribute("id") == "main"
+    n_controls = usual.execute_script("""
+        window.outlines = new Set();
+        const controls = [...document.querySelectorAll("main :is(a, button, input, select, summary)")];
+        window.missed = new Set(controls.filter((node) => node.tabIndex >= 0 && node.checkVisibility()));
+        addEventListener("focusin", ({ target }) => {
+            // A busy browser may give the focus once more to where the link has led, which shows none.
+            if (!target.matches("main, h3")) window.outlines.add(getComputedStyle(target).outlineStyle);
+            window.missed.delete(target);
+        });
+        return missed.size;
+    """)
+    assert n_controls > 60
+    ActionChains(usual).send_keys(Keys.TAB * (n_controls + 40)).perform()  # boxes that scroll are stops, too
+    assert usual.execute_script("return [...missed].map((node) => node.outerHTML)") == []
+    assert usual.execute_script("return [...outlines]") == ["solid"]
+
+
+def test_every_kind_of_control_works_by_keys_alone(usual, downloads):
+    def press(selector, *keys):
+        usual.execute_script("arguments[0].focus()", one(usual, selector))
+        ActionChains(usual).send_keys(*keys).perform()
+
+    press("nav.top a[href='#look']", Keys.ENTER)
+    until(usual, lambda: usual.current_url.endswith("#look"))
+    press("#classes .chips a:nth-child(2)", Keys.ENTER)
+    until_focus_is_on(usual, "Class 2")
+    page = ".class-page:not([hidden])"
+    before = one(usual, f"{page} .curves .legend").text
+    press(f"{page} .control select", Keys.ARROW_DOWN)
+    assert one(usual, f"{page} .curves .legend").text != before
+    press(f"{page} > .table th:nth-child(3) button", Keys.SPACE)
+    assert one(usual, f"{page} > .table th:nth-child(3)").get_attribute("aria-sort") == "ascending"
+    press(f"{page} > .table input", "x13")
+    assert [line[0] for line in cells(usual, f"{page} > .table")] == ["x13"]
+    press("#relevance summary", Keys.ENTER)
+    until(usual, lambda: cells(usual, "#relevance .behind"))
+    for button in usual.find_elements(By.CSS_SELECTOR, "#map .save, #confusion .save, #row .save"):
+        n_saved = len(list(downloads.iterdir()))
+        usual.execute_script("arguments[0].focus()", button)
+        ActionChains(usual).send_keys(Keys.ENTER).perform()
+        until(usual, lambda n_saved=n_saved: len(list(downloads.glob("*.svg"))) > n_saved)
+    press("#confusion button", Keys.ENTER)
+    assert usual.switch_to.active_element.get_attribute("id") == "list"
+    press("#filter-label", Keys.HOME)
+    press("#filter-truth", Keys.HOME)
+    n_all, heading = len(listed(usual)), one(usual, "#row h3").text
+    press("#list", Keys.ARROW_DOWN)
+    assert one(usual, "#row h3").text != heading
+    press("#filter-wrong", Keys.SPACE)
+    assert 0 < len(listed(usual)) < n_all
+    press("#order", Keys.END)
+    press("#row .sides .table > button", Keys.ENTER)
+    assert len(cells(usual, "#row .sides .table:nth-child(2)")) == 14
+    press("#filter-text", "no such row")
+    assert listed(usual) == []
+    press("#look tbody a", Keys.ENTER)
+    until(usual, lambda: usual.switch_to.active_element.get_attribute("id") == "list")
+    assert len(listed(usual)) == n_all
+
+
+# Pictures to save
+
+
+@pytest.fixture
+def downloads(browser, tmp_path):
+    """The folder into which the browser saves files."""
+    browser.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    return tmp_path
+
+
+def saved(browser, downloads, selector):
+    """The picture that a button saves, parsed; a part of a file has another name."""
+    before = set(downloads.iterdir())
+    click(browser, selector)
+    until(browser, lambda: set(downloads.glob("*.svg")) - before)
+    (file,) = set(downloads.glob("*.svg")) - before
+    picture = ElementTree.parse(file).getroot()
+    assert picture.tag == f"{SVG}svg"
+    assert len(picture.find(f"{SVG}title").text) > 5
+    assert len(picture.find(f"{SVG}desc").text) > 20
+    width = float(picture.get("width"))
+    for node in picture.iter():
+        assert not {"class", "style", "href", "src"} & set(node.attrib)
+        if node.tag == f"{SVG}rect":
+            x = float(node.get("x", 0.0))
+            assert 0.0 <= x < x + float(node.get("width")) <= width
+        if node.tag in (f"{SVG}rect", f"{SVG}text"):
+            assert re.fullmatch(r"#[0-9a-f]{6}", node.get("fill"))
+    assert "var(" not in file.read_text(encoding="utf-8")
+    return picture
+
+
+def cells_of(picture):
+    """What is said of each cell, its text and its colour."""
+    found = []
+    for group in picture.iter(f"{SVG}g"):
+        title, ground, text = group
+        if title.text:
+            found.append((title.text, text.text or "", ground.get("fill")))
+    return found
+
+
+def seen_cells(browser, selector):
+    """The same of a table on the page."""
+    return browser.execute_script(
+        PEN
+        + """
+        const digits = (part) => part.toString(16).padStart(2, "0");
+        const colour = (node) => "#" + seen(getComputedStyle(node).backgroundColor).map(digits).join("");
+        return [...document.querySelectorAll(arguments[0])].map(
+            (node) => [node.title, node.textContent, colour(node)]);
+        """,
+        selector,
+    )
+
+
+@pytest.mark.parametrize("name", ["penguins", "digits"])
+def test_the_map_and_the_matrix_are_saved_as_they_are_seen(browser, real, downloads, name):
+    address, fitted, _, held_out = real[name]
+    opened(browser, address)
+    of_map = cells_of(saved(browser, downloads, "#map .save"))
+    assert [list(cell) for cell in of_map] == seen_cells(browser, "#map a.cell")
+    assert len(of_map) == fitted.describe().effect.size
+    of_matrix = cells_of(saved(browser, downloads, "#confusion .save"))
+    counts = np.zeros((fitted.classes_.size,) * 2, dtype=int)
+    codes = [np.searchsorted(fitted.classes_, of) for of in (held_out.truth, held_out.labels)]
+    np.add.at(counts, tuple(codes), 1)
+    assert [int(text) for _, text, _ in of_matrix] == counts.ravel().tolist()
+    on_page = seen_cells(browser, "#confusion .cell")
+    assert [list(cell) for cell in of_matrix if cell[1] != "0"] == on_page
+
+
+def test_the_waterfall_is_saved_as_it_is_seen(browser, real, downloads):
+    opened(browser, real["penguins"][0], scheme="dark")
+    picture = saved(browser, downloads, "#row .save")
+    lines = [
+        [node.get("y"), (node.findtext(f"{SVG}title") or node.text)]
+        for node in picture.iter(f"{SVG}text")
+        if node.text
+    ]
+    texts = {text for _, text in lines}
+    for name, number in lines_of_waterfall(browser):
+        assert {name, number} <= texts
+    assert picture.findtext(f"{SVG}title").startswith("Why row ")
+    fills = {node.get("fill") for node in picture.iter(f"{SVG}rect")}
+    assert {"#ffffff", "#0072b2", "#b84d00"} <= fills  # as on paper, though the page is dark
+
+
+# The five questions
+
+
+@pytest.mark.parametrize("name", ["penguins", "cancer", "digits"])
+def test_five_questions_are_answered(browser, real, name):
+    address, fitted, X, held_out = real[name]
+    opened(browser, address)
+    found = fitted.describe()
+    for a, line in enumerate(cells(browser, "#marks .table:has(.sortable)")):
+        strongest = found.order[a, : min(3, found.markers[a].sum())]
+        assert line[0] == fitted.classes_[a]
+        assert line[2].split("\n")[: strongest.size] == [found.phrase(a, j) for j in strongest]
+    recalls = held_out.recalls()
+    lines = cells(browser, "#errors .table:has(.sortable)")
+    assert {line[0]: line[1] for line in lines} == {c: f"{of.share:.3f}" for c, of in recalls.items()}
+    assert [line[2] for line in lines] == ["{:.3f} to {:.3f}".format(*of.interval) for of in recalls.values()]
+    wrong = np.flatnonzero(held_out.labels != held_out.truth)
+    click(browser, "#filter-wrong")
+    names = [named(option) for option in listed(browser)]
+    assert sorted(names) == sorted(str(X.index[i]) for i in wrong)
+    i = int(wrong[0])
+    pick(browser, X.index[i])
+    explanation = fitted.explain(X.iloc[[i]])
+    assert one(browser, ".verdict").text == (
+        f"Label {held_out.labels[i]} with probability {explanation.probability[0, 0]:.3f}. "
+        f"Wrong: {misreading(held_out.truth[i], held_out.labels[i])}"
+    )
+    assert lines_of_waterfall(browser)[-1] == ["log odds", signed(explanation.log_odds[0])]
+    assert {line[0] for line in cells(browser, "#look")} & set(names)
+    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, "#next li")]
+    assert any(text.startswith("The recall known least is that of ") for text in said)
+    assert any("variable" in text for text in said)
+
+
+# The checker of accessibility
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="there is no axe-core in build/axe (make axe fetches it by npm)")
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("penguins", 390, "light"),
+        ("penguins", 1280, "dark"),
+        ("cancer", 768, "light"),
+        ("digits", 1280, "light"),
+        ("mixed", 1280, "light"),
+        ("lspc", 390, "dark"),
+    ],
+)
+def test_the_checker_finds_nothing(browser, pages, real, name, width, scheme):
+    opened(browser, pages[name] if name in pages else real[name][0], width=width, scheme=scheme)
+    for summary in browser.find_elements(By.CSS_SELECTOR, "summary") if name == "mixed" else ():
+        browser.execute_script("arguments[0].click()", summary)
+    browser.execute_script(AXE.read_text(encoding="utf-8"))
+    found = browser.execute_async_script("""
+        const done = arguments[0];
+        axe.run(document, { resultTypes: ["violations"] }).then(
+            ({ violations }) => done(violations.map(({ id, nodes }) =>
+                [id, nodes.length, nodes[0].html.slice(0, 200), nodes[0].failureSummary])),
+            (error) => done(String(error)));
+    """)
+    assert found == []
+
+
+def test_everything_has_a_name(usual):
+    assert usual.execute_script("""
+        const label = (node) => node.getAttribute("aria-label") || node.textContent.trim();
+        const named = (node) => node.labels?.length || label(node);
+        const nodes = [...document.querySelectorAll("a, button, input, select, svg[role], article")];
+        const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);
+        return [nodes.filter((node) => !named(node)).map((node) => node.outerHTML.slice(0, 200)),
+                ids.length - new Set(ids).size];
+    """) == [[], 0]
+
+
+# It looks well everywhere
+
+
+STICKING_OUT = """
+    const inside = (node) => {
+        for (let box = node.parentElement; box; box = box.parentElement) {
+            if (getComputedStyle(box).overflowX !== "visible" && box !== document.body) return true;
+        }
+        return false;
+    };
+    return [...document.body.querySelectorAll("*")].filter((node) => {
+        const { left, right, width } = node.getBoundingClientRect();
+        const sticks = right > innerWidth + 0.5 || left < -0.5;
+        return width && sticks && !node.matches(".skip") && node.checkVisibility() && !inside(node);
+    }).map((node) => node.outerHTML.slice(0, 100));
+"""
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc", "penguins", "cancer", "digits"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_sticks_out(browser, pages, real, name, width):
+    opened(browser, pages[name] if name in pages else real[name][0], width=width)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.execute_script(STICKING_OUT) == []
+
+
+def test_charts_have_tables(usual, model):
+    n_rows = len(model[1])
+    assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
+    unfold(usual, "#steps")
+    steps = cells(usual, "#steps")
+    assert len(usual.find_elements(By.CSS_SELECTOR, "#steps circle")) == 2 * len(steps) > 2
+
+
+def test_dark_scheme(browser, pages):
+    shades = [
+        one(opened(browser, pages["usual"], scheme=scheme), "body").value_of_css_property("background-color")
+        for scheme in ("light", "dark")
+    ]
+    assert shades[0] == "rgba(255, 255, 255, 1)"
+    assert shades[1] == "rgba(20, 24, 28, 1)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser, pages, scheme):
+    """By the ratio of WCAG 2, which must be 4.5 for text."""
+    opened(browser, pages["usual"], scheme=scheme)
+    meanings = ("high", "low", "wide", "narrow", "more", "less", "hit", "miss")
+    kinds = [*(f"cell {meaning} s{i}" for meaning in meanings for i in range(7)), "small", "wrong"]
+    colours = browser.execute_script(
+        PEN
+        + """
+        const ground = getComputedStyle(document.body).backgroundColor;
+        return arguments[0].map((kind) => {
+            const node = document.createElement("p");
+            node.className = kind;
+            document.body.append(node);
+            const { color, backgroundColor } = getComputedStyle(node);
+            return [color, kind.startsWith("cell") ? backgroundColor : ground].map(seen);
+        });
+        """,
+        kinds,
+    )
+    for kind, pair in zip(kinds, colours, strict=True):
+        light, dark = sorted((luminance(colour) for colour in pair), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (kind, pair)
+
+
+def luminance(colour):
+    shares = np.array(colour) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_print_shows_all_classes_and_no_controls(browser, pages):
+    opened(browser, pages["usual"], width=720, media="print", scheme="dark")  # about the width of A4
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
+    assert one(browser, "body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
+    assert all(page.is_displayed() for page in browser.find_elements(By.CSS_SELECTOR, ".class-page"))
+    for selector in ("nav.top", ".picker", ".table > input", ".behind"):
+        assert not one(browser, selector).is_displayed()
+    headings = [heading.text for heading in browser.find_elements(By.CSS_SELECTOR, ".class-page h3")]
+    assert headings == [f"Class {a}" for a in range(1, 5)]
+
+
+def test_what_is_seen_on_screen_can_be_printed(usual):
+    pdf = base64.b64decode(usual.print_page())
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") >= 6  # one at least for each class, though only one is on the screen
+    assert len(usual.find_elements(By.CSS_SELECTOR, ".class-page h3")) == 4
+
+
+def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_path):
+    fitted, X, y = model
+    far = X.copy()
+    far.iloc[::4, 3] += 100.0
+    browser.get(write_report(tmp_path / "novel.html", fitted, far, y).as_uri())
+    novel = fitted.is_novel(far)
+    assert novel[::4].all()
+    assert not novel.all()
+    assert f"{novel.sum()} of {len(far)} rows looked at one by one are novel" in one(browser, "#summary").text
+    assert sum("⚠ novel" in row for row in listed(browser)) == novel.sum()
+    click(browser, "#filter-novel")
+    assert len(listed(browser)) == novel.sum()
+    text = one(browser, "#row").text
+    assert "⚠ Novel: unlike the training rows of every class" in text
+    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); training rows -?[\d.]+ to [\d.]+\)"
+    said = f"What makes it most unlike them: {value}"
+    label, typical = re.search(said, text).groups()
+    assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
+    assert one(browser, "#row .verdict .faint").text == row_table(browser, "Probabilities")[0][1]
+    assert "(" not in one(browser, "#list option").text
+    bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
+    mark = one(browser, "#row .place path.rival")
+    assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
+    click(browser, "#filter-novel")
+    Select(one(browser, "#order")).select_by_visible_text("least typical first")
+    assert all("⚠ novel" in row for row in listed(browser)[: novel.sum()])
+    unfold(browser, "#row .place")
+    scores = fitted.model_.trust.scores_of_rows(Computation())
+    best = int(fitted.assess(far).scores[novel].max(axis=1).argmin())
+    a = int(fitted.assess(far[novel].iloc[[best]]).scores.argmax())
+    assert sum(int(line[-1]) for line in cells(browser, "#row .place")) == scores[a].size

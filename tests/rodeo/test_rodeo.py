@@ -1,0 +1,992 @@
+"""Algorithms 1 and 2 on arrays, against plain loops."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import paper_oracle
+from corral import kernels, parallel
+from corral.data.tiles import ClassRows
+from corral.parallel import Computation
+from corral.rodeo import density
+from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.descent import critical_ratio, rodeo, squared_factor
+from corral.rodeo.path import density_path, rodeo_path
+from corral.rodeo.relevance import leave_one_out_bandwidths, zscores
+from corral.rodeo.settings import RodeoSettings
+from support.exploring import examples
+
+UPDATES = ("simultaneous", "sequential")
+PATIENCE = 600  # seconds, for a machine on which many other programs run
+
+
+def local_estimates(
+    classes: list[ClassRows], x: np.ndarray, update: str, computation: Computation, **asked: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """`class_log_densities` with the Rodeo on all variables."""
+    densities = [
+        ClassDensity(rows, RodeoSettings().grid(rows.measure.n), DensityPlan(np.arange(rows.n_features)))
+        for rows in classes
+    ]
+    return class_log_densities(densities, x, update, computation, **asked)
+
+
+@contextmanager
+def constants(**values: int) -> Iterator[None]:
+    """Other constants of the kernels, which are sized for caches, so that small data fills many tiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(kernels, name, value)
+        yield
+
+
+# ------------------------------------------------------------------------------------------ the referee
+
+
+@dataclass
+class Case:
+    """A class, queries and settings: all that both implementations take."""
+
+    X: np.ndarray
+    x: np.ndarray
+    weights: np.ndarray | None = None
+    beta: float = 0.9
+    c0: float = 1.0
+    min_bandwidth: float | None = None
+
+    def arrange(self) -> tuple[ClassRows, np.ndarray]:
+        """The rows, and the bandwidths that they may come to."""
+        rows = ClassRows.arrange(self.X, self.weights)
+        settings = RodeoSettings(beta=self.beta, c0=self.c0, min_bandwidth=self.min_bandwidth)
+        return rows, settings.grid(rows.measure.n)
+
+
+# Doubles decide |Z_j| > lambda_j as fractions do unless Z_j^2 and lambda_j^2 agree to this relative distance.
+# Exponents are good to 1e-11 (`kernels._ROUNDING_LIMIT`), and a sum of Z_ji at the threshold loses a factor
+# of sqrt(n) at most.
+KNIFE_EDGE = 1e-9
+
+
+def quotient(a: Fraction, b: Fraction) -> float:
+    """a / b, rounded once, without the fraction in its lowest terms, which takes long to find."""
+    try:
+        return (a.numerator * b.denominator) / (a.denominator * b.numerator)
+    except OverflowError:
+        return math.inf
+
+
+def referee(
+    case: Case, q: int, update: str, own: int | None = None, sweeps: list[Any] | None = None
+) -> tuple[list[float], float, float]:
+    """Bandwidths and log density by plain loops, and the relative distance of the closest decision."""
+    n = paper_oracle.effective_number(case.X, case.weights)
+    h0 = paper_oracle.initial_bandwidth(n, case.c0)
+    settings = {
+        "h0": h0,
+        "floor": h0 / max(n, 1.0) if case.min_bandwidth is None else case.min_bandwidth,
+        "beta": case.beta,
+        "update": update,
+        "weights": case.weights,
+    }
+    margins = [math.inf]
+    derivative = paper_oracle._derivative
+
+    def watched(column: Any, exponents: Any, h: float, m: Any) -> tuple[Fraction, Fraction]:
+        Z_j, s2_j = derivative(column, exponents, h, m)
+        n = sum(m)
+        lambda2_j = s2_j * Fraction(2 * math.log(n * math.log(max(n, 16))))
+        if lambda2_j > 0:
+            margins.append(abs(quotient(Z_j**2, lambda2_j) - 1.0))
+        return Z_j, s2_j
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paper_oracle, "_derivative", watched)
+        if own is None:
+            h, log_density = paper_oracle.rodeo(case.X, case.x[q], sweeps=sweeps, **settings)
+        else:
+            h, log_density = paper_oracle.leave_one_out(case.X, own, **settings)
+    return h, log_density, min(margins)
+
+
+def certain(condition: bool) -> None:
+    """The counterpart of `assume` for a case that is not drawn at random."""
+    assert condition
+
+
+def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any = certain) -> None:
+    """Fail unless the fast path finds the bandwidths and densities of the referee at every query."""
+    rows, grid = case.arrange()
+    log_density, steps = rodeo(rows, grid, case.x, update, own)
+    assert log_density.shape == (len(case.x),)
+    assert steps.shape == case.x.shape
+    for q in range(len(case.x)):
+        h, expected, margin = referee(case, q, update, None if own is None else int(own[q]))
+        suppose(margin > KNIFE_EDGE)
+        # A step is a factor of at least 1.03, so this means the same step. It is not == because numpy's power
+        # and Python's may differ in the last bit.
+        np.testing.assert_allclose(grid[steps[q]], h, rtol=1e-14, atol=0.0)
+        if expected == -math.inf:
+            assert log_density[q] == -math.inf
+        else:
+            assert log_density[q] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+# -------------------------------------------------------------------------------- algorithm 1, at random
+
+lattice = st.integers(-4, 4).map(lambda k: k / 4)  # few values, so ties everywhere
+smooth = st.floats(-1.0, 1.0, allow_subnormal=False)
+integer_weights = st.integers(1, 5).map(float)
+fraction_weights = st.one_of(
+    st.integers(1, 24).map(lambda k: k / 8), st.floats(0.05, 3.0), st.sampled_from([0.1, 0.2, 0.3])
+)
+
+
+@st.composite
+def cases(
+    draw: Callable[..., Any],
+    *,
+    rows: tuple[int, int] = (3, 12),
+    columns: tuple[int, int] = (1, 4),
+    kinds: tuple[str, ...] = ("lattice", "smooth"),
+    units: tuple[float, ...] = (1.0,),
+    distinct: int | None = None,
+    query: str = "any",
+    weights: st.SearchStrategy[float] | None = None,
+    floor: bool = False,
+) -> Case:
+    """A class of rows by columns, and two queries.
+
+    Columns are of the given kinds and units. `distinct` rows are drawn and then repeated. A query is "any"
+    point, a row ("at row"), or 1e6 units away in one ("far in one") or all ("far in all") of its columns.
+    """
+    n, d = draw(st.integers(*rows)), draw(st.integers(*columns))
+    n_drawn, n_queries = distinct or n, 2
+    table = np.empty((n_drawn + n_queries, d))
+    size = np.empty(d)
+    for j in range(d):
+        kind = draw(st.sampled_from(kinds))
+        value = lattice if kind in ("lattice", "constant") else smooth
+        size[j] = draw(st.sampled_from(units))
+        table[:, j] = draw(st.lists(value, min_size=len(table), max_size=len(table)))
+        if kind == "constant":
+            table[:n_drawn, j] = table[0, j]
+    table *= size
+    X, x = table[:n_drawn], table[n_drawn:]
+    if distinct is not None:
+        X = X[draw(st.lists(st.integers(0, distinct - 1), min_size=n, max_size=n))]
+    if query == "at row":
+        x = X[draw(st.lists(st.integers(0, n - 1), min_size=n_queries, max_size=n_queries))]
+    elif query.startswith("far"):
+        far = np.zeros(d, dtype=bool)
+        far[draw(st.integers(0, d - 1)) if query == "far in one" else slice(None)] = True
+        signs = np.array(draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=d, max_size=d)))
+        x = x + 1e6 * size * signs * far
+    return Case(
+        X=X,
+        x=x,
+        weights=None if weights is None else np.array(draw(st.lists(weights, min_size=n, max_size=n))),
+        beta=draw(st.sampled_from([0.5, 0.7, 0.8, 0.9, 0.95, 0.97])),
+        c0=draw(st.sampled_from([0.25, 1.0, 1.5, 4.0])),
+        min_bandwidth=draw(st.floats(1e-3, 1.5)) if floor else None,
+    )
+
+
+CASES = {
+    "ties": cases(kinds=("lattice",), columns=(1, 5)),
+    "smooth": cases(kinds=("smooth",), rows=(8, 24), columns=(1, 3)),
+    "constant columns": cases(kinds=("constant", "constant", "lattice", "smooth"), columns=(2, 5)),
+    "duplicated rows": cases(rows=(6, 20), distinct=4),
+    "one distinct row": cases(rows=(2, 20), distinct=1),
+    "far in one column": cases(query="far in one"),
+    "far in all columns": cases(query="far in all"),
+    "far from ties": cases(query="far in all", kinds=("lattice", "constant"), distinct=4),
+    "one row": cases(rows=(1, 1)),
+    "two rows": cases(rows=(2, 2)),
+    "one column": cases(rows=(2, 30), columns=(1, 1)),
+    "fewer rows than columns": cases(rows=(2, 5), columns=(6, 20)),
+    "mixed units": cases(units=(1e-3, 1.0, 1e6), columns=(2, 5)),
+    "mixed units, at a row": cases(units=(1e-3, 1e6), columns=(2, 5), query="at row"),
+    "mixed units, far": cases(units=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
+    "at a row": cases(query="at row", kinds=("lattice", "smooth", "constant")),
+    "integer weights": cases(weights=integer_weights),
+    "fractional weights": cases(weights=fraction_weights, rows=(1, 10)),
+    "weights, far": cases(weights=fraction_weights, query="far in one", rows=(1, 10)),
+    "given floor": cases(floor=True),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", CASES)
+@examples(6)
+@given(data=st.data())
+def test_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    check(data.draw(CASES[kind]), update, suppose=assume)
+
+
+LEAVE_ONE_OUT = {
+    "rows": cases(rows=(1, 10), kinds=("lattice", "smooth", "constant")),
+    "duplicates": cases(rows=(2, 12), distinct=3),
+    "integer weights": cases(rows=(1, 8), weights=integer_weights),
+    "fractional weights": cases(rows=(1, 8), weights=fraction_weights),
+    "mixed units": cases(rows=(2, 8), units=(1e-3, 1e6), columns=(2, 4)),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", LEAVE_ONE_OUT)
+@examples(10)
+@given(data=st.data())
+def test_leave_one_out_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    case = data.draw(LEAVE_ONE_OUT[kind])
+    n = len(case.X)
+    own = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3)))
+    check(replace(case, x=case.X[own]), update, own, suppose=assume)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+@pytest.mark.parametrize("seed", range(2))
+def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str) -> None:
+    # What the strategies rarely draw: enough rows that informative variables shrink far, others stop early.
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 3))])
+    weights = rng.integers(1, 4, 60) / 2 if weighted else None
+    case = Case(X, np.vstack([[0.5, 0.1, 0.5, 0.5, 0.5], rng.uniform(0, 1, 5)]), weights)
+    _, steps = rodeo(*case.arrange(), case.x, update)
+    assert steps[0, 0] > 30 > steps[0, 1] > 15 > steps[0, 2:].max()
+    check(case, update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_thousand_columns(n: int, update: str) -> None:
+    rng = np.random.default_rng(n)
+    X = np.column_stack([rng.integers(0, 3, (n, 500)) / 8, rng.normal(0, 0.3, (n, 490)), np.ones((n, 10))])
+    x = np.vstack([X[0] + rng.normal(0, 0.01, 1000), rng.normal(0, 0.3, 1000)])
+    case = Case(X, x, beta=0.6, min_bandwidth=0.1)
+    _, steps = rodeo(*case.arrange(), x, update)
+    assert n == 1 or 0 < steps.mean() < steps.max()
+    check(case, update)
+
+
+def test_a_thousand_columns_far_away() -> None:
+    # Exponents of 1e15, of which all but differences between rows is common.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (4, 1000)) / 8
+    check(Case(X, X[:2] + 1e6, beta=0.5), "simultaneous")
+
+
+# ----------------------------------------------------------------------------------- the path, sweep by sweep
+
+
+def bounded(ratio: np.ndarray) -> np.ndarray:
+    """Ratios on a scale from 0 to 1: where Z_ji are equal but for rounding, a ratio is nearly infinite."""
+    return 1.0 - 1.0 / (1.0 + ratio)
+
+
+def check_path(case: Case, update: str, suppose: Any = certain) -> None:
+    """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
+    rows, grid = case.arrange()
+    _, steps = rodeo(rows, grid, case.x, update)
+    for q, x in enumerate(case.x):
+        sweeps: list[tuple[list[float], dict[int, float]]] = []
+        *_, margin = referee(case, q, update, sweeps=sweeps)
+        suppose(margin > KNIFE_EDGE)
+        path = rodeo_path(rows, grid, x, update)
+        np.testing.assert_array_equal(path.bandwidths[0], grid[0])
+        np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[q]])
+        assert not np.isnan(path.ratios).any()
+        if rows.measure.n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
+            assert path.ratios.tolist() == [[0.0] * x.size]
+            continue
+        assert len(path.ratios) == len(sweeps)
+        # A path knows 1 - (sum Z_ji)^2 / (n sum Z_ji^2) to 1e-14 n, below which a ratio is infinite.
+        n = rows.measure.n
+        finest = math.sqrt(1e-14 * n / (n - 1.0) * squared_factor(n))
+        for k, (h, ratios) in enumerate(sweeps):
+            np.testing.assert_allclose(path.bandwidths[k + 1], h, rtol=1e-14, atol=0.0)
+            assert np.flatnonzero(path.tested[k]).tolist() == list(ratios)
+            found, expected = path.ratios[k, path.tested[k]], np.array(list(ratios.values()))
+            # Exponents are sums of squares over 2 h^2, with the rounding errors of the largest of these.
+            rounding = 1e-15 * ((x - case.X) ** 2 / path.bandwidths[k + 1] ** 2).max()
+            np.testing.assert_allclose(bounded(found), bounded(expected), atol=finest + rounding)
+            assert not path.ratios[k, ~path.tested[k]].any()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("kind", CASES)
+@examples(3)
+@given(data=st.data())
+def test_path_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
+    check_path(data.draw(CASES[kind]), update, suppose=assume)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_path_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 2))])
+    weights = rng.integers(1, 4, 60) / 2 if weighted else None
+    check_path(Case(X, np.array([[0.5, 0.1, 0.5, 0.5]]), weights), update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_path_tells_the_floor_from_the_test(update: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.full(80, 0.5), rng.normal(0.5, 0.1, 80), rng.uniform(0, 1, 80)])
+    rows, grid = Case(X, X).arrange()
+    path = rodeo_path(rows, grid, X[0], update)
+    assert path.at_floor.tolist() == [True, False, False]
+    assert path.bandwidths[-1, 0] == grid[-1]
+    assert path.n_tests.tolist() == (np.searchsorted(-grid, -path.bandwidths[-1]) + 1).tolist()
+
+
+def test_path_over_some_of_the_variables() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.5, 0.05, (60, 3))
+    rows, grid = Case(X, X).arrange()
+    of_class = ClassDensity.build(rows, grid, DensityPlan(np.array([0, 2])))
+    path = density_path(of_class, X[0] + 0.01, "simultaneous")
+    _, h = of_class.estimate(X[:1] + 0.01, "simultaneous")
+    np.testing.assert_array_equal(path.bandwidths[-1], h[0])
+    assert path.tested[0].tolist() == [True, False, True]
+    assert path.n_tests[1] == 0
+    assert not path.at_floor.any()
+
+
+# ------------------------------------------------------------------------------------- tiles and batches
+
+
+def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
+    """Rows in no order and queries that stop at different sweeps, some of them far away."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(0, 0.05, n), rng.integers(0, 3, n) / 4, rng.uniform(-1, 1, (n, d - 2))])
+    x = rng.normal(0, 0.3, (7, d))
+    x[1] = X[-1]
+    x[2] = X[0] + 0.01
+    x[4, 0] = 1e6
+    x[5] = [30.0] * d  # so far that weights need a shift, so near that several rows have some
+    return Case(X, x, rng.integers(1, 7, n) / 2 if weighted else None)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(("n", "weighted"), [(33, False), (64, True), (70, False), (70, True)])
+def test_many_tiles_agree_with_referee(n: int, weighted: bool, update: str) -> None:
+    # 2 to 5 tiles; the last is full, or holds one row, or some.
+    case = many_tiles(n, n, weighted=weighted)
+    with constants(TILE=16 if n == 70 else 32, _LARGE=0, _BATCH=3):
+        assert case.arrange()[0].tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
+        check(case, update)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_leave_one_out_in_many_tiles_agrees_with_referee(weighted: bool, update: str) -> None:
+    case = many_tiles(3, 50, weighted=weighted)
+    own = np.array([0, 15, 16, 31, 32, 49, 20])  # ends of tiles among them
+    with constants(TILE=16, _LARGE=0, _BATCH=4):
+        check(replace(case, x=case.X[own]), update, own)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@examples(40)
+@given(data=st.data())
+def test_numbers_do_not_depend_on_batches_or_chunks(update: str, data: st.DataObject) -> None:
+    n, batch = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 9))
+    case = many_tiles(data.draw(st.integers(0, 99)), n, d=4, weighted=data.draw(st.booleans()))
+    own = None
+    if data.draw(st.booleans()):
+        own = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=7, max_size=7)))
+        case.x = case.X[own]
+    cuts = sorted(data.draw(st.lists(st.integers(0, 7), max_size=3)))
+    order = np.array(data.draw(st.permutations(range(7))))
+    with constants(TILE=32):
+        rows, grid = case.arrange()
+        with constants(_LARGE=10**9):  # one query at a time
+            alone = rodeo(rows, grid, case.x, update, own)
+        with constants(_LARGE=0, _BATCH=batch):
+            together = rodeo(rows, grid, case.x[order], update, None if own is None else own[order])
+            pieces = [
+                rodeo(rows, grid, case.x[start:end], update, None if own is None else own[start:end])
+                for start, end in zip([0, *cuts], [*cuts, 7], strict=True)
+            ]
+    for k in range(2):
+        np.testing.assert_allclose(together[k], alone[k][order], rtol=1e-10, atol=1e-10)
+        joined = np.concatenate([piece[k] for piece in pieces])
+        np.testing.assert_allclose(joined, alone[k], rtol=1e-10, atol=1e-10)
+
+
+@examples(30)
+@given(n=st.integers(1, 150), tile=st.sampled_from([16, 32, 48, 1024]), weighted=st.booleans())
+def test_rows_survive_the_cutting_into_tiles(n: int, tile: int, weighted: bool) -> None:
+    case = many_tiles(n, n, weighted=weighted)
+    with constants(TILE=tile):
+        rows, _ = case.arrange()
+    n_tiles, d, size = rows.tiles.shape
+    assert size <= tile
+    assert size % kernels.LANES == 0
+    assert n <= n_tiles * size < n + n_tiles * kernels.LANES  # hardly more padding than the lanes need
+    which = np.random.default_rng(0).permutation(n)
+    np.testing.assert_array_equal(rows.take(which), case.X[which])
+    padding = rows.tiles.transpose(0, 2, 1).reshape(-1, d)[n:]
+    np.testing.assert_array_equal(padding, np.broadcast_to(case.X[0], padding.shape))
+    root = rows.root()
+    if case.weights is None or np.ptp(case.weights) == 0.0:
+        assert root is None
+    else:
+        expected = case.weights / case.weights.max()
+        np.testing.assert_allclose(root.reshape(-1)[:n] ** 2, expected, rtol=1e-15)
+        assert not root.reshape(-1)[n:].any()
+
+
+# -------------------------------------------------------------------- decisions at the edge of the threshold
+
+
+def normalised(weights: np.ndarray) -> np.ndarray:
+    """Weights that sum to the effective number of rows."""
+    return weights * (weights.sum() / (weights @ weights))
+
+
+def statistic(offsets: np.ndarray, h: float, weights: np.ndarray, j: int) -> float:
+    """(sum Z_ji)^2 / sum Z_ji^2 of variable j where all bandwidths are h."""
+    scaled = (offsets / h) ** 2
+    Z = np.exp(-0.5 * scaled.sum(axis=1)) * (scaled[:, j] - 1.0)
+    return float((weights @ Z) ** 2 / (weights @ Z**2))
+
+
+def bisect(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where function, above the target at one end and below it at the other, crosses it."""
+    rising = function(low) < target
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if (function(middle) < target) == rising:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float]:
+    """A class with one row that moves, so that one decision can be brought as near to its edge as wanted.
+
+    Returns the case for a relative distance of the statistic from its critical value, the variable that it is
+    about and the sweep in which it comes.
+    """
+    rng = np.random.default_rng(seed)
+    n, d, beta = int(rng.integers(3, 30)), int(rng.integers(1, 4)), 0.9
+    weights = normalised(rng.integers(1, 9, n) / 4 if weighted else np.ones(n))
+    h0 = paper_oracle.initial_bandwidth(weights.sum())
+    critical = critical_ratio(weights.sum()).item()
+    while True:
+        X = rng.normal(0, rng.uniform(0.1, 1.5), (n, d)) * h0
+        k = int(rng.integers(0, 4))
+        h = h0 * beta**k
+        j = int(rng.integers(d))
+
+        def moved(t: float, X: np.ndarray = X, j: int = j) -> np.ndarray:
+            Y = X.copy()
+            Y[0, j] = t
+            return Y
+
+        def at(t: float, h: float = h, j: int = j, moved: Callable[..., Any] = moved) -> float:
+            return statistic(moved(t), h, weights, j)
+
+        grid = np.linspace(-3 * h, 3 * h, 61)
+        values = np.array([at(t) for t in grid])
+        crossing = np.flatnonzero((values[:-1] < critical) != (values[1:] < critical))
+        if not crossing.size:
+            continue
+        i = crossing[0]
+        ends = float(grid[i]), float(grid[i + 1])
+        t = bisect(at, critical, *ends)
+        # All variables must still be active in sweep k, or bandwidths would not be equal.
+        earlier = [statistic(moved(t), h0 * beta**s, weights, v) for s in range(k) for v in range(d)]
+        if all(value > 1.001 * critical for value in earlier):
+            break
+
+    def case(distance: float) -> Case:
+        t = bisect(at, critical * (1.0 + distance), *ends)
+        # A floor right below the next bandwidth: the outcome of this decision is the result.
+        floor = 0.999 * h * beta
+        return Case(moved(t), np.zeros((1, d)), weights if weighted else None, beta, 1.0, floor)
+
+    return case, j, k
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
+    # Rough weights are wrong by up to 1e-7, so these distances are beyond them, and not beyond doubles.
+    for seed in range(6):
+        build, j, k = edge(seed, weighted)
+        for distance in (-1e-7, -1e-8, -1e-9, 1e-9, 1e-8, 1e-7):
+            case = build(distance)
+            rows, grid = case.arrange()
+            _, steps = rodeo(rows, grid, case.x, update)
+            h, _, margin = referee(case, 0, update)
+            np.testing.assert_allclose(grid[steps[0]], h, rtol=1e-14)
+            if update == "simultaneous":
+                assert margin < 1e-5  # as close as was meant
+                assert steps[0, j] == k + (distance > 0)
+
+
+def rough_exponential(x: float) -> float:
+    return float(kernels._exp_rough(x))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+@pytest.mark.parametrize("rough_is", ["too large", "too small"])
+def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) -> None:
+    # Many rows near the query have Z_ji < 0, many others Z_ji > 0, and their sums nearly cancel, which
+    # magnifies the errors of the rough weights. Both groups stand where the error is worst, one where it is
+    # positive, one where it is negative.
+    n = 1000
+    weights = normalised(np.resize([0.5, 1.5], n) if weighted else np.ones(n))
+    h0 = paper_oracle.initial_bandwidth(weights.sum())
+    critical = critical_ratio(weights.sum()).item()
+    sign = 1.0 if rough_is == "too large" else -1.0
+
+    def worst(exponents: np.ndarray, sign: float) -> float:
+        errors = [sign * (rough_exponential(x) / math.exp(x) - 1.0) for x in exponents]
+        assert max(errors) > 0.8e-7
+        return h0 * math.sqrt(-2.0 * exponents[np.argmax(errors)])
+
+    near, away = worst(np.linspace(-0.3, -0.01, 2001), -sign), worst(np.linspace(-2.0, -1.2, 4001), sign)
+
+    def ratio(n_near: int, t: float, exponential: Callable[[float], float] = math.exp) -> float:
+        scaled = (np.array([0.0, near, away, t]) / h0) ** 2
+        Z = np.array([exponential(-0.5 * s) for s in scaled]) * (scaled - 1.0)
+        at_place = np.bincount(np.repeat(range(4), [1, n_near, n - 2 - n_near, 1]), weights)
+        assert at_place @ Z > 0.0
+        return float((at_place @ Z) ** 2 / (at_place @ Z**2))
+
+    # The first row is the nearest, from which exponents are counted; the last does the fine adjustment.
+    low, high = 0.0, math.sqrt(3.0) * h0
+    n_near = next(k for k in range(n) if ratio(k, low) < critical)
+    assert ratio(n_near, high) > critical
+    fooled = 0
+    for distance in (-7e-7, -1e-8, 1e-8, 7e-7):
+        t = bisect(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
+        fooled += (ratio(n_near, t, rough_exponential) > critical) != (distance > 0)
+        X = np.repeat([[0.0], [near], [away], [t]], [1, n_near, n - 2 - n_near, 1], axis=0)
+        case = Case(X, np.zeros((1, 1)), weights if weighted else None, min_bandwidth=0.85 * h0)
+        rows, grid = case.arrange()
+        _, steps = rodeo(rows, grid, case.x, "simultaneous")
+        h, _, _ = referee(case, 0, "simultaneous")
+        assert grid[steps[0, 0]] == pytest.approx(h[0], rel=1e-14)
+        assert steps[0, 0] == (distance > 0)
+    assert fooled == 2  # rough weights alone would decide both cases on one side wrongly
+
+
+# ------------------------------------------------------------------------------------ formulas of the module
+
+
+@examples(200)
+@given(
+    Z=st.lists(st.floats(-1.0, 1.0).filter(lambda z: z == 0 or abs(z) > 1e-6), min_size=2, max_size=40),
+    centre=st.floats(-2.0, 2.0),
+)
+def test_critical_ratio_is_the_test_of_the_paper(Z: list[float], centre: float) -> None:
+    Z = np.array(Z) + centre
+    n = len(Z)
+    assume((Z**2).sum() > 1e-6)
+    s = Z.std(ddof=1) / math.sqrt(n)
+    lam = s * math.sqrt(2.0 * math.log(n * math.log(max(n, 16))))
+    assume(abs(abs(Z.mean()) - lam) > 1e-9 * lam)
+    critical = critical_ratio(np.array([float(n)]))[0]
+    assert (Z.sum() ** 2 > critical * (Z**2).sum()) == (abs(Z.mean()) > lam)
+
+
+@pytest.mark.parametrize("n", [2.0, 3.0, 7.5, 15.0, 16.0, 17.0, 40.0, 1e3, 1e6])
+def test_critical_ratio_at_the_threshold(n: float) -> None:
+    # One value -a and n - 1 values 1: mean and variance are simple, a is where |Z| = lambda.
+    L = 2.0 * math.log(n * math.log(max(n, 16.0)))
+
+    def squares(a: float) -> tuple[float, float]:
+        mean = (n - 1.0 - a) / n
+        variance = ((n - 1.0) * (1.0 - mean) ** 2 + (a + mean) ** 2) / (n - 1.0)
+        return mean**2, variance / n * L
+
+    a = bisect(lambda a: squares(a)[0] - squares(a)[1], 0.0, -1.0, n - 1.0)
+    ratio = (n - 1.0 - a) ** 2 / (n - 1.0 + a**2)
+    assert critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
+
+
+@given(n=st.floats(0.0, 1.0))
+def test_one_row_cannot_shrink(n: float) -> None:
+    # By Cauchy-Schwarz the ratio is at most n.
+    assert critical_ratio(np.array([n]))[0] > 1.0 >= n
+
+
+@given(n=st.one_of(st.floats(1.001, 1e9), st.integers(2, 10**6).map(float)))
+def test_equal_derivatives_always_shrink(n: float) -> None:
+    # Their ratio is n, their variance is 0, so |Z| > lambda = 0.
+    assert 1.0 < critical_ratio(np.array([n]))[0] < n
+
+
+grids = st.tuples(
+    st.floats(1e-3, 1e3), st.one_of(st.floats(0.05, 0.98), st.sampled_from([0.5, 0.9])), st.floats(1e-6, 3.0)
+)
+
+
+@examples(200)
+@given(grid=grids)
+def test_bandwidth_grid(grid: tuple[float, float, float]) -> None:
+    c0, beta, ratio = grid
+    h0 = paper_oracle.initial_bandwidth(50, c0)
+    floor = h0 * ratio
+    h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=floor).grid(50)
+    assert h[0] == h0  # even where the floor is higher
+    assert (h[1:] >= floor).all()
+    np.testing.assert_allclose(h[1:] / h[:-1], beta, rtol=1e-13)
+    np.testing.assert_allclose(h, [h0 * beta**k for k in range(len(h))], rtol=1e-15)
+    assert (h0 * beta ** np.arange(len(h) + 1))[-1] < floor  # no further step was possible
+
+
+@examples(200)
+@given(grid=grids, k=st.integers(0, 40))
+def test_bandwidth_may_be_equal_to_the_floor(grid: tuple[float, float, float], k: int) -> None:
+    c0, beta, _ = grid
+    powers = paper_oracle.initial_bandwidth(50, c0) * beta ** np.arange(k + 1)
+    h = RodeoSettings(beta=beta, c0=c0, min_bandwidth=powers[k]).grid(50)
+    np.testing.assert_array_equal(h, powers)
+
+
+@given(n=st.floats(0.0, 1e9), c0=st.floats(0.01, 100.0))
+def test_initial_and_smallest_bandwidth(n: float, c0: float) -> None:
+    h0 = RodeoSettings(c0=c0).initial_bandwidth(n)
+    assert h0 == paper_oracle.initial_bandwidth(n, c0)
+    assert h0 > 0.0
+    assert RodeoSettings(c0=c0).floor(n) == pytest.approx(h0 / n if n > 1.0 else h0, rel=1e-15)
+
+
+def test_initial_bandwidth_of_known_sizes() -> None:
+    assert RodeoSettings(c0=2.0).initial_bandwidth(1000.0) == 2.0 / math.log(math.log(1000.0))
+    h0 = RodeoSettings().initial_bandwidth
+    assert h0(3.0) == h0(16.0) > h0(17.0)
+
+
+@given(h=st.lists(st.floats(0.01, 10.0), min_size=1, max_size=30))
+def test_zscores(h: list[float]) -> None:
+    bandwidths = np.array(h)
+    assume(bandwidths.std() > 1e-9 or len(set(h)) == 1)
+    np.testing.assert_allclose(zscores(bandwidths), paper_oracle.zscores(h), rtol=1e-6, atol=1e-6)
+
+
+def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
+    bandwidths = 0.3 * (1.0 + np.array([0, 1, 2, 3]) * 2.0**-52)
+    assert bandwidths.std() > 0.0
+    np.testing.assert_array_equal(zscores(bandwidths), np.zeros(4))
+
+
+# ------------------------------------------------------------------------------------------- many classes
+
+
+def three_classes(weighted: bool = False) -> tuple[list[ClassRows], np.ndarray]:
+    parts = [many_tiles(seed, n, d=4, weighted=weighted) for seed, n in ((1, 40), (2, 1), (3, 90))]
+    return [case.arrange()[0] for case in parts], np.vstack([case.x for case in parts])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str) -> None:
+    classes, x = three_classes(weighted)
+    log_density, h = local_estimates(classes, x, update, Computation(1), bandwidths=True)
+    assert log_density.shape == (21, 3)
+    assert h.shape == (21, 3, 4)
+    for q in range(21):
+        for y in range(3):
+            grid = RodeoSettings().grid(classes[y].measure.n)
+            one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
+            assert log_density[q, y] == one_density[0]
+            np.testing.assert_array_equal(h[q, y], grid[steps[0]])
+    without, none = local_estimates(classes, x, update, Computation(1))
+    np.testing.assert_array_equal(without, log_density)
+    assert none.size == 0
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("chunk", [1, 1000, 3000, 10**9])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_bits_do_not_depend_on_threads(
+    n_jobs: int, chunk: int, update: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with constants(TILE=32, _LARGE=0):
+        classes, x = three_classes()
+        points = [np.arange(rows.n_rows)[::-2].copy() for rows in classes]
+        expected = local_estimates(classes, x, update, Computation(1), bandwidths=True)
+        expected_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(1))
+        monkeypatch.setattr(parallel, "_CHUNK", chunk)
+        found = local_estimates(classes, x, update, Computation(n_jobs), bandwidths=True)
+        found_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(n_jobs))
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+    for y in range(3):
+        np.testing.assert_array_equal(found_h[y], expected_h[y])
+
+
+def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+    meeting = threading.Barrier(2)
+
+    def watched(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+        if threading.get_ident() not in threads:
+            threads.add(threading.get_ident())
+            meeting.wait(PATIENCE)  # broken unless another thread comes
+        return rodeo(*arguments)
+
+    monkeypatch.setattr(density, "rodeo", watched)
+    classes, x = three_classes()
+    local_estimates(classes, np.repeat(x, 8, axis=0), "simultaneous", Computation(2))
+    assert len(threads) == 2
+
+
+@examples(100)
+@given(
+    n_queries=st.integers(0, 500),
+    n_rows=st.integers(1, 30),
+    n_jobs=st.sampled_from([None, 1, 2]),
+    limit=st.integers(1, 20_000),
+)
+def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | None, limit: int) -> None:
+    rows, _ = Case(np.zeros((n_rows, 2)), np.zeros((1, 2))).arrange()
+    x = np.arange(2.0 * n_queries).reshape(n_queries, 2)
+    chunks = []
+
+    def pretended(rows: Any, grid: Any, x: np.ndarray, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+        chunks.append(x[:, 0])
+        return x[:, 1], np.zeros(x.shape, dtype=np.int64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "_CHUNK", limit)
+        patch.setattr(density, "rodeo", pretended)
+        log_density, _ = local_estimates([rows], x, "simultaneous", Computation(n_jobs))
+    np.testing.assert_array_equal(log_density[:, 0], x[:, 1])
+    np.testing.assert_array_equal(np.sort(np.concatenate([*chunks, []])), x[:, 0])
+    for chunk in chunks:
+        assert len(chunk) == 1 or len(chunk) * rows.tiles.size <= limit
+
+
+def test_no_queries() -> None:
+    classes, x = three_classes()
+    log_density, h = local_estimates(classes, x[:0], "simultaneous", Computation(2), bandwidths=True)
+    assert log_density.shape == (0, 3)
+    assert h.shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_leave_one_out_is_the_class_without_the_row(weighted: bool, update: str) -> None:
+    case = many_tiles(5, 400, d=5, weighted=weighted)
+    rows, grid = case.arrange()
+    points = np.array([0, 17, 399])
+    [h] = leave_one_out_bandwidths([rows], [points], RodeoSettings(update), Computation(1))
+    assert h.shape == (3, 5)
+    for k, i in enumerate(points):
+        weights = None if case.weights is None else np.delete(case.weights, i)
+        rest = ClassRows.arrange(np.delete(case.X, i, axis=0), weights)
+        # The class keeps the bandwidths that it starts from and may come to.
+        log_density, steps = rodeo(rest, grid, case.X[[i]], update)
+        np.testing.assert_array_equal(h[k], grid[steps[0]])
+        own_density, _ = rodeo(rows, grid, case.X[[i]], update, points[[k]])
+        assert own_density[0] == pytest.approx(log_density[0], rel=1e-12)
+
+
+def test_leave_one_out_is_not_the_whole_class() -> None:
+    case = many_tiles(6, 60)
+    everything, grid = case.arrange()
+    points = np.arange(60)
+    [h] = leave_one_out_bandwidths([everything], [points], RodeoSettings(), Computation(1))
+    _, steps = rodeo(everything, grid, case.X, "simultaneous")
+    assert (h != grid[steps]).any()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weights", [None, np.empty(0)], ids=["rows", "weights"])
+def test_class_without_rows(weights: np.ndarray | None, update: str) -> None:
+    rows, grid = Case(np.empty((0, 3)), np.empty((0, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, grid, np.zeros((2, 3)), update)
+    np.testing.assert_array_equal(log_density, [-np.inf, -np.inf])
+    np.testing.assert_array_equal(steps, np.zeros((2, 3)))
+    assert grid[0] == paper_oracle.initial_bandwidth(0.0)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("weight", [None, 1.0, 0.4])
+def test_only_row_left_out(weight: float | None, update: str) -> None:
+    weights = None if weight is None else np.array([weight])
+    rows, grid = Case(np.ones((1, 3)), np.ones((1, 3)), weights, min_bandwidth=0.1).arrange()
+    log_density, steps = rodeo(rows, grid, np.ones((1, 3)), update, np.array([0]))
+    assert log_density[0] == -np.inf
+    assert not steps.any()
+
+
+# ------------------------------------------------------------------- memory, progress, interruption by a user
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_memory_does_not_grow_with_rows_times_columns(update: str) -> None:
+    rng = np.random.default_rng(0)
+    rows, grid = Case(rng.uniform(0, 1, (2000, 100)), np.zeros((1, 100)), np.linspace(1, 2, 2000)).arrange()
+    x = rng.uniform(0, 1, (8, 100))
+    rodeo(rows, grid, x[:1], update)
+    tracemalloc.start()
+    try:
+        rodeo(rows, grid, x, update)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    n_batch = max(kernels._BATCH, 1)
+    assert peak < 8 * (2 * n_batch + 6) * 2048 + 100_000
+    assert peak < rows.tiles.nbytes / 4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_advances(
+    n_jobs: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.progress import Progress
+
+    steps = []
+
+    def advance(bar: Progress, line: Any, n: float = 1) -> None:
+        steps.append(n)
+        original(bar, line, n)
+        bar.refresh()  # show every step, not only those that last a tenth of a second
+
+    original = Progress.advance
+    monkeypatch.setattr(Progress, "advance", advance)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws moving bars on terminals only
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(parallel, "_CHUNK", 1)
+    classes, x = three_classes()
+    local_estimates(classes, x, "simultaneous", Computation(n_jobs, 1))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Rodeo" in captured.err
+    assert sum(steps) == 63  # 21 queries in 3 classes
+    shown = [int(percent) for percent in re.findall(r"(\d+)%", captured.err)]
+    assert shown == sorted(shown)
+    assert shown[0] == 0
+    assert shown[-1] == 100
+    assert len(set(shown)) > 10
+
+    leave_one_out_bandwidths(
+        classes,
+        [np.array([3, 5]), np.array([0]), np.array([], int)],
+        RodeoSettings(),
+        Computation(1, 1),
+    )
+    assert "Leave-one-out" in (err := capsys.readouterr().err)
+    assert "100%" in err
+
+
+def test_no_progress_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    classes, x = three_classes()
+    local_estimates(classes, x, "simultaneous", Computation(1))
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+INTERRUPTED = """
+    import signal
+    import sys
+    import numpy as np
+    from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+    from corral.data.dataset import ClassRows
+    from corral.settings import Computation, RodeoSettings
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 0.1, (20_000, 50))
+    x = X[rng.integers(0, len(X), 20_000)]
+    few, many = (
+        ClassDensity(ClassRows.arrange(X[:n], None), RodeoSettings().grid(n), DensityPlan(np.arange(50)))
+        for n in (20, 20_000)
+    )
+    for kind in sys.argv[1:]:
+        update, n_jobs = kind.split()
+        class_log_densities([few], x[:2], update, Computation(int(n_jobs)))  # compiled, threads started
+        print("begin", kind, flush=True)
+        try:
+            class_log_densities([many], x, update, Computation(int(n_jobs)))  # takes minutes
+        except KeyboardInterrupt:
+            print("interrupted", kind, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to another process")
+def test_interrupt_is_quick() -> None:
+    kinds = ["simultaneous 1", "simultaneous 2", "sequential 1"]
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), *kinds]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    watched = psutil.Process(process.pid)
+
+    def seconds() -> float:
+        usage = watched.cpu_times()
+        return usage.user + usage.system
+
+    try:
+        for kind in kinds:
+            assert process.stdout.readline() == f"begin {kind}\n"
+            begun = seconds()
+            while seconds() < begun + 0.2:  # until it is in the middle of its work
+                time.sleep(0.01)
+            start, used = time.monotonic(), seconds()
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == f"interrupted {kind}\n"
+            # The rest of a chunk takes less than a second, so two leave room for a slow machine. Where other
+            # processes keep the cores busy it waits for them as well, which is not its fault, so the time it
+            # has worked itself counts if it is less.
+            assert min(time.monotonic() - start, seconds() - used) < 2.0
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_slowest_chunk_is_short(update: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No signal is handled while a kernel runs, so a call of it must be short where it has most to do: at a
+    # point mass, where every bandwidth falls to the floor.
+    class FirstChunkDoneError(Exception):
+        pass
+
+    seconds = []
+
+    def watched(*arguments: Any) -> None:
+        start = time.thread_time()  # of this thread only: other load does not count
+        rodeo(*arguments)
+        seconds.append(time.thread_time() - start)
+        raise FirstChunkDoneError
+
+    few = Case(np.zeros((20, 50)), np.zeros((1, 50)))
+    rodeo(*few.arrange(), few.x, update)  # compiled
+    rows, _ = Case(np.zeros((20_000, 50)), few.x).arrange()
+    monkeypatch.setattr(density, "rodeo", watched)
+    for _ in range(3):  # where other programs use the caches, the same work takes longer
+        with pytest.raises(FirstChunkDoneError):
+            local_estimates([rows], np.zeros((1000, 50)), update, Computation(1))
+        if seconds[-1] < 1.5:
+            break
+    assert min(seconds) < 1.5

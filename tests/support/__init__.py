@@ -1,0 +1,1 @@
+"""What several test files need: no test file imports another one."""

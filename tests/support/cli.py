@@ -1,0 +1,25 @@
+"""The command line, called as a user calls it."""
+
+import json
+
+from typer.testing import CliRunner
+
+from corral.cli import app
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.stderr, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def refused(*arguments):
+    """The sentence that a command ends with."""
+    result = run(*arguments, code=2)
+    assert result.stdout == ""
+    if "--json" in arguments:
+        return json.loads(result.stderr.splitlines()[-1])["error"]
+    (said,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert said.startswith("error: ")
+    return said.removeprefix("error: ")
