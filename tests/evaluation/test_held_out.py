@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from corral.estimators.naive_bayes import MixedNaiveBayes
 from numpy.testing import assert_array_equal
 
 from corral import HeldOut, RodeoClassifier
 from corral.evaluation.held_out import held_out_predictions
+from corral.evaluation.naive_bayes import MixedNaiveBayes
 from corral.evaluation.splits import Units, splitter
 
 
