@@ -19,9 +19,9 @@ from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
 from benchmarks.accuracy import Data, known_sets
 from corral import CopiedRowsWarning, CorralClassifier
 from corral.datasets import make_ten_groups
-from corral.explain.evidence import odds_evidence
-from corral.explain.explainers import explainer_of
-from corral.explain.shapley import Coalitions
+from corral.evidence.explainers import explainer_of
+from corral.evidence.log_odds import odds_evidence
+from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
 
 _CHANGED = 3

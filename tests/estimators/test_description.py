@@ -25,7 +25,7 @@ from corral import (
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
 from corral.markers.contrast import contrast
-from explain import explain_oracle
+from evidence import evidence_oracle
 
 COLUMNS = [
     "class",
@@ -185,7 +185,7 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
         position = int(np.flatnonzero(of_class).tolist().index(row))
         return paper_oracle.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
 
-    expected = explain_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
+    expected = evidence_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
     assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
     assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
 
@@ -208,7 +208,7 @@ def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
     X, y = make_ten_groups(6, random_state=0)
     model = estimator.fit(X[:, :3], y)
     together = model.describe().evidence
-    monkeypatch.setattr("corral.explain.evidence._ROWS_TOGETHER", 1)
+    monkeypatch.setattr("corral.evidence.log_odds._ROWS_TOGETHER", 1)
     assert_allclose(model.describe().evidence, together, rtol=1e-12)
 
 

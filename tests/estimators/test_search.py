@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 
 from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
-from corral.explain.conditionals import mixture_conditionals
+from corral.evidence.conditionals import mixture_conditionals
 from corral.pool import search as search_module
 from corral.pool.member_specs import KINDS
 from pool import pool_oracle

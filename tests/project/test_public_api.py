@@ -6,6 +6,7 @@ scikit-learn is not listed; tests/estimators/test_sklearn.py asks scikit-learn a
 
 import importlib
 import inspect
+import pkgutil
 from functools import cache
 
 import matplotlib.pyplot as plt
@@ -579,6 +580,12 @@ def no_window():
 def test_public_names_are_those_listed(module):
     listed = [name.rpartition(".") for name in (*CLASSES, *WARNINGS, *FUNCTIONS)]
     assert set(module.__all__) == {name for place, _, name in listed if place == module.__name__}
+
+
+def test_no_package_hides_a_public_name():
+    # Importing corral.x binds the module x to the attribute, whatever the lazy loader would return.
+    packages = {module.name for module in pkgutil.iter_modules(corral.__path__)}
+    assert packages & set(corral.__all__) == set()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

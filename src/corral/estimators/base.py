@@ -34,7 +34,7 @@ from corral.estimators.validation import (
     unchanged_by_errors,
 )
 from corral.estimators.warned import warn_of_unknown_columns
-from corral.explain.evidence import class_evidence, strongest_rivals
+from corral.evidence.log_odds import class_evidence, strongest_rivals
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
 from corral.parallel import Computation

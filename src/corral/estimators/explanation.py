@@ -14,9 +14,9 @@ from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.number_text import different_texts, number_text
 from corral.estimators.typicality import LEVEL
-from corral.explain.evidence import explain_samples, odds_evidence, usual_coalitions
-from corral.explain.explainers import explainer_of
-from corral.explain.novelty import unlikeness
+from corral.evidence.explainers import explainer_of
+from corral.evidence.log_odds import explain_samples, odds_evidence, usual_coalitions
+from corral.evidence.novelty import unlikeness
 from corral.model import LocalModel
 from corral.parallel import Computation
 

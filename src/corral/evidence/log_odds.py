@@ -12,8 +12,8 @@ from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.tiles import TINY
 from corral.data.weights import sums_by_unit
-from corral.explain.explainers import Explainer, explainer_of
-from corral.explain.shapley import Coalitions
+from corral.evidence.explainers import Explainer, explainer_of
+from corral.evidence.shapley import Coalitions
 from corral.model import LocalModel
 from corral.parallel import Computation, on_threads
 from corral.posterior import log_of_prior

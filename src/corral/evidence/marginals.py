@@ -19,7 +19,7 @@ from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
 from corral.data.tiles import GeneralRows
-from corral.explain.shapley import Coalitions, Walk
+from corral.evidence.shapley import Coalitions, Walk
 from corral.pool.densities import Mixture
 from corral.pool.general_densities import MixedMixture
 from corral.rodeo.general_descent import NO_UNIT, log_factors

@@ -10,14 +10,14 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.tiles import GeneralRows
-from corral.explain.conditionals import (
+from corral.evidence.conditionals import (
     UntiledClass,
     conditional_log_densities,
     general_conditionals,
     member_conditionals,
 )
-from corral.explain.marginals import KernelClass, member_marginals
-from corral.explain.shapley import Coalitions
+from corral.evidence.marginals import KernelClass, member_marginals
+from corral.evidence.shapley import Coalitions
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts

@@ -11,12 +11,13 @@ from sklearn.base import clone
 
 from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
 from corral.datasets import make_ten_groups
-from corral.explain import evidence, shapley
-from corral.explain.evidence import odds_evidence, strongest_rivals, usual_coalitions
-from corral.explain.explainers import explainer_of
-from corral.explain.shapley import Coalitions
+from corral.evidence import log_odds as evidence
+from corral.evidence import shapley
+from corral.evidence.explainers import explainer_of
+from corral.evidence.log_odds import odds_evidence, strongest_rivals, usual_coalitions
+from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
-from explain import explain_oracle
+from evidence import evidence_oracle
 from kernels import kernels_oracle
 
 ALONE = Computation(1, 0)
@@ -69,7 +70,7 @@ def by_predictions(model, samples, explanation, i):
         int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
     )
     values = dict(zip(sets, log_proba[:, label] - log_proba[:, rival], strict=True))
-    return explain_oracle.shapley(values.__getitem__, list(range(d)))
+    return evidence_oracle.shapley(values.__getitem__, list(range(d)))
 
 
 def by_densities(model, x, explanation, log_density, i=0):
@@ -83,7 +84,7 @@ def by_densities(model, x, explanation, log_density, i=0):
         P = kernels_oracle.posterior(log_densities, model.class_prior_)
         return np.log(P[label]) - np.log(P[rival])
 
-    return explain_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
+    return evidence_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
 
 
 # ------------------------------------------------------------------------------------- all sets, d <= 8
@@ -288,7 +289,7 @@ def test_contributions_are_means_over_all_orders(d):
     found, error = coalitions.contributions(v)
     for of_sample, values in zip(found, v, strict=True):
         numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}
-        expected = explain_oracle.shapley(
+        expected = evidence_oracle.shapley(
             lambda s, numbers=numbers, values=values: values[numbers[s]], list(range(d))
         )
         assert_allclose(of_sample, expected, rtol=1e-12, atol=1e-13)

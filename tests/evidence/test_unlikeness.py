@@ -10,12 +10,12 @@ from sklearn.datasets import load_iris
 
 from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.explain.explainers import explainer_of
-from corral.explain.shapley import Coalitions
+from corral.evidence.explainers import explainer_of
+from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
 from corral.pool.general_densities import MixedMixture
-from explain import explain_oracle
+from evidence import evidence_oracle
 from kernels import kernels_oracle
 from pool import pool_oracle
 
@@ -86,7 +86,7 @@ def test_unlikeness_against_loops(case):
         spread = model.model_.trust.judge(samples, model.model_.log_densities(samples, ALONE), ALONE).spread[
             k
         ]
-        expected = explain_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread)
+        expected = evidence_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread)
         assert_allclose(found.unlikeness[k], expected, rtol=1e-9, atol=1e-9)
 
 

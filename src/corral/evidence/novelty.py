@@ -1,6 +1,6 @@
 r"""Which variables make a sample unlike a class.
 
-The log density of a sample in a class is divided among the variables as log odds are in `evidence`: by
+The log density of a sample in a class is divided among the variables as log odds are in `log_odds`: by
 Shapley's values :math:`\phi_j(x)` of the logarithm of the density of known variables. They add up to it, and
 are compared with those at rows of the class, each left out. Of a pool it is the likeness (see
 `conformal.typicality`). With the spread b of likenesses and the term of columns that scores have, the
@@ -22,9 +22,9 @@ import numpy as np
 from corral.array_types import Floats, Integers
 from corral.conformal.typicality import Judgement
 from corral.data.weights import lower_median
-from corral.explain.evidence import densities_of_sets, in_steps
-from corral.explain.explainers import Explainer, explainer_of
-from corral.explain.shapley import Coalitions
+from corral.evidence.explainers import Explainer, explainer_of
+from corral.evidence.log_odds import densities_of_sets, in_steps
+from corral.evidence.shapley import Coalitions
 from corral.model import LocalModel
 from corral.parallel import Computation
 
