@@ -636,7 +636,7 @@ def stand_ins(monkeypatch):
             return display
 
     monkeypatch.setitem(sys.modules, "corral.report", types.SimpleNamespace(write_report=write_report))
-    monkeypatch.setattr("corral._display.ExplanationDisplay", Display, raising=False)
+    monkeypatch.setattr("corral.display.ExplanationDisplay", Display, raising=False)
     return asked
 
 

@@ -912,9 +912,10 @@ INTERRUPTED = """
     import signal
     import sys
     import numpy as np
+    from corral.data.tiles import ClassRows
+    from corral.parallel import Computation
     from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
-    from corral.data.dataset import ClassRows
-    from corral.settings import Computation, RodeoSettings
+    from corral.rodeo.settings import RodeoSettings
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
     rng = np.random.default_rng(0)

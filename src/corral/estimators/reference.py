@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import metadata
 
 
-def reference_template() -> str:
-    """Address of the page of an estimator, as scikit-learn fills it in; empty where the site has none.
+def reference_template(module: str) -> str:
+    """Address of the page of an estimator of a public module, as scikit-learn fills it in.
+
+    It is empty where the site has no address.
 
     The site is what the metadata of the installed package call "Documentation".
     """
@@ -17,7 +19,7 @@ def reference_template() -> str:
     addresses = dict(entry.split(", ", 1) for entry in entries)
     if "Documentation" not in addresses:
         return ""
-    return addresses["Documentation"].rstrip("/") + "/generated/{estimator_module}.{estimator_name}.html"
+    return addresses["Documentation"].rstrip("/") + f"/generated/{module}.{{estimator_name}}.html"
 
 
 class InReference:
@@ -31,4 +33,6 @@ class InReference:
 
     @property
     def _doc_link_template(self) -> str:
-        return reference_template()
+        # An estimator is documented where it is imported from, not where it is written.
+        on_cluster = type(self).__module__.startswith("corral.dask")
+        return reference_template("corral.dask" if on_cluster else "corral")
