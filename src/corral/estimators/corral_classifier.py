@@ -117,6 +117,8 @@ class CorralClassifier(InReference, DensityClassifier):
         ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
         fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
         more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
+        With few rows of many classes it is too high: of 100 classes with three rows of noise each it is
+        0.027, where 0.01 is right, and of 30 classes with five rows 0.044, where 0.033 is.
     cv_log_loss_ : float
         Log loss, likewise.
     cv_balanced_accuracy_ : float

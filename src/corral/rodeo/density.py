@@ -32,18 +32,9 @@ def local_density(
 
 
 def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of kernel density estimates with given bandwidths.
+    """Logarithms of kernel density estimates with given bandwidths, as `tile_density` has them.
 
-    Parameters
-    ----------
-    rows : the class.
-    x : (n_queries, n_features) scaled queries.
-    h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
-    own : (n_queries,) for each query the row that it is, which is left out, or -1.
-
-    Returns
-    -------
-    log_density : (..., n_queries), -inf where no row is left.
+    Rows and queries may have missing values, and variables categories.
     """
     vectors = h.reshape(-1, h.shape[-1])
     shape = (*h.shape[:-1], len(x))
