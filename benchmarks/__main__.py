@@ -4,64 +4,16 @@ import argparse
 import json
 import time
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks import (
-    accuracy,
-    anchors,
-    cluster,
-    contrast,
-    detection,
-    error_rates,
-    evidence,
-    explanations,
-    growth,
-    large,
-    leave_one_out,
-    lspc,
-    memory,
-    missing,
-    near_duplicates,
-    pool,
-    predict,
-    sample_size,
-    seeds,
-    selection,
-    speed,
-    startup,
-    tables,
-    thinning,
-    trust,
-)
 from benchmarks._measure import Options, machine
 
-BENCHMARKS = {
-    "speed": speed,
-    "growth": growth,
-    "memory": memory,
-    "startup": startup,
-    "anchors": anchors,
-    "accuracy": accuracy,
-    "selection": selection,
-    "leave_one_out": leave_one_out,
-    "pool": pool,
-    "seeds": seeds,
-    "detection": detection,
-    "contrast": contrast,
-    "evidence": evidence,
-    "explanations": explanations,
-    "sample_size": sample_size,
-    "lspc": lspc,
-    "predict": predict,
-    "large": large,
-    "thinning": thinning,
-    "cluster": cluster,
-    "tables": tables,
-    "trust": trust,
-    "near_duplicates": near_duplicates,
-    "error_rates": error_rates,
-    "missing": missing,
-}
+NAMES = (
+    *("speed", "memory", "startup", "pool", "accuracy", "tables", "selection", "contrast", "explanations"),
+    *("error_rates", "sample_size", "predict", "large", "thinning", "cluster"),
+)
+BENCHMARKS = {name: import_module(f"benchmarks.{name}") for name in NAMES}
 
 
 def main() -> None:

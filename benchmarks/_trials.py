@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks._measure import Figure
 from experiments._lines import append_line, read_lines
 
 Samples = tuple[np.ndarray, np.ndarray]
@@ -58,6 +60,19 @@ def spread(values: Any) -> str:
     """Standard error of the mean, the range over trials, and how many they are."""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
+
+
+def percentage(
+    what: str, hits: int, n: int, detail: str = "", *, low: float = -np.inf, high: float = np.inf
+) -> Figure:
+    """Hits in a hundred trials, with the exact 95 % interval."""
+    bounds = [
+        100.0 * (beta.ppf(0.025, hits, n - hits + 1) if hits else 0.0),
+        100.0 * (beta.ppf(0.975, hits + 1, n - hits) if hits < n else 1.0),
+    ]
+    interval = f"{hits} of {n}, 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f} %"
+    shown = f"{interval}; {detail}" if detail else interval
+    return Figure(what, 100.0 * hits / n, low, high, unit=" %", detail=shown)
 
 
 class Trials:

@@ -12,21 +12,16 @@ drawn from them. Times are processor seconds.
 
 The sizes of the targets have as many trials as `--seeds` says, other sizes at most three. EBM, CatBoost and
 LightGBM come with the extra `bench`; EBM, without pairs of variables and with them, has fewer trials, since
-it takes long, and has to end each of its stages in time. TabPFN is its first version (0.1.11, which needs
-scikit-learn 1.7), where that is installed; it looks for the weights that the source distribution of 0.1
-contains, and fetches them where they are missing. Rows of one anuran recording are alike and may fall on both
-sides of a split. digits are the test rows of optdigits. That a pool agrees with plain loops, and has the same
-bits for any number of threads, is tested (tests/pool/test_pool.py, tests/estimators/test_same_bits.py).
+it takes long, and has to end each of its stages in time. Rows of one anuran recording are alike and may fall
+on both sides of a split. digits are the test rows of optdigits. `pool` measures noise and the cost of a fit.
 """
 
-import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -38,8 +33,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options, fresh_python, peak, resident, seconds
-from benchmarks._trials import Split, Trials, draw, rivals, sample, spread
+from benchmarks._measure import Figure, Options
+from benchmarks._trials import Split, Trials, draw, rivals, sample
 from benchmarks.kernel_naive_bayes import KernelNaiveBayes
 from corral import CorralClassifier
 from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
@@ -63,7 +58,7 @@ ROUNDS = 300
 _SECONDS = 300.0
 
 # Trials, at most, of those that take long.
-_FEWER_SEEDS = {"EBM": 3, "EBM pairs": 3, "TabPFN": 3}
+_FEWER_SEEDS = {"EBM": 3, "EBM pairs": 3}
 
 Results = dict[tuple[str, int], dict[str, list[dict[str, Any]]]]  # by data and size, by model, by seed
 
@@ -77,13 +72,11 @@ class Data:
     name : in tables.
     split : draws training and test rows, given training rows per class and a seed.
     size : training rows per class for which targets hold.
-    ships : whether it comes with scikit-learn.
     """
 
     name: str
     split: Callable[[int, int], Split]
     size: int = 100
-    ships: bool = False
 
     def sizes(self) -> list[int]:
         """Sizes that differ: where two thirds of the rows are fewer than asked for, they are taken once."""
@@ -100,13 +93,9 @@ def run(options: Options) -> Iterator[Figure]:
     for package in ("interpret", "catboost", "lightgbm"):
         if find_spec(package) is None:
             print(f"  {package}: not measured, because it is not installed; it comes with the extra bench")
-    if not _has_first_tabpfn():
-        print("  TabPFN: not measured, because its first version is not installed (tabpfn==0.1.11)")
     results: Results = {}
     _fill(results, [(data, data.size) for data in sets], trials, options.seeds)
     yield from _targets(sets, results)
-    yield from _noise_labels([data for data in sets if data.ships], trials, options.seeds)
-    yield from _costs(trials)
     others = [(data, size) for data in sets for size in data.sizes() if size != data.size]
     _fill(results, others, trials, min(options.seeds, _SEEDS_OF_OTHER_SIZES))
     yield from _other_sizes(sets, results)
@@ -130,32 +119,30 @@ def _fill(results: Results, cases: Sequence[tuple[Data, int]], trials: Trials, s
                 by_model.setdefault(model, []).append(trials.measure(data.name, size, seed, model, call))
 
 
-def known_sets() -> Iterator[Data]:
+def known_sets(test_rows: int = _TEST_ROWS) -> Iterator[Data]:
     """Yield the ten sets, those in files only where CORRAL_DATA names their folder."""
-    groups = partial(_draw, make_ten_groups, 10)
-    yield Data("ten groups", groups, 150)
-    groups = partial(_draw, make_shifted_groups, 5)
-    yield Data("shifted groups 5", groups, 200)
+    yield Data("ten groups", partial(_draw, make_ten_groups, test_rows // 10), 150)
+    yield Data("shifted groups 5", partial(_draw, make_shifted_groups, test_rows // 5), 200)
     if os.environ.get("CORRAL_DATA"):
         frogs = load_anuran(return_X_y=True)
-        yield Data("anuran", partial(_sample, *frogs))
-        yield Data("anuran + 5 noise", partial(_sample, *frogs, noise=5))
-        yield Data("waveform", partial(_sample, *load_waveform(return_X_y=True)))
+        yield Data("anuran", partial(_sample, *frogs, test_rows))
+        yield Data("anuran + 5 noise", partial(_sample, *frogs, test_rows, noise=5))
+        yield Data("waveform", partial(_sample, *load_waveform(return_X_y=True), test_rows))
         digits = load_optdigits(subset="all", return_X_y=True)
-        yield Data("optdigits", partial(_sample, *digits))
+        yield Data("optdigits", partial(_sample, *digits, test_rows))
     else:
         print("  anuran, waveform, optdigits: not measured, because CORRAL_DATA does not name a data folder")
     for load in (load_iris, load_wine, load_breast_cancer, load_digits):
         name = load.__name__.removeprefix("load_").replace("_", " ")
-        yield Data(name, partial(_sample, *load(return_X_y=True)), ships=True)
+        yield Data(name, partial(_sample, *load(return_X_y=True), test_rows))
 
 
-def _draw(make: Callable[..., Any], n_classes: int, size: int, seed: int) -> Split:
-    return draw(make, size, _TEST_ROWS // n_classes, seed)
+def _draw(make: Callable[..., Any], test: int, size: int, seed: int) -> Split:
+    return draw(make, size, test, seed)
 
 
-def _sample(X: np.ndarray, y: np.ndarray, size: int, seed: int, noise: int = 0) -> Split:
-    return sample(X, y, size, _TEST_ROWS // len(np.unique(y)), seed, noise)
+def _sample(X: np.ndarray, y: np.ndarray, test_rows: int, size: int, seed: int, noise: int = 0) -> Split:
+    return sample(X, y, size, test_rows // len(np.unique(y)), seed, noise)
 
 
 class _ProbabilisticSVC(CalibratedClassifierCV):
@@ -204,35 +191,22 @@ def models_by_name(seed: int) -> dict[str, Any]:
         from lightgbm import LGBMClassifier
 
         models["LightGBM"] = LGBMClassifier(n_jobs=1, random_state=seed, verbosity=-1)
-    if _has_first_tabpfn():
-        models["TabPFN"] = _first_tabpfn(seed)
     return models
-
-
-def _has_first_tabpfn() -> bool:
-    try:
-        return version("tabpfn").startswith("0.1.")
-    except PackageNotFoundError:
-        return False
-
-
-def _first_tabpfn(seed: int) -> Any:
-    from tabpfn import TabPFNClassifier
-
-    class AnyNumberOfRows(TabPFNClassifier):
-        """Takes more than the 1024 rows that it was made for, as the ten groups have."""
-
-        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
-            return super().fit(X, y, overwrite_warning=True)
-
-    return AnyNumberOfRows(device="cpu", seed=seed)
 
 
 def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
     """Fit a model to one split and judge it."""
-    compile_all()
-    X, y, X_test, y_test = data.split(size, seed)
     model = models_by_name(seed)[name]
+    numbers = judge(model, data.split(size, seed), seed)
+    if name == OWN:
+        numbers |= {"chosen": model.members_[0].name, "best_score": float(model.cv_accuracy_)}
+    return numbers
+
+
+def judge(model: Any, split: Sequence[Any], seed: int) -> dict[str, Any]:
+    """Fit a model to training rows and judge its probabilities of test rows."""
+    compile_all()
+    X, y, X_test, y_test = split
     with threadpool_limits(1):
         start = time.process_time()
         model.fit(X, y)
@@ -243,21 +217,18 @@ def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
     codes = np.searchsorted(model.classes_, y_test)
     right = P[np.arange(len(P)), codes]
     lapse = 1.0 / (len(y) + 2.0)
-    found = {
+    return {
         "rows": len(y),
         "test_rows": len(y_test),
-        "accuracy": (labels == y_test).mean(),
-        "log_loss": -np.log(np.maximum(right, np.finfo(float).eps)).mean(),
-        "smoothed": -np.log((1.0 - lapse) * right + lapse / P.shape[1]).mean(),
-        "brier": ((P - np.eye(P.shape[1])[codes]) ** 2).sum(axis=1).mean(),
+        "accuracy": float((labels == y_test).mean()),
+        "log_loss": float(-np.log(np.maximum(right, np.finfo(float).eps)).mean()),
+        "smoothed": float(-np.log((1.0 - lapse) * right + lapse / P.shape[1]).mean()),
+        "brier": float(((P - np.eye(P.shape[1])[codes]) ** 2).sum(axis=1).mean()),
         "calibration": _calibration_error(P.max(axis=1), P.argmax(axis=1) == codes),
         "calibration_if_exact": _calibration_error_if_exact(P.max(axis=1), seed),
         "fit": fitted - start,
         "predict": predicted - fitted,
     }
-    if name == OWN:
-        found |= {"chosen": model.members_[0].name, "best_score": model.cv_accuracy_}
-    return {key: float(value) if isinstance(value, np.floating) else value for key, value in found.items()}
 
 
 def _calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
@@ -348,67 +319,6 @@ def _other_sizes(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
         detail = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
         what = f"accuracy, {size} rows per class, mean over {len(found)} sets"
         yield Figure(what, float(np.mean(list(found.values()))), low=low, digits=4, detail=detail)
-
-
-def _noise_labels(sets: Sequence[Data], trials: Trials, seeds: int) -> Iterator[Figure]:
-    """The score that the search reports where there is nothing to find: labels of real rows, shuffled."""
-    for data in sets:
-        found = [
-            trials.measure(f"{data.name}, noise labels", data.size, seed, OWN, partial(_shuffle, data, seed))
-            for seed in range(seeds)
-        ]
-        off = np.array([(each["best_score"] - each["chance"]) / each["error"] for each in found])
-        scores = [each["best_score"] for each in found]
-        yield Figure(
-            f"{data.name}, noise labels: cv_accuracy_ off chance, worst seed",
-            float(np.abs(off).max()),
-            high=3.0,
-            unit=" se",
-            detail=f"mean {off.mean():+.2f} se; chance {found[0]['chance']:.3f}, mean score "
-            f"{np.mean(scores):.3f}; {spread(scores)}",
-        )
-
-
-def _shuffle(data: Data, seed: int) -> dict[str, float]:
-    X, y, _, _ = data.split(data.size, seed)
-    y = np.random.default_rng(seed).permutation(y)
-    with warnings.catch_warnings():
-        # Where there is nothing to find, nothing found is right.
-        warnings.filterwarnings("ignore", "no variable was found", UserWarning)
-        model = CorralClassifier(n_jobs=1, random_state=seed).fit(X, y)
-    # Always naming the most frequent class is right by chance. Rows count as independent, which they are not
-    # quite: they share the models that predict them.
-    chance = np.unique(y, return_counts=True)[1].max() / y.size
-    error = np.sqrt(chance * (1.0 - chance) / y.size)
-    return {"best_score": model.cv_accuracy_, "chance": chance, "error": float(error)}
-
-
-def _costs(trials: Trials) -> Iterator[Figure]:
-    """Time and memory of a fit on two threads, in fresh processes whose peak nothing else has raised."""
-    for per_class, d, high in ((150, 30, 10.0), (2000, 20, 20.0)):
-        call = partial(fresh_python, f"from benchmarks.accuracy import child; child({per_class}, {d})")
-        found = trials.measure(f"ten groups x {d}, 2 threads", per_class, 0, OWN, call)
-        detail = f"processor time {seconds(found['cpu'])}; on {found['processors']} processors"
-        what = f"fit of {10 * per_class} x {d}, 10 classes, 2 threads"
-        yield Figure(what, found["time"], high=high, unit=" s", digits=1, detail=detail)
-        detail = f"data {found['data']:.1f} MB, process before {found['before']:.0f} MB"
-        added = found["peak"] - found["before"]
-        yield Figure("  peak memory above the data", added, high=500.0, unit=" MB", digits=0, detail=detail)
-
-
-def child(per_class: int, d: int) -> None:
-    """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
-    compile_all()
-    X, y = make_ten_groups(per_class, random_state=0)
-    X = np.ascontiguousarray(X[:, :d])
-    classifier = CorralClassifier(n_jobs=2, random_state=0)
-    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
-    processors = len(affinity(0)) if affinity is not None else os.cpu_count()
-    found: dict[str, Any] = {"processors": processors, "data": X.nbytes / 1e6, "before": resident()}
-    start, cpu = time.perf_counter(), time.process_time()
-    classifier.fit(X, y)
-    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak()}
-    print(json.dumps(found))
 
 
 # ---------------------------------------------------------------------------------------------- tables

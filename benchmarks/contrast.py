@@ -1,65 +1,41 @@
-"""The variables that describe each class, by contrast: levels, power, real tables, stability and speed.
+"""The variables that mark each class, by contrast: error rates, power and speed.
 
 Everything is counted in class-trials, one class in one trial. Trial s draws its data from the seed s. Where
-nothing distinguishes the classes, whatever is found is a mistake. Of real tables nobody knows the truth, so
-that columns of noise are added to them.
+nothing distinguishes the classes, whatever is found is a mistake. `selection` has the designs of the paper
+and columns of noise in real tables.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import beta
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from benchmarks._measure import Figure, Options, Task, seconds, time_alternately
-from benchmarks._trials import Samples
-from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
+from benchmarks._trials import percentage
 from corral.markers.contrast import Contrast, contrast
 
 _NULL_SETS = 1200
 _RARE_SETS = 200
 _POWER_SETS = 200
 _LIKENESS_SETS = 200
-_FLAG_DRAWS = 100
-_NOISE_TRIALS = 150
-_SUBSAMPLES = 20
 
 _Columns = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Levels and power on simulated data, then real tables, then times."""
+    """Error rates, then power, then times."""
     yield from _levels()
     yield from _rare_classes()
-    yield from _groups_of_a_shape()
     yield from _groups_unequally_alike()
     yield from _power_with_groups()
     yield from _power()
-    yield from _paper(max(options.seeds, 20))
-    yield from _random_flag()
-    yield from _tables()
-    yield from _noise_columns()
-    yield from _stability()
     yield from _speed(options)
 
 
 def _describe(X: np.ndarray, y: np.ndarray) -> Contrast:
     labels, codes = np.unique(y, return_inverse=True)
     return contrast(np.asarray(X, dtype=float), codes, labels.size)
-
-
-def _share(what: str, hits: int, n: int, *, low: float = -np.inf, high: float = np.inf) -> Figure:
-    """A percentage with its exact 95 % interval."""
-    bounds = [
-        100.0 * (beta.ppf(0.025, hits, n - hits + 1) if hits else 0.0),
-        100.0 * (beta.ppf(0.975, hits + 1, n - hits) if hits < n else 1.0),
-    ]
-    detail = f"{hits} of {n}, 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f} %"
-    return Figure(what, 100.0 * hits / n, low, high, unit=" %", detail=detail)
 
 
 # ---------------------------------------------------------------------------------- simulated data
@@ -100,10 +76,10 @@ def _levels() -> Iterator[Figure]:
         sets = Parallel(n_jobs=-1)(delayed(_null_set)(seed, columns) for seed in range(per_kind))
         found = np.concatenate(sets)
         total.append(found)
-        yield _share(f"{per_kind} null sets, {name}: classes with a variable", found.sum(), found.size)
+        yield percentage(f"{per_kind} null sets, {name}: classes with a variable", found.sum(), found.size)
     found = np.concatenate(total)
     what = f"all {per_kind * len(total)} null sets: classes with a variable"
-    yield _share(what, found.sum(), found.size, high=1.5)
+    yield percentage(what, found.sum(), found.size, high=1.5)
 
 
 def _rare_set(seed: int, n: int, n_others: int, d: int, columns: _Columns) -> bool:
@@ -124,30 +100,12 @@ def _rare_classes() -> Iterator[Figure]:
         sets = (delayed(_rare_set)(seed, n, others, d, kinds[name]) for seed in range(_RARE_SETS))
         found = sum(Parallel(n_jobs=-1)(sets))
         total += found
-        yield _share(f"{n} rows beside {others} like them, {d} {name}: a variable", found, _RARE_SETS)
-    yield _share("all these rare classes: a variable", total, _RARE_SETS * len(designs), high=1.5)
+        yield percentage(f"{n} rows beside {others} like them, {d} {name}: a variable", found, _RARE_SETS)
+    yield percentage("all these rare classes: a variable", total, _RARE_SETS * len(designs), high=1.5)
 
 
 def _counts(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
     return rng.poisson(1.0, size).astype(float)
-
-
-def _grouped_set(seed: int, shape: str) -> bool:
-    """Whether a class of 12 patients gets a variable, though only patients differ, in shape."""
-    rng = np.random.default_rng(seed)
-    patients = np.repeat(np.arange(24), 30)
-    size = patients.size, 5
-    one, other = rng.exponential(size=size) - 1.0, 1.0 - rng.exponential(size=size)
-    if shape == "two modes":
-        one, other = rng.normal(rng.choice([-2.0, 2.0], size), 0.3), rng.normal(0.0, 2.05, size)
-    X = np.where((rng.random((24, 5)) < 0.5)[patients], one, other)
-    return bool(contrast(X, patients % 2, 2, groups=patients).markers[0].any())
-
-
-def _groups_of_a_shape() -> Iterator[Figure]:
-    for shape in ("two modes", "skewness"):
-        found = sum(_grouped_set(seed, shape) for seed in range(_RARE_SETS))
-        yield _share(f"12 of 24 patients that differ in {shape}: a variable", found, _RARE_SETS, high=1.5)
 
 
 # Two classes, each with a number of groups, of rows in each of them, and the correlation of rows of a group.
@@ -218,7 +176,7 @@ def _groups_unequally_alike() -> Iterator[Figure]:
         marked = sum(int(found.markers.any(axis=1).sum()) for found in Parallel(n_jobs=-1)(tables))
         kind = "" if rate is None else f", flags of {rate:.0%}"
         what = f"{_groups_text(classes)}{kind}: marked classes"
-        yield _share(what, marked, 2 * _LIKENESS_SETS, high=2.0)
+        yield percentage(what, marked, 2 * _LIKENESS_SETS, high=2.0)
 
 
 def _power_with_groups() -> Iterator[Figure]:
@@ -226,7 +184,7 @@ def _power_with_groups() -> Iterator[Figure]:
         tables = (delayed(_table_of_groups)(seed, classes, shift=shift) for seed in range(_LIKENESS_SETS))
         marked = sum(int(found.markers[:, 0].sum()) for found in Parallel(n_jobs=-1)(tables))
         what = f"{_groups_text(classes)}, shift of {shift:g} sd: marked classes"
-        yield _share(what, marked, 2 * _LIKENESS_SETS, low=0.9 * before)
+        yield percentage(what, marked, 2 * _LIKENESS_SETS, low=0.9 * before)
 
 
 def _single(seed: int, n_classes: int, shift: float, width: float) -> bool:
@@ -245,118 +203,7 @@ def _power() -> Iterator[Figure]:
             ("halved spread", 0.0, 0.5, 90.0),
         ):
             found = sum(_single(seed, n_classes, shift, width) for seed in range(_POWER_SETS))
-            yield _share(f"{name}, 100 rows in each of {n_classes} classes", found, _POWER_SETS, low=low)
-
-
-def _paper(trials: int) -> Iterator[Figure]:
-    columns = np.arange(30)
-    six = np.array([(columns >= group) & (columns < group + 6) for group in range(10)])
-    two = np.arange(10) < 2
-    ten = [_describe(*make_ten_groups(150, random_state=seed)).markers == six for seed in range(trials)]
-    exact = np.array(ten).all(axis=2)
-    yield _share("ten groups: exactly the six variables", int(exact.sum()), exact.size, low=95.0)
-    shifted = np.array(
-        [_describe(*make_shifted_groups(200, random_state=seed)).markers for seed in range(trials)]
-    )
-    both = shifted[:, :, two].all(axis=2)
-    yield _share("shifted groups: variables 1 and 2", int(both.sum()), both.size, low=95.0)
-    exact = (shifted == two).all(axis=2)
-    yield _share("shifted groups: exactly these", int(exact.sum()), exact.size)
-
-
-# ------------------------------------------------------------------------------------- real tables
-
-
-def _real_tables() -> dict[str, Samples]:
-    tables = {
-        "iris": load_iris(return_X_y=True),
-        "wine": load_wine(return_X_y=True),
-        "breast cancer": load_breast_cancer(return_X_y=True),
-        "digits": load_digits(return_X_y=True),
-    }
-    if os.environ.get("CORRAL_DATA"):
-        tables["optdigits"] = load_optdigits(return_X_y=True)
-        tables["anuran"] = load_anuran(return_X_y=True)
-    else:
-        print("  optdigits, anuran, waveform: not measured, because CORRAL_DATA does not name a data folder")
-    return tables
-
-
-def _strongest(found: Contrast) -> list[list[int]]:
-    """The five variables of each class with the largest effects."""
-    effect = np.where(found.markers, np.abs(found.effect), -1.0)
-    return np.argsort(-effect, axis=1, kind="stable")[:, :5].tolist()
-
-
-def _random_flag() -> Iterator[Figure]:
-    X, y = load_breast_cancer(return_X_y=True)
-    alone = _strongest(_describe(X, y))
-    described = same = 0
-    for seed in range(_FLAG_DRAWS):
-        flag = np.random.default_rng(seed).random(len(X)) < 1.0 / 40.0
-        found = _describe(np.column_stack([X, flag]), y)
-        described += bool(found.markers[:, -1].any())
-        same += _strongest(found) == alone
-    what = "breast cancer and a flag of one in forty"
-    yield _share(f"{what}: the flag is described", described, _FLAG_DRAWS, high=1.0)
-    yield _share(f"{what}: first five variables unchanged", same, _FLAG_DRAWS, low=100.0)
-
-
-def _tables() -> Iterator[Figure]:
-    for name, (X, y) in _real_tables().items():
-        numbers = _describe(X, y).markers.sum(axis=1)
-        detail = f"variables per class of {X.shape[1]}: {' '.join(map(str, numbers))}"
-        empty = float((numbers == 0).sum())
-        yield Figure(f"{name}: classes without variables", empty, high=0.0, digits=0, detail=detail)
-
-
-def _noise_columns() -> Iterator[Figure]:
-    if not os.environ.get("CORRAL_DATA"):
-        return
-    frogs, waves = load_anuran(return_X_y=True), load_waveform(return_X_y=True)
-    for name, (X, y), noise, n_noise in (
-        ("anuran + 5 normal", frogs, "normal", 5),
-        ("anuran + 5 uniform", frogs, "uniform", 5),
-        ("waveform, its own 19", waves, None, 19),
-        ("waveform + 5 normal", waves, "normal", 5),
-    ):
-        trial = partial(_finds_noise, X, y, noise, n_noise)
-        found = np.concatenate(Parallel(n_jobs=-1)(delayed(trial)(seed) for seed in range(_NOISE_TRIALS)))
-        yield _share(f"{name}: classes with a column of noise", int(found.sum()), found.size, high=1.0)
-
-
-def _finds_noise(X: np.ndarray, y: np.ndarray, noise: str | None, n_noise: int, seed: int) -> np.ndarray:
-    """Which classes get one of the last columns, from 100 rows of each class."""
-    rng = np.random.default_rng(seed)
-    rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:100] for label in np.unique(y)])
-    X, y = X[rows], y[rows]
-    if noise is not None:
-        draw = rng.standard_normal if noise == "normal" else rng.random
-        X = np.hstack([X, draw((len(X), n_noise))])
-    return _describe(X, y).markers[:, -n_noise:].any(axis=1)
-
-
-def _stability() -> Iterator[Figure]:
-    """Mean Jaccard index over all pairs of subsamples and all classes."""
-    for name, load in (("breast cancer", load_breast_cancer), ("iris", load_iris), ("wine", load_wine)):
-        X, y = load(return_X_y=True)
-        masks = []
-        for seed in range(_SUBSAMPLES):
-            rows = np.random.default_rng(seed).permutation(len(X))[: round(0.9 * len(X))]
-            masks.append(_describe(X[rows], y[rows]).markers)
-        whole = _describe(X, y).markers
-        between = float(np.mean([_jaccard(a, b) for a, b in combinations(masks, 2)]))
-        against = float(np.mean([_jaccard(whole, mask) for mask in masks]))
-        detail = f"{_SUBSAMPLES} subsamples; {against:.3f} against all rows"
-        low = -np.inf if name == "wine" else 0.9
-        what = f"{name}: Jaccard index of 90 % subsamples"
-        yield Figure(what, between, low, digits=3, detail=detail)
-
-
-def _jaccard(first: np.ndarray, second: np.ndarray) -> float:
-    """Mean over classes; two empty sets agree."""
-    both, either = (first & second).sum(axis=1), (first | second).sum(axis=1)
-    return float(np.where(either == 0, 1.0, both / np.maximum(either, 1)).mean())
+            yield percentage(f"{name}, 100 rows in each of {n_classes} classes", found, _POWER_SETS, low=low)
 
 
 # --------------------------------------------------------------------------------------------- costs

@@ -1,4 +1,12 @@
-"""Error rates of novelty and prediction sets: few rows, many columns, long tails, missing values.
+"""Novelty and prediction sets: classes never seen, what typicality costs, and error rates of 192 designs.
+
+*A class never seen.* Classes of the known sets are left out in turn; test rows of a class are to be told from
+those of the others by the best score, which is_novel ranks, by the largest typicality, which has many ties,
+by the mean distance to five neighbours in standard units, or by an isolation forest. Breast cancer has two
+classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten groups,
+the shifted groups and waveform, no method can tell them apart well.
+
+*Error rates*: few rows, many columns, long tails, missing values.
 
 Training tables and new rows come from the same distribution, so that a share `level` of the new rows may be
 novel, and prediction sets must hold the label as often as asked. Columns are independent; the second of two
@@ -18,11 +26,17 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options
-from benchmarks._trials import Trials
-from corral import CorralClassifier
+from benchmarks._measure import Figure, Options, Task, ratio, time_alternately
+from benchmarks._trials import Split, Trials
+from benchmarks.accuracy import known_sets
+from corral import CorralClassifier, RodeoClassifier
+from corral.datasets import make_shifted_groups, make_ten_groups
 
 _ROWS = (25, 40, 100, 300)
 _COLUMNS = (10, 20, 100, 500)
@@ -30,6 +44,11 @@ _MISSING = (0.0, 0.1)
 _NEW_ROWS = 150
 _LEVELS = (0.05, 0.01)
 _COVERAGES = (0.9, 0.95)
+_UNSEEN_SEEDS = 2
+_MOST_LEFT_OUT = 5  # of more classes every second one is left out, the others by the next seed
+_OVERLAP = ("ten", "shifted", "wave")
+_SCORES = ("best score", "typicality", "5NN", "forest")
+_TIMED_ROWS = 100_000
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
@@ -97,9 +116,17 @@ def designs() -> Iterator[Design]:
 
 
 def run(options: Options) -> Iterator[Figure]:
+    """Classes never seen and times first, unless designs are named; then error rates."""
+    trials = Trials(options.trials)
+    if "CORRAL_DESIGNS" not in os.environ:
+        yield from _unseen_classes(trials, min(options.seeds, _UNSEEN_SEEDS))
+        yield from _times(min(options.repeats, 3))
+    yield from _error_rates(trials, options)
+
+
+def _error_rates(trials: Trials, options: Options) -> Iterator[Figure]:
     """One line per design and rate that is outside its target, and the extremes over all designs."""
     rates: dict[str, np.ndarray] = {}
-    trials = Trials(options.trials)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for design in designs():
@@ -145,3 +172,73 @@ def _trial(design: Design, seed: int) -> dict[str, list[float]]:
     novel = [float(model.is_novel(X_new, level).mean()) for level in _LEVELS]
     held = [float(model.predict_set(X_new, c)[rows, y_new].mean()) for c in _COVERAGES]
     return {"rates": [*novel, *held]}
+
+
+# ---------------------------------------------------------------------------------- classes never seen
+
+
+def _unseen_classes(trials: Trials, seeds: int) -> Iterator[Figure]:
+    by_set: dict[str, np.ndarray] = {}
+    for data in known_sets():
+        aurocs = []
+        for seed in range(seeds):
+            split = data.split(data.size, seed)
+            call = partial(_aurocs, split, seed)
+            if np.unique(split[1]).size > 2:
+                aurocs.append(trials.measure(data.name, data.size, seed, "unseen classes", call)["aurocs"])
+        if aurocs:
+            by_set[data.name] = np.mean(aurocs, axis=0)
+    mean = dict(zip(_SCORES, np.mean(list(by_set.values()), axis=0), strict=True))
+    own = mean["best score"]
+    detail = ", ".join(f"{name} {' '.join(f'{v:.3f}' for v in values)}" for name, values in by_set.items())
+    what = "AUROC of a class never seen, mean over sets"
+    yield Figure(what, own, 0.95, digits=3, detail=f"{', '.join(_SCORES)}: {detail}")
+    for rival in ("5NN", "forest"):
+        detail = f"{rival} {mean[rival]:.3f}"
+        yield Figure(f"  above {rival}", own - mean[rival], 0.0, digits=3, detail=detail)
+    yield Figure("  of the largest typicality", mean["typicality"], digits=3)
+    apart = [values[0] for name, values in by_set.items() if not name.startswith(_OVERLAP)]
+    yield Figure("  of sets whose classes hardly overlap", float(np.mean(apart)), digits=3)
+
+
+def _aurocs(split: Split, seed: int) -> dict[str, list[float]]:
+    """AUROC of each score, mean over the classes that are left out."""
+    labels = np.unique(split[1])
+    left_out = labels if labels.size <= _MOST_LEFT_OUT else labels[seed % 2 :: 2]
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        by_class = [_auroc_without(label, split, seed) for label in left_out]
+    return {"aurocs": np.mean(by_class, axis=0).tolist()}
+
+
+def _auroc_without(label: object, split: Split, seed: int) -> list[float]:
+    X, y, X_test, y_test = split
+    X = X[y != label]
+    assessment = CorralClassifier(n_jobs=1, random_state=seed).fit(X, y[y != label]).assess(X_test)
+    scale = StandardScaler().fit(X)
+    neighbours = NearestNeighbors(n_neighbors=5).fit(scale.transform(X))
+    scores = (
+        -assessment.scores.max(axis=1),
+        -assessment.typicality.max(axis=1),
+        neighbours.kneighbors(scale.transform(X_test))[0].mean(axis=1),
+        -IsolationForest(random_state=seed).fit(X).score_samples(X_test),
+    )
+    return [roc_auc_score(y_test == label, score) for score in scores]
+
+
+def _times(repeats: int) -> Iterator[Figure]:
+    for name, make in (("ten groups", make_ten_groups), ("shifted groups", make_shifted_groups)):
+        X, y = make(150, random_state=0)
+        samples, _ = make(_TIMED_ROWS // np.unique(y).size, random_state=1)
+        for kind, model in (
+            ("pool", CorralClassifier(n_jobs=1, random_state=0)),
+            ("class bandwidths", RodeoClassifier(bandwidth="class")),
+        ):
+            model.fit(X, y)
+            tasks = {
+                "typicality": Task(partial(model.typicality, samples)),
+                "predict_proba": Task(partial(model.predict_proba, samples)),
+            }
+            found = time_alternately(tasks, repeats)
+            what = f"typicality over predict_proba, 100,000 rows, {name}, {kind}"
+            yield ratio(what, found["typicality"], found["predict_proba"], high=1.3, cpu=True)

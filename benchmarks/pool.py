@@ -7,12 +7,13 @@ the pool's own probabilities. Times are processor seconds, one thread, beside a 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options, peak
+from benchmarks._measure import Figure, Options, Task, peak, ratio, time_alternately
 from benchmarks._trials import Samples, draw, spread
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups, make_ten_groups
@@ -135,26 +136,19 @@ def _costs(options: Options) -> Iterator[Figure]:
     for d, per_class, make in ((30, 150, make_ten_groups), (20, 100, three_groups)):
         X, y = make(per_class, random_state=np.random.RandomState(0))
         X = X[:, :d]
-        ours = _least_time(lambda X=X, y=y: _fit(X, y, 0), options)
-        theirs = _least_time(lambda X=X, y=y: RandomForestClassifier(300, random_state=0).fit(X, y), options)
+        forest = RandomForestClassifier(300, random_state=0)
+        tasks = {"ours": Task(partial(_fit, X, y, 0)), "forest": Task(partial(forest.fit, X, y))}
+        timings = time_alternately(tasks, min(options.repeats, 3))
         what = f"fit of {len(X)} x {X.shape[1]} over that of a forest"
-        yield Figure(what, ours / theirs, high=1.5, detail=f"{ours:.2f} s and {theirs:.2f} s")
+        yield ratio(what, timings["ours"], timings["forest"], high=1.5, cpu=True)
     for (n, d, n_classes), high in ((_WIDE, 5.0), (_LARGE, 20.0)):
         random = np.random.RandomState(0)
         y = np.arange(n) % n_classes
         X = random.normal(size=(n, d))
         X[:, :4] += 1.5 * random.normal(size=(n_classes, 4))[y]
-        before = peak()
-        seconds = _least_time(lambda X=X, y=y: _fit(X, y, 0), Options(repeats=1))
+        before, start = peak(), time.process_time()
+        _fit(X, y, 0)
+        seconds = time.process_time() - start
         yield Figure(f"fit of {n} x {d}, {n_classes} classes", seconds, high=high, unit=" s")
         added = peak() - before
         yield Figure("  peak memory of the process, raised by", added, high=500.0, unit=" MB", digits=0)
-
-
-def _least_time(call: Callable[[], object], options: Options) -> float:
-    times = []
-    for _ in range(min(options.repeats, 3)):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)

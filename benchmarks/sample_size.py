@@ -9,7 +9,6 @@ posterior probability of the chosen label falls short of the best one, in the me
 draws its rows from the seed s.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,14 +16,13 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm, spearmanr
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Figure, Options
-from benchmarks._trials import Split, Trials, draw, sample
+from benchmarks._trials import Split, Trials
+from benchmarks.accuracy import known_sets
 from corral import CorralClassifier, LearningCurve, RodeoClassifier, SampleSizes, estimate_sample_sizes
-from corral.datasets import load_anuran, load_optdigits, load_waveform, make_shifted_groups, make_ten_groups
-from corral.planning.bound import extrapolate
+from corral.datasets import make_shifted_groups
 
 Samples = tuple[np.ndarray, np.ndarray]
 
@@ -33,30 +31,17 @@ _MOST_ROWS, _TEST_ROWS = 400, 3000
 _TIMES = (2, 4)
 _FEW_ROWS = 50
 _COLUMNS = ("predicted", "low", "high", "measured")
-_SHIPPED = (load_iris, load_wine, load_breast_cancer, load_digits)
 
 # The two groups of the paper that overlap most, and their means and standard deviations.
 _GROUPS = {1: (0.0, 0.0), 2: (0.1635, 0.2044)}
 _SD = (0.1, 0.2)
 
-# Modes, standard deviation and number of relevant variables of an easy and of a hard class.
-_SMOOTH, _ROUGH = ([0.5], 0.15), ([0.3, 0.3, 0.7], 0.04)
-_DESIGNS = {
-    "rougher, 3 variables each": ((*_SMOOTH, 3), (*_ROUGH, 3)),
-    "4 variables against 1": ((*_SMOOTH, 1), (*_SMOOTH, 4)),
-    "rougher and 4 variables against 1": ((*_SMOOTH, 1), (*_ROUGH, 4)),
-}
-
 
 def run(options: Options) -> Iterator[Figure]:
-    """The curve first, then the bound, then who gets more rows, then the extrapolation."""
+    """The curve first, then the bound."""
     yield from _curve(options)
     yield _noise(options)
     yield from _bound(options)
-    for allocation in ("proportional", "optimal"):
-        for name, (easy, hard) in _DESIGNS.items():
-            yield _harder(name, easy, hard, allocation, options)
-    yield from _extrapolation(options)
 
 
 def _curve(options: Options) -> Iterator[Figure]:
@@ -64,9 +49,9 @@ def _curve(options: Options) -> Iterator[Figure]:
     trials = Trials(options.trials)
     found: dict[str, list[dict[str, Any]]] = {}
     for seed in range(options.seeds):
-        for name, split in _tables():
-            call = partial(_extrapolate, split, seed)
-            found.setdefault(name, []).append(trials.measure(name, _MOST_ROWS, seed, "curve", call))
+        for data in known_sets(_TEST_ROWS):
+            call = partial(_extrapolate, data.split, seed)
+            found.setdefault(data.name, []).append(trials.measure(data.name, _MOST_ROWS, seed, "curve", call))
     by_table = {
         name: np.array([[row[f"{what}_{m}"] for row in rows for m in _TIMES] for what in _COLUMNS])
         for name, rows in found.items()
@@ -122,35 +107,9 @@ def _noise(options: Options) -> Figure:
     )  # fmt: skip
 
 
-def _tables() -> Iterator[tuple[str, Callable[[int], Split]]]:
-    """The ten known data sets."""
-    for make, n_classes in ((make_ten_groups, 10), (make_shifted_groups, 5)):
-        name = make.__name__.removeprefix("make_").replace("_", " ")
-        yield name, partial(draw, make, _MOST_ROWS, _TEST_ROWS // n_classes)
-    tables = {load.__name__.removeprefix("load_"): load for load in _SHIPPED}
-    if os.environ.get("CORRAL_DATA"):
-        tables |= {
-            "anuran": load_anuran,
-            "anuran + 5 noise": load_anuran,
-            "waveform": load_waveform,
-            "optdigits": partial(load_optdigits, subset="all"),
-        }
-    else:
-        print("  anuran, waveform, optdigits: not measured, because CORRAL_DATA does not name a data folder")
-    for name, load in tables.items():
-        X, y = load(return_X_y=True)
-        test = _TEST_ROWS // len(np.unique(y))
-        noise = 5 if name.endswith("noise") else 0
-        yield name, partial(_sample, X, y, test, noise)
-
-
-def _sample(X: np.ndarray, y: np.ndarray, test: int, noise: int, seed: int) -> Split:
-    return sample(X, y, _MOST_ROWS, test, seed, noise)
-
-
-def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
+def _extrapolate(split: Callable[[int, int], Split], seed: int) -> dict[str, float]:
     """Predict accuracies from a quarter of the rows, and measure them."""
-    X, y, X_test, y_test = split(seed=seed)
+    X, y, X_test, y_test = split(_MOST_ROWS, seed)
     rng = np.random.default_rng(seed)
     order = {label: rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)}
     quarter = np.concatenate([rows[: max(len(rows) // 4, 2)] for rows in order.values()])
@@ -172,12 +131,12 @@ def _extrapolate(split: Callable[..., Split], seed: int) -> dict[str, float]:
 
 
 class _Kept(RodeoClassifier):
-    """Keeps the rows of every fit and the model, of which algorithm 4 tells only the figures."""
+    """Keeps the model of every fit, of which algorithm 4 tells only the figures."""
 
-    fits: list[tuple[np.ndarray, np.ndarray, RodeoClassifier]]
+    fits: list[RodeoClassifier]
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RodeoClassifier:
-        self.fits.append((X, y, self))
+        self.fits.append(self)
         return super().fit(X, y)
 
 
@@ -204,15 +163,14 @@ def _bound(options: Options) -> Iterator[Figure]:
     posterior /= posterior.sum(axis=1, keepdims=True)
     labels = np.array(list(_GROUPS))
     settings = {"initial_size": 30, "test_size": 100, "step": 60, "max_steps": 10}
-    bounds, errors, distances = [], [], []
+    bounds, errors = [], []
     for seed in range(options.seeds):
         _Kept.fits = []
         result = _estimate(_shifted, list(_GROUPS), seed, **settings, estimator=_Kept())
         bounds.append([step.epsilon for step in result.steps])
-        chosen = [np.searchsorted(labels, model.predict(X_new)) for _, _, model in _Kept.fits]
+        chosen = [np.searchsorted(labels, model.predict(X_new)) for model in _Kept.fits]
         best, at = posterior.max(axis=1), np.arange(len(X_new))
         errors.append([(best - posterior[at, label]).mean() for label in chosen])
-        distances.append([_l1(*_Kept.fits[k][:2]) for k in (0, -1)])
     epsilon, excess = np.array(bounds), np.array(errors)
     totals = [int(step.sizes.sum()) for step in result.steps]
     held = epsilon >= excess
@@ -231,9 +189,6 @@ def _bound(options: Options) -> Iterator[Figure]:
     for k, (bound, error) in {0: (epsilon[:, 0], excess[:, 0]), -1: (epsilon[:, -1], excess[:, -1])}.items():
         N = f"N = {totals[k]}"
         yield Figure(f"{N}: epsilon", bound.mean(), digits=3, detail=_spread(bound))
-        for of, kind in enumerate(("local", "class")):
-            l1 = np.array(distances)[:, k, of]
-            yield Figure(f"{N}: L1 error, {kind} bandwidths", l1.mean(), digits=3, detail=_spread(l1))
         yield Figure(f"{N}: excess error", error.mean(), digits=4, detail=_spread(error))
         yield Figure(
             f"{N}: epsilon over excess error, median",
@@ -241,77 +196,6 @@ def _bound(options: Options) -> Iterator[Figure]:
             digits=0,
             detail=_spread(bound / error),
         )
-
-
-def _l1(X: np.ndarray, y: np.ndarray) -> list[float]:
-    """Integral of |estimate - density| over the box of the training rows, on the two true variables.
-
-    A mean over the classes, for local and for class bandwidths.
-    """
-    X, low, width = X[:, :2], X[:, :2].min(axis=0), np.ptp(X[:, :2], axis=0)
-    points = low + width * (np.stack(np.meshgrid(*[np.arange(50)] * 2), axis=-1).reshape(-1, 2) + 0.5) / 50
-    # Densities are in range units, in which the box has volume 1 and an integral is a mean.
-    known = np.stack([_density(points, label) for label in _GROUPS], axis=1) * width.prod()
-    models = [RodeoClassifier(bandwidth=kind).fit(X, y) for kind in ("local", "class")]
-    return [float(np.abs(np.exp(model.log_density(points)) - known).mean()) for model in models]
-
-
-def _harder(name: str, easy: Any, hard: Any, allocation: str, options: Options) -> Figure:
-    def make(label: str, n: int, random: np.random.RandomState) -> Samples:
-        modes, sd, r = {"easy": easy, "hard": hard}[label]
-        X = random.uniform(size=(n, 12))
-        columns = slice(0, r) if label == "hard" else slice(12 - r, 12)
-        X[:, columns] = random.choice(modes, (n, 1)) + random.normal(0, sd, (n, r))
-        return X, np.full(n, label)
-
-    sizes = np.array(
-        [
-            [
-                step.sizes
-                for step in _estimate(
-                    make, ["easy", "hard"], seed, initial_size=20, test_size=50, step=40, max_steps=12,
-                    allocation=allocation,
-                ).steps
-            ]
-            for seed in range(options.seeds)
-        ]
-    )  # fmt: skip
-    mean = sizes.mean(axis=0)
-    printed = allocation == "proportional" and easy[2] != hard[2]
-    return Figure(
-        f"{allocation}: hard class ahead, {name}",
-        (sizes[:, -1, 1] > sizes[:, -1, 0]).mean(),
-        low=-np.inf if printed else 0.9,
-        detail="rows easy/hard at "
-        + ", ".join(f"N={mean[k].sum():.0f}: {mean[k, 0]:.0f}/{mean[k, 1]:.0f}" for k in (1, 4, 11)),
-    )
-
-
-def _extrapolation(options: Options) -> Iterator[Figure]:
-    """Cut histories short, extrapolate to an epsilon that the whole one did reach, compare."""
-    found: dict[int, list[tuple[float, bool, float]]] = {2: [], 4: []}
-    settings = {"initial_size": 30, "test_size": 100, "step": 60, "max_steps": 28}
-    for seed in range(options.seeds):
-        steps = _estimate(_shifted, list(_GROUPS), 5000 + seed, **settings).steps
-        totals = np.array([step.sizes.sum() for step in steps])
-        epsilon = np.array([step.epsilon for step in steps])
-        for times, values in found.items():
-            for n in (4, 6):
-                tolerance = epsilon[np.searchsorted(totals, times * totals[n - 1])]
-                reached = totals[np.flatnonzero(epsilon <= tolerance)[0]]
-                guess = extrapolate(steps[:n], tolerance, 30, "proportional")
-                if reached > totals[n - 1] and guess is not None:
-                    # The size that was needed lies between the step that reached it and the one before.
-                    inside = guess.low <= reached and reached - settings["step"] <= guess.high
-                    values.append((guess.total / reached, inside, guess.high / guess.low))
-    for times, values in found.items():
-        ratio, inside, width = np.array(values, dtype=float).T
-        yield Figure(
-            f"extrapolation to {times} N: 90 % interval holds the size that was needed", inside.mean(),
-            detail=f"{len(values)} cases; estimate / needed median {np.median(ratio):.2f}, "
-            f"10 % to 90 % {np.quantile(ratio, 0.1):.2f} to {np.quantile(ratio, 0.9):.2f}; "
-            f"high / low median {np.median(width):.1f}",
-        )  # fmt: skip
 
 
 def _spread(values: Any) -> str:

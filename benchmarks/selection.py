@@ -5,36 +5,28 @@ noise columns are independent of the class by construction, so every one that is
 many other columns were selected stands beside it, because a rule that selects nothing makes no mistakes.
 """
 
-import json
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
 from sklearn.neighbors import KernelDensity
 
 from benchmarks._measure import (
     Figure,
     Options,
     Task,
-    fresh_python,
-    peak,
     ratio,
-    resident,
-    seconds,
     time_alternately,
 )
-from benchmarks._trials import Samples, Split, draw, rivals, spread
+from benchmarks._trials import Samples, Split, draw, percentage, rivals, spread
 from corral import EmptySelectionWarning, MarkerSelector, RodeoClassifier, RodeoSelector
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
 
 # A share of at most one in a hundred cannot be told from fewer class-trials than these give.
 _LEAST_TRIALS = 20
-_ROWS, _VARIABLES, _CLASSES = 100_000, 30, 5
 
 _BY_CLASS: Mapping[str, Any] = {"bandwidth": "class"}
 _SELECTED: Mapping[str, Any] = {"bandwidth": "class", "features": "selected"}
@@ -48,7 +40,6 @@ def run(options: Options) -> Iterator[Figure]:
         yield from _simulated(options)
         yield from _noise(max(options.seeds, _LEAST_TRIALS))
     yield from _speed(options)
-    yield from _large_fit()
 
 
 # ---------------------------------------------------------------------------- selections and accuracy
@@ -164,16 +155,11 @@ def _mistakes(name: str, sample: Callable[[int], Samples], columns: int, trials:
         others = f"selected of the other {found.shape[1] - columns} columns: "
         others += f"{found[:, :-columns].sum(axis=1).mean():.1f} on average"
         what = f"{name}, {selector}"
-        yield _share(f"{what}: noise columns selected", wrong.ravel(), others)
-        yield _share(f"{what}: class-trials with any", wrong.any(axis=1), others)
-
-
-def _share(what: str, found: np.ndarray, detail: str) -> Figure:
-    """Percentage of true entries, with the limit that an exact 95 % interval puts on it from above."""
-    hits, n = int(found.sum()), found.size
-    limit = 100.0 * beta.ppf(0.975, hits + 1, n - hits) if hits < n else 100.0
-    detail = f"{hits} of {n}, 95 % limit {limit:.2f} %; {detail}"
-    return Figure(what, 100.0 * hits / n, high=1.0, unit=" %", detail=detail)
+        for title, hits in (
+            ("noise columns selected", wrong.ravel()),
+            ("class-trials with any", wrong.any(axis=1)),
+        ):
+            yield percentage(f"{what}: {title}", int(hits.sum()), hits.size, others, high=1.0)
 
 
 # --------------------------------------------------------------------------------------------- costs
@@ -214,41 +200,3 @@ def _speed(options: Options) -> Iterator[Figure]:
         yield ratio(
             f"ten KernelDensity({algorithm}), same columns / the same", timings[algorithm], own, low=1.0
         )
-
-
-def _large_fit() -> Iterator[Figure]:
-    """Time and memory of a large fit, in a fresh process whose peak nothing else has raised."""
-    found = fresh_python("from benchmarks.selection import child; child()")
-    size = f"{_ROWS} x {_VARIABLES}, {_CLASSES} classes"
-    detail = f"{size}; processor time {seconds(found['cpu'])}; exact set in {found['exact']} of {_CLASSES}"
-    what = "fit of 100,000 rows, 2 threads"
-    yield Figure(what, found["time"], high=60.0, unit=" s", digits=1, detail=detail)
-    detail = f"data {found['data']:.0f} MB, process before {found['before']:.0f} MB"
-    yield Figure(
-        "  peak memory above the data", found["peak"] - found["before"], unit=" MB", digits=0, detail=detail
-    )
-
-
-def child() -> None:
-    """Run in the fresh process; print the findings as JSON, in MB (10^6 bytes) and seconds."""
-    rng = np.random.default_rng(0)
-    X = np.empty((_ROWS, _VARIABLES))
-    rng.random(out=X)
-    y = np.repeat(np.arange(_CLASSES), _ROWS // _CLASSES)
-    truth = np.zeros((_CLASSES, _VARIABLES), dtype=bool)
-    for label in range(_CLASSES):
-        truth[label, 6 * label : 6 * label + 6] = True
-        for j in range(6):
-            X[y == label, 6 * label + j] = rng.normal(0.5, 0.02 * (j + 1), _ROWS // _CLASSES)
-    tiny = slice(None, None, _ROWS // (50 * _CLASSES))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        RodeoClassifier(n_jobs=2, random_state=0).fit(X[tiny], y[tiny])
-
-    classifier = RodeoClassifier(n_jobs=2, random_state=0)
-    found: dict[str, float] = {"data": X.nbytes / 1e6, "before": resident()}
-    start, cpu = time.perf_counter(), time.process_time()
-    classifier.fit(X, y)
-    found |= {"time": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak()}
-    found["exact"] = int((classifier.relevant_ == truth).all(axis=1).sum())
-    print(json.dumps(found))

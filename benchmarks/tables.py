@@ -8,37 +8,30 @@ take as such. Every model has its defaults and one thread; CatBoost has 300 roun
 Frogs are judged by recordings: a fifth of those of each species is never heard, and `groups` are recordings.
 Random labels are drawn once for each recording.
 
-Without ``--trials FILE`` there is one seed, else five at most, and what the file has is not repeated. Times
-are processor time on one thread, in turn with what they are compared with. Where the variable CORRAL_BEFORE
-names the source folder of an earlier version, times without gaps and levels are compared with its.
+Without ``--trials FILE`` there is one seed, else five at most, and what the file has is not repeated.
 """
 
-import json
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-import corral
-from benchmarks._measure import Figure, Options, Task, fresh_python, ratio, seconds, time_alternately
-from benchmarks._mixed_tables import CHOSEN_ON, JUDGED, MixedTable, installed
+from benchmarks._measure import Figure, Options
+from benchmarks._mixed_tables import MIXED_TABLES, installed
 from benchmarks._trials import Trials, spread
-from benchmarks.accuracy import OWN, ROUNDS, Data, compile_all, known_sets
+from benchmarks.accuracy import OWN, ROUNDS, Data, judge, known_sets
 from corral import CorralClassifier
-from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups
+from corral.datasets import load_anuran
 
 _RATES = (0.1, 0.3, 0.5)
 _MOST_SEEDS = 5
@@ -51,11 +44,7 @@ _N_LABELS = 3
 # How far the accuracy on mixed tables may be behind the best rival's.
 _BEHIND = 0.005
 
-# Tables whose times are compared: rows per class.
-_TIMED_ROWS = 150
-
 Found = dict[str, dict[str, list[dict[str, Any]]]]  # by table, by model, by seed
-AnyTable = np.ndarray | pd.DataFrame
 
 
 def run(options: Options) -> Iterator[Figure]:
@@ -65,34 +54,16 @@ def run(options: Options) -> Iterator[Figure]:
     yield from _with_gaps(trials, seeds)
     yield from _mixed(trials, seeds)
     yield from _by_recordings(trials, seeds)
-    yield from _times(options.repeats)
 
 
 # ----------------------------------------------------------------------------------------------- trials
 
 
-def _try(split: Callable[[], Sequence[Any]], make: Callable[[], Any]) -> dict[str, float]:
+def _try(split: Callable[[int], Sequence[Any]], make: Callable[[int], Any], seed: int) -> dict[str, Any]:
     """Fit a model to one split and judge it."""
-    compile_all()
-    X, y, X_test, y_test = split()
-    model = make()
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        start = time.process_time()
-        model.fit(X, y)
-        fitted = time.process_time()
-        P = model.predict_proba(X_test)
-        predicted = time.process_time()
-    codes = np.searchsorted(model.classes_, y_test)
-    right = P[np.arange(len(P)), codes]
-    lapse = 1.0 / (len(y) + 2.0)
-    return {
-        "accuracy": float((P.argmax(axis=1) == codes).mean()),
-        "log_loss": float(-np.log(np.maximum(right, np.finfo(float).eps)).mean()),
-        "smoothed": float(-np.log((1.0 - lapse) * right + lapse / P.shape[1]).mean()),
-        "fit": fitted - start,
-        "predict": predicted - fitted,
-    }
+        return judge(make(seed), split(seed), seed)
 
 
 def _own(seed: int) -> Any:
@@ -135,6 +106,9 @@ class _CatBoost:
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         return self._model.predict_proba(self._plain(X))
 
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        return self._model.predict(self._plain(X))
+
 
 def _measured(
     trials: Trials,
@@ -147,7 +121,7 @@ def _measured(
     for seed in range(seeds):
         for model, make in models.items():
             for name, split in splits.items():
-                call = partial(_try, partial(split, seed), partial(make, seed))
+                call = partial(_try, split, make, seed)
                 found[name][model].append(trials.measure(name, 0, seed, model, call))
     return found
 
@@ -218,17 +192,14 @@ def _mixed(trials: Trials, seeds: int) -> Iterator[Figure]:
             print(f"  {name}: not measured, because {package} is not installed; it is in the extra bench")
         else:
             models[name] = make
-    for title, tables in (("mixed tables", JUDGED), ("mixed tables, methods chosen on them", CHOSEN_ON)):
-        there: list[MixedTable] = list(installed(tables))
-        if not there:
-            continue
-        found = _measured(trials, {table.name: table.split for table in there}, models, seeds)
-        figures = _ahead(title, found, list(found), dict.fromkeys(models, _BEHIND))
-        judged = [model for model in ("boosting", "CatBoost") if model in models]
-        for figure in figures:
-            is_target = tables is JUDGED and figure.what.endswith(tuple(judged))
-            yield figure if is_target else replace(figure, low=-np.inf)
-        _print_tables(found)
+    there = list(installed(MIXED_TABLES))
+    if not there:
+        return
+    found = _measured(trials, {table.name: table.split for table in there}, models, seeds)
+    judged = tuple(model for model in ("boosting", "CatBoost") if model in models)
+    for figure in _ahead("mixed tables", found, list(found), dict.fromkeys(models, _BEHIND)):
+        yield figure if figure.what.endswith(judged) else replace(figure, low=-np.inf)
+    _print_tables(found)
 
 
 def _mixed_boosting(seed: int) -> Any:
@@ -299,85 +270,6 @@ def _recordings(fold: int, seed: int, n_labels: int | None = None) -> dict[str, 
         "accuracy": float((model.predict(X[test]) == y[test]).mean()),
         "n_test": int(test.sum()),
     }
-
-
-# ------------------------------------------------------------------------------------------------ times
-
-
-def _times(repeats: int) -> Iterator[Figure]:
-    for title, X, y in _timed_tables():
-        gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
-        codes = np.argsort(np.argsort(X, axis=0), axis=0) * 4 // len(X)
-        half = np.arange(X.shape[1]) < X.shape[1] // 2
-        levels = np.where(half, codes, X)
-        yield from _slower(f"{title}, 30% gaps", (gaps, None), (X, None), y, repeats)
-        half_levels = f"{title}, levels in half of the columns"
-        yield from _slower(half_levels, (levels, half), (levels, None), y, repeats)
-    before = os.environ.get("CORRAL_BEFORE")
-    if before is None:
-        print("  times of an earlier version: not measured, because CORRAL_BEFORE does not name one")
-        return
-    here = str(Path(corral.__file__).parents[1])
-    for k, (title, _, _) in enumerate(_timed_tables()):
-        rounds = [
-            [
-                fresh_python(f"from benchmarks.tables import child; child({k})", PYTHONPATH=folder)
-                for folder in (here, before)
-            ]
-            for _ in range(repeats)
-        ]
-        for part in ("fit", "predict"):
-            now, then = (min(found[v][part] for found in rounds) for v in (0, 1))
-            detail = f"processor time {seconds(now)} / {seconds(then)}"
-            what = f"{title}, {part}: time over that of the earlier version"
-            yield Figure(what, now / then, high=1.05, digits=3, detail=detail)
-
-
-def _timed_tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    yield "ten groups", *make_ten_groups(_TIMED_ROWS, random_state=0)
-    yield "shifted groups 5", *make_shifted_groups(_TIMED_ROWS, random_state=0)
-    yield "breast cancer", *load_breast_cancer(return_X_y=True)
-
-
-def _slower(
-    title: str,
-    above: tuple[np.ndarray, np.ndarray | None],
-    below: tuple[np.ndarray, np.ndarray | None],
-    y: np.ndarray,
-    repeats: int,
-) -> Iterator[Figure]:
-    """Compare the times of a table and of the same without gaps or levels."""
-
-    def fit(X: np.ndarray, levels: np.ndarray | None) -> CorralClassifier:
-        return CorralClassifier(n_jobs=1, random_state=0, categorical_features=levels).fit(X, y)
-
-    timings = time_alternately(
-        {"above": Task(partial(fit, *above)), "below": Task(partial(fit, *below))}, repeats
-    )
-    yield ratio(f"{title}: fit", timings["above"], timings["below"], high=2.0, cpu=True)
-    tasks = {
-        name: Task(partial(fit(*table).predict_proba, table[0]))
-        for name, table in (("above", above), ("below", below))
-    }
-    timings = time_alternately(tasks, repeats)
-    yield ratio(f"{title}: predict_proba", timings["above"], timings["below"], high=2.0, cpu=True)
-
-
-def child(number: int) -> None:
-    """Time one table in a fresh process, which may have an earlier version; print seconds as JSON."""
-    _, X, y = list(_timed_tables())[number]
-    model = CorralClassifier(n_jobs=1, random_state=0)
-    found = {"fit": np.inf, "predict": np.inf}
-    with threadpool_limits(1):
-        model.fit(X, y).predict_proba(X)
-        for _ in range(3):
-            start = time.process_time()
-            model.fit(X, y)
-            fitted = time.process_time()
-            model.predict_proba(X)
-            found["fit"] = min(found["fit"], fitted - start)
-            found["predict"] = min(found["predict"], time.process_time() - fitted)
-    print(json.dumps(found))
 
 
 # ----------------------------------------------------------------------------------------------- tables

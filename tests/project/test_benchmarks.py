@@ -17,7 +17,7 @@ def test_every_benchmark_is_listed(monkeypatch, capsys):
     main()
     listed = capsys.readouterr().out
     modules = {path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py")}
-    peers = {"numpy_rodeo", "kernel_naive_bayes", "same_numbers"}  # what others are compared with
+    peers = {"kernel_naive_bayes", "same_numbers"}  # what others are compared with
     assert set(BENCHMARKS) == modules - peers
     assert {line.split()[0] for line in listed.splitlines()} >= set(BENCHMARKS)
     for module in BENCHMARKS.values():
