@@ -1,6 +1,5 @@
 """CorralClassifier of rows on a cluster: the same numbers for any partitions, and an ordinary model."""
 
-import math
 import pickle
 
 import dask
@@ -14,15 +13,10 @@ from sklearn.base import clone
 
 from corral import CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
-from corral.dask.exact import add_sums, as_floats, exact_sums, exact_totals
 from corral.dask.rows import as_collection, overview, partitions, summary
 from corral.dask.sample import draw_rows, draws
-from corral.dask.units import learn_units
-from corral.data.scaling import learn_scale
 from corral.datasets import make_shifted_groups
 from corral.estimators.encoding import Encoding
-from corral.pool.member_specs import wanted_units
-from data import data_oracle
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
 QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
@@ -68,24 +62,6 @@ def survey(rows, weights=None, chunks=PARTITIONS[1]):
 # ------------------------------------------------------------------------------- what partitions are asked
 
 
-@pytest.mark.parametrize("n", [0, 1, 1000])
-def test_exact_sums_do_not_depend_on_the_order_of_rows(n):
-    x = RNG.uniform(-1.0, 1.0, (n, 2)) * 10.0 ** RNG.integers(-9, 1, (n, 2))
-    whole = exact_sums(x)
-    assert_array_equal(as_floats(whole), [math.fsum(column) for column in x.T])
-    assert exact_sums(x[::-1]) == whole
-    assert add_sums([exact_sums(part) for part in np.array_split(x, 7)]) == whole
-
-
-def test_exact_totals():
-    weights, codes = RNG.uniform(0.0, 1e5, 500) ** 3, RNG.integers(3, size=500)
-    whole = exact_totals(weights, codes, 4)
-    assert [float(total) for total in whole] == [math.fsum(weights[codes == a]) for a in range(4)]
-    parts = [exact_totals(weights[at], codes[at], 4) for at in (slice(7), slice(7, 400), slice(400, None))]
-    assert [sum(of_class) for of_class in zip(*parts, strict=True)] == whole
-    assert exact_totals(None, codes, 4) == np.bincount(codes, minlength=4).tolist()
-
-
 def test_draws_belong_to_positions():
     whole = draws(0, 1000, seed=5)
     for first in (0, 1, 3, 4, 17, 500):
@@ -107,42 +83,6 @@ def test_a_sample_has_the_rows_whose_draws_are_smallest():
         assert_array_equal(sample.X, X[sample.numbers])
         assert_array_equal(sample.y, Y[sample.numbers])
         assert_array_equal(sample.weights, WEIGHTS[sample.numbers])
-
-
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
-@pytest.mark.parametrize("gaps", [0.0, 0.2])
-def test_units_are_those_of_rows_at_hand(weights, gaps):
-    rows = X * [1.0, 1e-200, 1e150, 1.0, 1.0] + [1e6, 0.0, 0.0, 0.0, 3.0]
-    rows[:, 3] = np.round(4.0 * rows[:, 3])
-    rows[:, 4] = 3.0  # which has no spread
-    rows[RNG.random(rows.shape) < gaps] = np.nan
-    counted = np.ones(len(X), dtype=bool) if weights is None else weights > 0.0
-    w = None if weights is None else weights[counted]
-    found = []
-    for chunks in PARTITIONS:
-        sources, of_all = survey(rows, weights, chunks)
-        found.append(learn_units(sources, of_all, rows[counted], None, wanted_units(), 1000, None))
-    for kind in wanted_units():
-        local = learn_scale(rows[counted], w, kind)
-        for units in found:
-            first = found[0][kind].transform(rows)
-            assert_allclose(units[kind].transform(rows), first, rtol=1e-10, atol=1e-10)
-            # Rows at hand are summed as they are, with the rounding errors of values around 1e6.
-            assert_allclose(first, local.transform(rows), rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
-def test_ranks_are_exact_where_a_sample_knows_them(weights):
-    rows = np.round(X, 1)
-    sources, of_all = survey(rows, weights)
-    units = learn_units(sources, of_all, rows[::9], None, ["rank", "score"], 1000, None)
-    w = np.ones(len(X)) if weights is None else weights
-    for j, (values, ranks) in enumerate(units["rank"].knots):
-        assert values.size < np.unique(rows[:, j]).size
-        assert_allclose(ranks, [data_oracle.midrank(rows[:, j], w, value) for value in values], rtol=1e-8)
-        assert_array_equal(units["score"].knots[j][0], values)
-    # The mean of normal scores is 0, but for what is not known between the values.
-    assert np.abs(np.average(units["score"].transform(rows), axis=0, weights=w)).max() < 0.05
 
 
 # ------------------------------------------------------------------------------------ the whole classifier

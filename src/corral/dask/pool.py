@@ -4,49 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from dask.delayed import delayed
 from threadpoolctl import threadpool_limits
 
-from corral.array_types import Floats, Integers
+from corral.array_types import Integers
 from corral.dask.reductions import compute, shared, tree
 from corral.dask.rows import Overview, Part, Pieces, Source, class_blocks, together
 from corral.dask.sample import draw_rows
-from corral.dask.units import learn_units
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.scaling import Scale, blurred_range
-from corral.data.subsample import n_knots, sample_sizes
+from corral.data.scaling import Scale
+from corral.data.subsample import sample_sizes
 from corral.estimators.validation import check_groups, refuse_groups_of_whole_classes
-from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
 from corral.pool.centroids import Cells, CellSummary
-from corral.pool.compression import ThinningPlan
-from corral.pool.member_specs import RowsInUnits, wanted_units
-from corral.pool.model import Pool, PoolModel, Thinning
-from corral.pool.subsampled import pool_of_drawn_rows
-
-
-class Asked(NamedTuple):
-    """What a search on a cluster is asked for.
-
-    Attributes
-    ----------
-    prior : (n_classes,)
-    empirical : whether the prior was estimated from the rows.
-    min_effect : least difference that makes a variable describe a class.
-    levels : (n_features,) numbers of levels, 0 for measurements; None if all are.
-    max_rows : how many representatives a class may have.
-    block_rows : how many rows of a class are put into cells at once.
-    """
-
-    prior: Floats
-    empirical: bool
-    min_effect: float
-    levels: Integers | None
-    max_rows: int
-    block_rows: int
+from corral.pool.compression import Compressed, ThinningPlan
+from corral.pool.learning import LargeTable, PoolSettings, learn_large_pool
+from corral.pool.model import PoolModel
 
 
 def all_rows(
@@ -60,101 +36,62 @@ def all_rows(
 def learn_cluster_pool(
     sources: Sequence[Source],
     of_all: Overview,
-    asked: Asked,
+    settings: PoolSettings,
+    levels: Integers | None,
+    block_rows: int,
     random: np.random.RandomState,
     computation: Computation,
     client: Any,
 ) -> PoolModel:
-    """Learn a pool of classes some of which have more rows than they may have representatives.
+    """Learn a pool of classes some of which have more than `max_rows` rows, as `learn_pool` does.
 
-    As `large.learn_large_pool` does, but that units are those of all rows.
+    Parameters
+    ----------
+    sources, of_all : the rows.
+    settings : of the pool.
+    levels : (n_features,) numbers of categories, 0 for measurements; None if all are.
+    block_rows : how many rows of a class are put into cells at once.
+    random, computation : of the search, in this process.
+    client : the cluster.
     """
+    assert settings.max_rows is not None
     n_rows = of_all.n_rows.sum(axis=0)
-    sizes = sample_sizes(n_rows, asked.max_rows)
+    sizes = sample_sizes(n_rows, settings.max_rows)
     drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    scales = learn_units(
-        sources, of_all, drawn.X, asked.levels, wanted_units(), n_knots(len(drawn.X)), client
-    )
-    is_general = asked.levels is not None or of_all.has_gaps or sources[0].grouped
-    if not is_general:
-        scales["range"] = blurred_range(drawn.X)  # which tells of no row
-    training = _training(drawn, asked.levels)
+    training = _training(drawn, levels)
     sample = LabelledRows.sort(training)
     refuse_groups_of_whole_classes(training, sample)
-    sample = replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals)
-    whole = RowsInUnits.in_units(sample, scales)
-    differences = learn_contrast(sample, asked.min_effect)
-    if is_general:
-        data, thinning, pool = pool_of_drawn_rows(
-            whole,
-            n_rows,
-            asked.max_rows,
-            asked.prior,
-            of_all.n_given,
-            random,
-            computation,
-            empirical=asked.empirical,
-        )
-    else:
-        plan = _plan(whole, n_rows, asked, random, computation)
-        data, thinning, pool = _pool_of_averages(plan, drawn, sources, of_all, asked.block_rows, client)
-    kept = data.extended(thinning.held_out)
-    return PoolModel(
-        labels=of_all.labels,
-        counts=of_all.totals,
-        prior=asked.prior,
+
+    def compress(plan: ThinningPlan) -> Compressed:
+        blocks = class_blocks(sources, of_all, block_rows)
+        return _compressed(plan, drawn, blocks, client)
+
+    table = LargeTable(
+        sample=replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals),
+        sizes=n_rows,
+        n_rows=of_all.n_given,
+        n=n_rows.sum() * sample.n / len(sample.X),
         n_copies=sample.n_copies,
-        training=TrainingRows(
-            kept.X,
-            kept.labels[kept.codes],
-            kept.weights,
-            kept.levels,
-            kept.units if kept.grouped else None,
-        ),
-        data=data,
-        min_effect=asked.min_effect,
-        learnt_contrast=differences,
-        pool=pool,
-        thinning=thinning,
+        general=levels is not None or of_all.has_gaps or sources[0].grouped,
+        training=None,
+        compress=compress,
     )
+    return learn_large_pool(table, settings, settings.max_rows, random, computation)
 
 
 def _training(rows: Part, levels: Integers | None) -> TrainingRows:
     return TrainingRows(rows.X, rows.y, rows.weights, levels, check_groups(rows.groups, len(rows.X)))
 
 
-def _plan(
-    sample: RowsInUnits,
-    n_rows: Integers,
-    asked: Asked,
-    random: np.random.RandomState,
-    computation: Computation,
-) -> ThinningPlan:
-    """Search on a sample of classes that have so many rows."""
-    lapse = 1.0 / (n_rows.sum() * sample.data.n / len(sample.data.X) + 2.0)
-    return ThinningPlan.learn(
-        sample, n_rows, asked.max_rows, asked.prior, lapse, random, computation, empirical=asked.empirical
-    )
-
-
-def _pool_of_averages(
-    plan: ThinningPlan,
-    drawn: Part,
-    sources: Sequence[Source],
-    of_all: Overview,
-    block_rows: int,
-    client: Any,
-) -> tuple[LabelledRows, Thinning, Pool]:
-    """Put all rows of large classes into cells; `drawn` is the sample before copies are merged."""
+def _compressed(plan: ThinningPlan, drawn: Part, blocks: list[list[Pieces]], client: Any) -> Compressed:
+    """Put all rows of large classes into cells; `drawn` is the sample before duplicates are merged."""
     sample = plan.sample
     row_of_sample = np.arange(len(drawn.X)) if sample.copies is None else sample.copies
     held_out = drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])]
     given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
     heaviest = given / (len(sample.X) if sample.weights is None else sample.weights.sum())
-    blocks = class_blocks(sources, of_all, block_rows)
     summaries = _summarise(plan, blocks, held_out, heaviest, client)
-    rest = replace(sample.take(np.flatnonzero(~plan.thinned[sample.codes])), counts=of_all.totals)
-    return plan.conclude(summaries, rest, of_all.n_given)
+    return Compressed(summaries, sample.take(np.flatnonzero(~plan.thinned[sample.codes])))
 
 
 def _summarise(

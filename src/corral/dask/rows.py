@@ -9,7 +9,6 @@ source where a worker is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -22,7 +21,6 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from corral.array_types import Floats, Integers
-from corral.dask.exact import exact_totals
 from corral.dask.levels import encode_part
 from corral.estimators.collections import is_collection
 from corral.estimators.encoding import Encoding, names_of
@@ -91,25 +89,20 @@ class Source(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What must be known of a partition before units and blocks can be: counts are per label.
+    """What must be known of a partition before blocks can be cut: counts are per label.
 
     Attributes
     ----------
     n_given : number of rows, also of those that do not count.
     labels : (n_labels,)
     n_rows, counts : for each label the rows that count, and the sum of their weights.
-    low, high : (n_features,) bounds of each column.
-    heaviest : the largest weight.
     has_gaps : whether some value is missing.
     """
 
     n_given: int
     labels: NDArray[Any]
     n_rows: Integers
-    counts: list[Fraction]
-    low: Floats
-    high: Floats
-    heaviest: float
+    counts: Floats
     has_gaps: bool
 
 
@@ -121,21 +114,16 @@ class Overview(NamedTuple):
     labels : (n_classes,)
     n_rows : (n_parts, n_classes) rows that count.
     totals : (n_classes,) the same of all partitions, weights counted.
-    low, high : (n_features,) bounds of each column; infinite for one without any value.
     first : (n_parts,) position of the first row of each partition, among all rows that were given.
     n_given : number of rows, also of those that do not count.
-    heaviest : the largest weight.
     has_gaps : whether some value is missing.
     """
 
     labels: NDArray[Any]
     n_rows: Integers
     totals: Floats
-    low: Floats
-    high: Floats
     first: Integers
     n_given: int
-    heaviest: float
     has_gaps: bool
 
 
@@ -236,7 +224,7 @@ def _names_of_groups(column: Any) -> NDArray[Any]:
 
 @delayed
 def summary(source: Source) -> Summary:
-    """Count the rows of each label, and find the bounds of all columns."""
+    """Count the rows of each label."""
     given = read_part(source)
     part = given.weighty()
     labels, codes = np.unique(part.y, return_inverse=True)
@@ -244,10 +232,7 @@ def summary(source: Source) -> Summary:
         len(given.X),
         labels,
         np.bincount(codes, minlength=labels.size),
-        exact_totals(part.weights, codes, labels.size),
-        np.fmin.reduce(part.X, axis=0, initial=np.inf),
-        np.fmax.reduce(part.X, axis=0, initial=-np.inf),
-        1.0 if part.weights is None else float(part.weights.max(initial=0.0)),
+        np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64),
         bool(np.isnan(part.X).any()),
     )
 
@@ -261,24 +246,18 @@ def overview(summaries: Sequence[Summary]) -> Overview:
     labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
     check_two_classes(labels)
     check_classification_targets(labels)
-    n_rows, totals = np.zeros((len(summaries), labels.size), dtype=np.int64), [Fraction(0)] * labels.size
+    n_rows, counts = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
     for p, of_part in filled:
         at = np.searchsorted(labels, of_part.labels)
         n_rows[p, at] = of_part.n_rows
-        for a, count in zip(at.tolist(), of_part.counts, strict=True):
-            totals[a] += count
-    low = np.stack([of_part.low for of_part in summaries]).min(axis=0)
-    high = np.stack([of_part.high for of_part in summaries]).max(axis=0)
+        counts[at] += of_part.counts
     n_given = np.array([of_part.n_given for of_part in summaries])
     return Overview(
         labels,
         n_rows,
-        np.array([float(total) for total in totals]),
-        low,
-        high,
+        counts,
         n_given.cumsum() - n_given,
         int(n_given.sum()),
-        max(of_part.heaviest for of_part in summaries),
         any(of_part.has_gaps for of_part in summaries),
     )
 

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral.dask.levels import learn_encoding
-from corral.dask.pool import Asked, all_rows, learn_cluster_pool
+from corral.dask.pool import all_rows, learn_cluster_pool
 from corral.dask.reductions import compute, current_client
 from corral.dask.rows import Overview, Source, as_collection, overview, partitions, summary
 from corral.estimators.corral_classifier import MAX_ROWS, CorralClassifier
@@ -25,6 +25,7 @@ from corral.estimators.validation import (
     unchanged_by_errors,
 )
 from corral.markers.contrast import MIN_EFFECT
+from corral.pool.learning import PoolSettings
 from corral.pool.model import PoolModel
 
 
@@ -36,8 +37,8 @@ def _is_never(estimator: Any) -> bool:
 class DaskCorralClassifier(CorralClassifier):
     """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
 
-    The rows are read partition by partition, four times: to count them, to draw a sample of each class, to
-    learn units, and to thin the classes. What comes out is an ordinary model of few rows, in this process. It
+    The rows are read partition by partition, three times: to count them, to draw a sample of each class, and
+    to compress the classes. What comes out is an ordinary model of few rows, in this process. It
     predicts dask collections block by block, explains, and is written to reports.
 
     The same partitions give the same bits on any number of workers, and other partitions the same numbers to
@@ -196,14 +197,21 @@ class DaskCorralClassifier(CorralClassifier):
 
     def _learn_many(self, sources: list[Source], of_all: Overview) -> Self:
         """Fit classes some of which have more than `max_rows` rows."""
-        asked = Asked(
+        settings = PoolSettings(
             prior=check_priors(self.priors, of_all.totals),
             empirical=is_empirical(self.priors),
             min_effect=self.check_parameters(),
-            levels=self.encoding_.counts,
-            max_rows=check_integer("max_rows", self.max_rows),
-            block_rows=self.block_rows,
+            max_rows=self.max_rows,
         )
-        random = check_random_state(self.random_state)
-        self.set_pool(learn_cluster_pool(sources, of_all, asked, random, self._computation(), self.client_))
+        model = learn_cluster_pool(
+            sources,
+            of_all,
+            settings,
+            self.encoding_.counts,
+            self.block_rows,
+            check_random_state(self.random_state),
+            self._computation(),
+            self.client_,
+        )
+        self.set_pool(model)
         return self

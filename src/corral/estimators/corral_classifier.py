@@ -23,9 +23,8 @@ from corral.estimators.validation import (
 )
 from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates
 from corral.markers.contrast import MIN_EFFECT
-from corral.pool.compression import is_large, learn_large_pool
+from corral.pool.learning import PoolSettings, learn_pool
 from corral.pool.model import PoolModel
-from corral.pool.search import learn_pool
 
 # A class with more rows is thinned, by default.
 MAX_ROWS = 3000
@@ -229,17 +228,15 @@ class CorralClassifier(InReference, DensityClassifier):
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        min_effect = self.check_parameters()
-        prior = check_priors(self.priors, data.counts)
-        random = check_random_state(self.random_state)
-        empirical = is_empirical(self.priors)
-        asked = (random, self._computation())
-        if self.max_rows is not None and is_large(data, self.max_rows):
-            model = learn_large_pool(
-                training, data, prior, min_effect, self.max_rows, *asked, empirical=empirical
-            )
-        else:
-            model = learn_pool(training, data, prior, min_effect, *asked, empirical=empirical)
+        settings = PoolSettings(
+            prior=check_priors(self.priors, data.counts),
+            empirical=is_empirical(self.priors),
+            min_effect=self.check_parameters(),
+            max_rows=self.max_rows,
+        )
+        model = learn_pool(
+            training, data, settings, check_random_state(self.random_state), self._computation()
+        )
         self.set_pool(model)
         warn_of_copies(data.n_copies, len(training.X))
         warn_of_near_duplicates(training, feature_names(self))

@@ -1,6 +1,6 @@
 """The pool of class densities that `CorralClassifier` fits: members, their weights, and how they are found.
 
-`search` is the entry point: it tries every member of `member_specs` on the folds of `fold_plan`
+`learning` is the entry point. `search` tries every member of `member_specs` on the folds of `fold_plan`
 (`cross_fitting`, `leave_one_out`), weighs them (`weights`, `calibration`) and builds those that are kept of
 all rows. `model` is the fitted state. A member is a transform of the rows of each class (`transforms`,
 `covariance`) and a mixture of kernels in it (`densities`, `bandwidths`); the modules named `general_*` and

@@ -25,25 +25,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind
-from corral.data.subsample import choose_sample, n_knots
-from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.centroids import Cells, CellSummary, Representatives
 from corral.pool.cross_fitting import Candidate, folds_of, frames_of_kind
 from corral.pool.densities import Member, Mixture
 from corral.pool.fold_plan import Trial, make_target
 from corral.pool.leave_one_out import AnyFrame
-from corral.pool.member_specs import KINDS, Kind, RowsInUnits
-from corral.pool.model import CellMeans, CrossFitted, Pool, PoolModel, Thinning
+from corral.pool.member_specs import Kind, RowsInUnits
+from corral.pool.model import CellMeans, CrossFitted, Pool, Thinning
 from corral.pool.search import Search, search
-from corral.pool.subsampled import pool_of_drawn_rows
 from corral.pool.transforms import ClassFrame
 from corral.pool.weights import fit_weights, heaviest_first, judge, score_points, shares_of
 
@@ -57,9 +55,17 @@ PART_ROWS = 50_000
 _COMPARED: ScaleKind = "score"
 
 
-def is_large(data: LabelledRows, max_rows: int) -> bool:
-    """Whether some class has more rows than it may have representatives."""
-    return int(np.bincount(data.codes).max()) > max_rows
+class Compressed(NamedTuple):
+    """All rows of a table, those of thinned classes in cells.
+
+    Attributes
+    ----------
+    summaries : of the cells of each class, None for one that is not thinned.
+    rest : all rows of the classes that are not thinned.
+    """
+
+    summaries: Sequence[CellSummary | None]
+    rest: LabelledRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +164,8 @@ class ThinningPlan:
         whole: RowsInUnits,
         sizes: Integers,
         max_rows: int,
-        prior: Floats,
         lapse: float,
+        prior: Floats,
         random: np.random.RandomState,
         computation: Computation,
         *,
@@ -172,9 +178,8 @@ class ThinningPlan:
         whole : rows of all classes, the sample.
         sizes : (n_classes,) how many rows the classes have altogether.
         max_rows : how many representatives a class may have.
-        prior : (n_classes,)
         lapse : share of probabilities given to the prior.
-        random, computation, empirical : as in `search.fit_pool`.
+        prior, random, computation, empirical : as in `search.fit_pool`.
         """
         sample = whole.data
         found = search(whole, prior, lapse, random, computation, empirical=empirical)
@@ -230,23 +235,16 @@ class ThinningPlan:
         assert cells is not None
         return cells.summarise([self.scales[kind].transform(X) for kind in self.kinds], weights, X, numbers)
 
-    def conclude(
-        self, summaries: Sequence[CellSummary | None], rest: LabelledRows, n_rows: int
-    ) -> tuple[LabelledRows, Thinning, Pool]:
-        """Make the pool of what all rows have become.
-
-        Parameters
-        ----------
-        summaries : of the cells of each class, None for one that is not thinned.
-        rest : all rows of the classes that are not thinned, and the counts of all classes.
-        n_rows : how many training rows were given.
+    def conclude(self, compressed: Compressed, n_rows: int) -> tuple[LabelledRows, Thinning, Pool]:
+        """Build the pool of all rows; `n_rows` training rows were given.
 
         Returns
         -------
         data : rows that are nearest to the centres of their cells, and the rest.
         thinning, pool : see there.
         """
-        summaries = [None if summary is None else summary.filled() for summary in summaries]
+        summaries = [None if summary is None else summary.filled() for summary in compressed.summaries]
+        rest = replace(compressed.rest, counts=self.sample.counts)
         data, held_out = self._kept_rows(summaries, rest)
         representatives = [None if summary is None else summary.averages for summary in summaries]
         cells = [None if of is None else CellMeans(of.centres, of.counts) for of in representatives]
@@ -364,66 +362,9 @@ class ThinningPlan:
         return table
 
 
-def learn_large_pool(
-    training: TrainingRows,
-    data: LabelledRows,
-    prior: Floats,
-    min_effect: float,
-    max_rows: int,
-    random: np.random.RandomState,
-    computation: Computation,
-    *,
-    empirical: bool,
-) -> PoolModel:
-    """Learn a pool of classes some of which have more than `max_rows` rows; see `search.learn_pool`."""
-    sample = data.take(choose_sample(data, max_rows, int(random.randint(2**31 - 1))))
-    sample = replace(sample, counts=data.counts)
-    differences = learn_contrast(sample, min_effect)
-    sizes = np.bincount(data.codes, minlength=prior.size)
-    whole = RowsInUnits.learn(sample, KINDS, n_knots(len(sample.X)))
-    represent = pool_of_drawn_rows if data.general else partial(_pool_of_averages, data)
-    rows, thinning, pool = represent(
-        whole, sizes, max_rows, prior, len(training.X), random, computation, empirical=empirical
-    )
-    return PoolModel(
-        labels=data.labels,
-        counts=data.counts,
-        prior=prior,
-        n_copies=data.n_copies,
-        training=training,
-        data=rows,
-        min_effect=min_effect,
-        learnt_contrast=differences,
-        pool=pool,
-        thinning=thinning,
-    )
-
-
-def _pool_of_averages(
-    data: LabelledRows,
-    sample: RowsInUnits,
-    sizes: Integers,
-    max_rows: int,
-    prior: Floats,
-    n_rows: int,
-    random: np.random.RandomState,
-    computation: Computation,
-    *,
-    empirical: bool,
-) -> tuple[LabelledRows, Thinning, Pool]:
-    """Represent classes by averages of all rows; see `ThinningPlan`."""
-    lapse = 1.0 / (data.n + 2.0)
-    plan = ThinningPlan.learn(sample, sizes, max_rows, prior, lapse, random, computation, empirical=empirical)
-    is_held_out = np.isin(data.units, plan.sample.units[plan.held_out])
-    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
-    summaries = _summarise(plan, data, is_held_out, computation)
-    return plan.conclude(summaries, replace(rest, counts=data.counts), n_rows)
-
-
-def _summarise(
-    plan: ThinningPlan, data: LabelledRows, is_held_out: Bools, computation: Computation
-) -> list[CellSummary | None]:
+def compress_rows(data: LabelledRows, plan: ThinningPlan, computation: Computation) -> Compressed:
     """Put all rows of thinned classes into cells, part by part."""
+    is_held_out = np.isin(data.units, plan.sample.units[plan.held_out])
     in_cells = [np.flatnonzero((data.codes == y) & ~is_held_out) for y in range(len(plan.cells))]
     parts = [
         (y, in_cells[y][first : first + PART_ROWS])
@@ -443,7 +384,8 @@ def _summarise(
             before = by_class[y]
             by_class[y] = summary if before is None else CellSummary.merge([before, summary])
             advance(1)
-    return by_class
+    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
+    return Compressed(by_class, rest)
 
 
 def _importance(members: Sequence[MemberPlan], weights: Floats, whole: RowsInUnits) -> list[Floats]:

@@ -11,13 +11,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.dataset import LabelledRows, TrainingRows
-from corral.markers.contrast import learn_contrast
+from corral.data.dataset import LabelledRows
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
 from corral.pool.fold_plan import Trial
 from corral.pool.member_specs import KINDS, Kind, RowsInUnits, by_frame
-from corral.pool.model import CrossFitted, Pool, PoolModel, PoolScores
+from corral.pool.model import CrossFitted, Pool, PoolScores
 from corral.pool.weights import Judged, divide, heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
@@ -28,31 +27,6 @@ SEARCH_POINTS = 2000
 # there are at most so many rows in all divisions together.
 _DIVIDED_ROWS = 800
 _MOST_DIVISIONS = 12
-
-
-def learn_pool(
-    training: TrainingRows,
-    data: LabelledRows,
-    prior: Floats,
-    min_effect: float,
-    random: np.random.RandomState,
-    computation: Computation,
-    *,
-    empirical: bool,
-) -> PoolModel:
-    """Learn a pool, see `fit_pool`, and what marks each class whatever the pool uses."""
-    differences = learn_contrast(data, min_effect)
-    return PoolModel(
-        labels=data.labels,
-        counts=data.counts,
-        prior=prior,
-        n_copies=data.n_copies,
-        training=training,
-        data=data,
-        min_effect=min_effect,
-        learnt_contrast=differences,
-        pool=fit_pool(data, prior, random, computation, empirical=empirical),
-    )
 
 
 def fit_pool(

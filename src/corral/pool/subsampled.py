@@ -26,8 +26,8 @@ def pool_of_drawn_rows(
     sample: RowsInUnits,
     sizes: Integers,
     max_rows: int,
-    prior: Floats,
     n_rows: int,
+    prior: Floats,
     random: np.random.RandomState,
     computation: Computation,
     *,
@@ -40,9 +40,8 @@ def pool_of_drawn_rows(
     sample : rows of all classes, those of a class in the order in which they were drawn.
     sizes : (n_classes,) how many rows the classes have altogether.
     max_rows : how many rows of a class may have kernels.
-    prior : (n_classes,)
     n_rows : how many training rows were given.
-    random, computation, empirical : as in `search.fit_pool`.
+    prior, random, computation, empirical : as in `search.fit_pool`.
 
     Returns
     -------
