@@ -76,19 +76,8 @@ def learn_pool(
     computation: Computation,
 ) -> PoolModel:
     """Learn a pool from rows in this process, `data` being the rows of `training` that count."""
-    sizes = np.bincount(data.codes, minlength=data.labels.size)
-    if settings.max_rows is not None and sizes.max() > settings.max_rows:
-        sample = data.take(choose_sample(data, settings.max_rows, int(random.randint(2**31 - 1))))
-        table = LargeTable(
-            sample=replace(sample, counts=data.counts),
-            sizes=sizes,
-            n_rows=len(training.X),
-            n=data.n,
-            n_copies=data.n_copies,
-            general=data.general,
-            training=training,
-            compress=partial(compress_rows, data, computation=computation),
-        )
+    if settings.max_rows is not None and np.bincount(data.codes).max() > settings.max_rows:
+        table = large_table(training, data, settings.max_rows, random, computation)
         return learn_large_pool(table, settings, settings.max_rows, random, computation)
     return PoolModel(
         labels=data.labels,
@@ -100,6 +89,27 @@ def learn_pool(
         min_effect=settings.min_effect,
         learnt_contrast=learn_contrast(data, settings.min_effect),
         pool=fit_pool(data, settings.prior, random, computation, empirical=settings.empirical),
+    )
+
+
+def large_table(
+    training: TrainingRows,
+    data: LabelledRows,
+    max_rows: int,
+    random: np.random.RandomState,
+    computation: Computation,
+) -> LargeTable:
+    """Prepare rows in this process, some classes of which are too large; see `learn_pool`."""
+    sample = data.take(choose_sample(data, max_rows, int(random.randint(2**31 - 1))))
+    return LargeTable(
+        sample=replace(sample, counts=data.counts),
+        sizes=np.bincount(data.codes, minlength=data.labels.size),
+        n_rows=len(training.X),
+        n=data.n,
+        n_copies=data.n_copies,
+        general=data.general,
+        training=training,
+        compress=partial(compress_rows, data, computation=computation),
     )
 
 
