@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.typicality import MAX_POINTS, Estimates, Trust, spread_rows
+from corral.conformal.typicality import MAX_POINTS, Estimates, Trust
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.subsample import sampling_keys
+from corral.data.subsample import evenly_spaced_by_class, example_rows
 from corral.markers.contrast import Contrast, learn_contrast, learn_gap_contrast
 from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
 
 # Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
-_MAX_EXAMPLES = 50
+MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
@@ -141,7 +141,7 @@ class LocalModel(ABC):
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at, drawn from all of them."""
         of_class = self.data.members()[a]
-        own = example_rows(self.data, of_class)
+        own = example_rows(self.data.X[of_class], self.data.all_weights[of_class], MAX_EXAMPLES)
         return self.examples_of(self.data, of_class[own], own, of_class[own])
 
     @staticmethod
@@ -151,7 +151,7 @@ class LocalModel(ABC):
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""
-        return spread_rows(self.data.codes, self.labels.size, MAX_POINTS)
+        return evenly_spaced_by_class(self.data.codes, self.labels.size, MAX_POINTS)
 
     @property
     def yardstick(self) -> LocalModel:
@@ -178,15 +178,3 @@ class LocalModel(ABC):
 
         `X` are the rows at `points`, of which values may be missing.
         """
-
-
-def example_rows(rows: LabelledRows, of_class: Integers) -> Integers:
-    """Positions among the rows of a class of those to look at, drawn by their values in whatever order.
-
-    Of equal rows those of large weight are drawn first.
-    """
-    if of_class.size <= _MAX_EXAMPLES:
-        return np.arange(of_class.size)
-    by_weight = np.argsort(-rows.all_weights[of_class], kind="stable")
-    keys = sampling_keys(rows.X[of_class[by_weight]], 0)
-    return by_weight[np.argsort(keys, kind="stable")[:_MAX_EXAMPLES]]

@@ -13,7 +13,7 @@ from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
 from corral.conformal.missing_values import Removal, learn_effect
 from corral.conformal.outlyingness import Columns, ColumnValues
-from corral.conformal.typicality import Shares, shares_of_members, spread_rows, weigh_points, with_least_share
+from corral.conformal.typicality import Shares, shares_of_members, weigh_points, with_least_share
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import Scale
 from corral.datasets import make_shifted_groups
@@ -613,14 +613,6 @@ def test_classes_of_one_row_and_of_none():
     pairs = RodeoClassifier().fit([[0.0], [1.0]], [0, 1])  # nothing can be left out
     assert not pairs.is_novel([[1e9]])[0]
     assert_array_equal(pairs.typicality([[1e9]]), [[1.0, 1.0]])
-
-
-def test_many_rows_are_sampled_evenly():
-    codes = np.repeat([0, 1, 2], [10, 2000, 500])
-    chosen = spread_rows(codes, 3, 90)
-    assert_array_equal(np.bincount(codes[chosen]), [10, 30, 30])
-    assert_array_equal(chosen, np.unique(chosen))
-    assert_array_equal(spread_rows(codes[:50], 3, 90), np.arange(50))
 
 
 def test_scaled_weights_change_nothing(iris):

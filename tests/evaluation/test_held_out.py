@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from corral import HeldOut, RodeoClassifier
 from corral.evaluation.held_out import held_out_predictions
 from corral.evaluation.naive_bayes import MixedNaiveBayes
-from corral.evaluation.splits import Units, splitter
+from corral.evaluation.splits import Units, split_rows
 
 
 def test_classifiers_learn_by_groups_where_they_can():
@@ -25,10 +25,10 @@ def test_classifiers_learn_by_groups_where_they_can():
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     units = Units.of(X, y, group)
-    split = splitter(y, units, test_size=0.25, cv=None, seed=0)
+    splits = split_rows(y, units, test_size=0.25, cv=None, seed=0)
     baseline = MixedNaiveBayes()
-    found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, split, lambda name: None)
-    [(train, test)] = split.split(y, y, group)
+    found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, splits, lambda name: None)
+    [(train, test)] = splits
     assert_array_equal(seen[0], group[train])
     assert_array_equal(found["own"].truth, y[test])
     assert found["own"].claim == "of groups that took no part in fitting"
@@ -41,9 +41,9 @@ def test_two_groups_of_a_class_must_be_left_to_fit():
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
     units = Units.of(X, y, group)
-    split = splitter(y, units, test_size=0.5, cv=None, seed=0)
+    splits = split_rows(y, units, test_size=0.5, cv=None, seed=0)
     with pytest.raises(ValueError, match="would leave one group of each class to fit"):
-        held_out_predictions({"own": RodeoClassifier()}, X, y, units, split, lambda name: None)
+        held_out_predictions({"own": RodeoClassifier()}, X, y, units, splits, lambda name: None)
 
 
 def test_predictions_of_held_out_rows_can_be_compared():

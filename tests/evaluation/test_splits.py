@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from corral.evaluation.splits import Units, splitter
+from corral.evaluation.splits import Units, split_rows
 
 
 @given(
@@ -23,9 +23,9 @@ def test_groups_are_held_out_whole(groups, share, seed):
     n_groups = min(np.unique(groups[y == label]).size for label in ("u", "v"))
     if n_groups < 2:
         with pytest.raises(ValueError, match=r"class '[uv]' has 1 group, fewer than the 2 needed"):
-            splitter(y, units, test_size=share, cv=None, seed=seed)
+            split_rows(y, units, test_size=share, cv=None, seed=seed)
         return
-    [(train, test)] = splitter(y, units, test_size=share, cv=None, seed=seed).split(y, y, groups)
+    [(train, test)] = split_rows(y, units, test_size=share, cv=None, seed=seed)
     assert sorted([*train, *test]) == list(range(groups.size))
     assert not set(groups[train]) & set(groups[test])
     assert test.size
@@ -38,7 +38,7 @@ def test_a_share_of_the_rows_of_each_class_is_held_out():
     group = np.repeat(np.arange(60), rng.integers(1, 6, 60))
     y = np.where(group % 3 == 0, "u", "v")
     units = Units(np.arange(group.size), group)
-    [(_, test)] = splitter(y, units, test_size=0.25, cv=None, seed=0).split(y, y, group)
+    [(_, test)] = split_rows(y, units, test_size=0.25, cv=None, seed=0)
     for label in ("u", "v"):
         assert np.mean(y[test] == label) == pytest.approx(np.mean(y == label), abs=0.02)
         assert np.sum(y[test] == label) == pytest.approx(0.25 * np.sum(y == label), abs=3)

@@ -27,7 +27,6 @@ from corral.parallel import Computation
 from corral.planning import pool_losses as core
 from corral.planning.pool_losses import Curve, learn_curve
 from corral.planning.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
-from corral.pool.member_specs import RowsInUnits
 from planning import planning_oracle
 
 matplotlib.use("agg")
@@ -212,36 +211,6 @@ def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
 
 def labelled(X, y, groups=None):
     return LabelledRows.sort(TrainingRows(X, y, None, None, groups))
-
-
-@pytest.mark.parametrize("n_parts", [2, 4, 8])
-def test_parts_have_their_share_of_each_class(n_parts):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(83, 3)), rng.choice(3, 83, p=[0.6, 0.3, 0.1])
-    rows = RowsInUnits.learn(labelled(X, y), ())
-    parts = core._stratified_parts(rows, n_parts, np.random.RandomState(0))
-    counts = np.zeros((n_parts, 3), dtype=int)
-    np.add.at(counts, (parts, rows.data.codes), 1)
-    assert np.ptp(counts, axis=0).max() <= 1
-    assert np.ptp(counts.sum(axis=1)) <= 1
-
-
-def test_rows_of_a_group_share_a_part():
-    rng = np.random.default_rng(0)
-    groups = rng.integers(20, size=80)
-    rows = RowsInUnits.learn(labelled(rng.normal(size=(80, 3)), groups % 2, groups), ())
-    parts = core._stratified_parts(rows, 4, np.random.RandomState(0))
-    assert len(set(zip(groups.tolist(), parts.tolist(), strict=True))) == len(set(groups.tolist()))
-
-
-def test_parts_do_not_depend_on_the_order_of_rows():
-    rng = np.random.default_rng(0)
-    X, y, order = rng.normal(size=(40, 2)), rng.integers(2, size=40), rng.permutation(40)
-    first, other = (
-        core._stratified_parts(RowsInUnits.learn(labelled(*rows), ()), 4, np.random.RandomState(0))
-        for rows in ((X, y), (X[order], y[order]))
-    )
-    assert_array_equal(first[order], other)
 
 
 def measured(X, y, n_jobs=1, groups=None):

@@ -29,7 +29,7 @@ from corral import (
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.tiles import ClassRows, GeneralRows
 from corral.pool.densities import Mixture
-from corral.pool.fold_plan import Trial, make_target
+from corral.pool.fold_plan import make_target
 from corral.pool.general_bandwidths import MixedSample, _RefinedState, refined_frames
 from corral.pool.general_densities import MixedMixture, mixed_log_densities
 from corral.pool.general_transforms import learn_mixed_frames
@@ -699,23 +699,6 @@ def test_labels_that_are_random_by_group_are_not_predictable():
         assert CorralClassifier(random_state=0).fit(X, y).cv_accuracy_ > 0.95
         scores.append(told.cv_accuracy_)
     assert abs(np.mean(scores) - 0.5) < 0.1
-
-
-def test_groups_of_a_class_are_spread_over_the_folds():
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(15), 4)
-    X, codes = rng.normal(size=(60, 2)), groups % 3
-    order = rng.permutation(60)
-    folds = []
-    for some in (np.arange(60), order):
-        data = LabelledRows.sort(TrainingRows(X[some], codes[some], None, None, groups[some]))
-        points, prior = np.arange(60), np.full(3, 1 / 3)
-        folds.append(Trial.prepare(data, points, prior, 0.01, np.random.RandomState(0)).divisions[0])
-    assert_array_equal(folds[1], folds[0][order])
-    of_groups = folds[0].reshape(15, 4)
-    assert (of_groups == of_groups[:, :1]).all()
-    for y in range(3):
-        assert sorted(of_groups[y::3, 0]) == [0, 1, 2, 3, 4]
 
 
 def test_groups_are_left_out_by_the_rodeo():

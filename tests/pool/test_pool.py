@@ -11,7 +11,6 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.covariance import oas
 
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.hashing import content_keys
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.parallel import Computation
@@ -417,26 +416,6 @@ def test_frames_do_not_see_the_fold_they_predict():
         second = learn_frames(covariance, other.X[outside], other.codes[outside], None, 2, np.arange(4))
         for a, b in zip(first, second, strict=True):
             assert_array_equal(a.factor, b.factor)
-
-
-@pytest.mark.parametrize("n_groups", [(1, 1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3), (7, 4, 2), (6, 6)])
-def test_groups_of_all_classes_are_spread_over_the_folds(n_groups):
-    """With few groups in each class, folds would otherwise be empty, or hold most of a table."""
-    y = np.repeat(np.repeat(np.arange(len(n_groups)), n_groups), 4)
-    groups = np.repeat(np.arange(sum(n_groups)), 4)
-    X = np.random.default_rng(0).normal(size=(y.size, 3))
-    data = LabelledRows.sort(TrainingRows(X, y, None, groups=groups))
-    for seed in range(5):
-        prior = np.full(len(n_groups), 1.0 / len(n_groups))
-        trial = Trial.prepare(data, np.arange(y.size), prior, 0.01, np.random.RandomState(seed))
-        folds = trial.divisions[0]
-        fold_of_group = set(zip(data.units.tolist(), folds.tolist(), strict=True))
-        assert len(fold_of_group) == sum(n_groups)  # a group is in one fold
-        sizes = np.bincount([fold for _, fold in fold_of_group], minlength=5)
-        assert np.ptp(sizes) <= 1
-        for of_class in data.members():
-            pairs = set(zip(data.units[of_class].tolist(), folds[of_class].tolist(), strict=True))
-            assert np.ptp(np.bincount([fold for _, fold in pairs], minlength=5)) <= 1
 
 
 # ------------------------------------------------------------------------------------ refined bandwidths
@@ -908,35 +887,6 @@ def rearranged(X, y, seed=0):
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
     signs = rng.choice([-1.0, 1.0], X.shape[1])
     return rows, (X * signs)[rows][:, columns], (2 - y)[rows]
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-def test_folds_follow_the_content_of_rows(grouped, gaps):
-    X, y = table(60)
-    X[::7, 1] = np.nan if gaps else X[0, 1]
-    groups = np.arange(60) // 2 if grouped else None
-    rows, X_new, y_new = rearranged(X, y)
-    groups_new = groups[rows] if grouped else None
-    folds = []
-    for training in (
-        TrainingRows(X, y, None, None, groups),
-        TrainingRows(X_new, y_new, None, None, groups_new),
-    ):
-        data = LabelledRows.sort(training)
-        points, prior, random = np.arange(60), np.full(3, 1 / 3), np.random.RandomState(0)
-        folds.append(Trial.prepare(data, points, prior, 0.01, random, n_divisions=3).divisions)
-    assert_array_equal(folds[1], folds[0][:, rows])
-    assert (folds[0][0] != folds[0][1]).any()
-
-
-def test_keys_tell_flags_apart():
-    """Columns of flags that are set equally often: only their rows tell them apart."""
-    X = np.array(list(np.ndindex(*[2] * 6)), dtype=float)[np.arange(64) % 3 != 0]
-    keys = content_keys(X)
-    assert np.unique(keys).size > 1
-    assert_array_equal(content_keys(X[::-1, ::-1])[::-1], keys)
-    assert_array_equal(content_keys(-X), keys)
 
 
 def test_probabilities_hardly_depend_on_seed_and_not_on_names():

@@ -12,9 +12,7 @@ import pytest
 import corral.data.subsample
 import corral.pool.compression
 from corral import CorralClassifier, load_model, save_model
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
-from corral.data.subsample import choose_sample
 from corral.parallel import Computation
 from corral.pool.centroids import Cells, CellSummary, Representatives
 from corral.pool.compression import carried_over
@@ -341,30 +339,6 @@ def test_bandwidths_are_carried_over_by_the_rate():
     assert carried_over(1000, 1000, 3) == 1.0
     np.testing.assert_allclose(carried_over(32_000, 1000, 1), 0.5)
     np.testing.assert_allclose(carried_over(2**12, 1, 8), 0.5)
-
-
-def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch):
-    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 100)
-    X, y = make_rings(300, 0)
-    first = LabelledRows.sort(TrainingRows(X, y, None))
-    second = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
-    chosen = choose_sample(first, 30, seed=5)
-    assert np.bincount(first.codes[chosen]).tolist() == [49, 46, 30]
-    np.testing.assert_array_equal(first.X[chosen], second.X[choose_sample(second, 30, seed=5)])
-    assert not np.array_equal(chosen, choose_sample(first, 30, seed=6))
-
-
-def test_equal_rows_are_drawn_one_by_one(monkeypatch):
-    monkeypatch.setattr(corral.data.subsample, "SAMPLE_ROWS", 1000)
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
-    y = rng.integers(0, 2, len(X))
-    data = LabelledRows.sort(TrainingRows(X, y, None))
-    chosen = choose_sample(data, 30, seed=5)
-    drawn = np.bincount((3 * data.X[chosen, 0] + data.X[chosen, 1]).astype(int), minlength=9)
-    np.testing.assert_allclose(drawn / chosen.size, np.full(9, 1 / 9), atol=0.04)
-    other = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
-    np.testing.assert_array_equal(data.X[chosen], other.X[choose_sample(other, 30, seed=5)])
 
 
 # ---------------------------------------------------------------------------------------- model files

@@ -13,6 +13,7 @@ from corral.checking.columns import numbered_texts
 from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.rows import group_numbers
 from corral.data.duplicates import number_copies
+from corral.data.subsample import random_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +45,7 @@ def giveaways(
     if repeated is not None:
         known = known & ~np.isin(np.arange(known.size), repeated)
     rows = _distinct_rows(variables[considered], numeric, y, known)
-    if rows.size > _ROWS_TRIED:
-        rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS_TRIED, replace=False))
+    rows = rows[random_rows(rows.size, _ROWS_TRIED, np.random.default_rng(0))]
     classes, codes, counts = np.unique(y[rows].astype(str), return_inverse=True, return_counts=True)
     if classes.size < 2 or rows.size < 2 * ENOUGH_ROWS:
         return

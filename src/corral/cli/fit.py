@@ -133,7 +133,7 @@ def fit(
     from corral.cli.formats import Given, open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds, note_replaced
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
-    from corral.evaluation.splits import Units, splitter
+    from corral.evaluation.splits import Units, split_rows
     from corral.files.model_file import save_model
 
     out = Output(as_json, quiet)
@@ -157,16 +157,16 @@ def fit(
         X, y, groups = training_rows(file, target, asked, on_progress)
     units = Units.of(X, y, groups)
     if_few_rows = f"leave such classes out by --drop-small-classes {cv or 2}"
-    split = splitter(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=if_few_rows)
+    splits = split_rows(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=if_few_rows)
     if not quiet:
         note_findings(X, y, groups, group, asked.categorical)
         _note_if_repeated(X.index, group)
     name = type(chosen).__name__
     classifiers = {name: chosen, **_baselines(X)}
-    n_fits = len(classifiers) * split.get_n_splits() + 1
+    n_fits = len(classifiers) * len(splits) + 1
     steps = out.steps(n_fits, own_bars=hasattr(chosen, "verbose"))
     with threads(jobs), steps as on_step, _copies_told_once():
-        held_out = held_out_predictions(classifiers, X, y, units, split, on_step)
+        held_out = held_out_predictions(classifiers, X, y, units, splits, on_step)
         on_step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
     _finish(fitted, asked.na_values, units)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
+from corral.data.subsample import evenly_spaced
 
 # How many rows with removed values the changes are learnt from, and the shares of values that are removed.
 _N_ROWS = 1000
@@ -72,7 +73,7 @@ class Removal(NamedTuple):
         """
         random = np.random.RandomState(0)
         by_value = np.lexsort(np.nan_to_num(X).T)
-        rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[_spread(len(X))]
+        rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[evenly_spaced(len(X), _N_ROWS)]
         rates = random.permutation(np.linspace(_LEAST_REMOVED, _MOST_REMOVED, rows.size))
         keys = random.uniform(size=(rows.size, X.shape[1]))
         can_go = ~np.isnan(X[rows]) & used
@@ -126,8 +127,3 @@ def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) ->
     gram.flat[:: len(gram) + 1] += max(penalty, 1e-9)
     coefficients: Floats = design.T @ np.linalg.solve(gram, response)
     return coefficients
-
-
-def _spread(n: int) -> Integers:
-    """Positions of rows that are evenly spread over n."""
-    return np.linspace(0, n - 1, _N_ROWS).round().astype(np.int64)

@@ -34,6 +34,7 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.duplicates import filled
 from corral.data.scaling import Scale, ranges_of_values, standard_of_values
+from corral.data.splits import spread_parts
 
 # Values that lie nearer than this to others of a class, in deviations of the column, are nothing special.
 _NEAR = 3.0
@@ -370,15 +371,8 @@ def _measurements(data: LabelledRows) -> Floats:
 
 def _parts(data: LabelledRows) -> Integers:
     """Which rows (n_rows,) are left out together: those of a unit, or of several in a large table."""
-    _, unit = np.unique(data.units, return_inverse=True)
-    n_units = int(unit.max(initial=-1)) + 1
-    n_parts = min(max(_MAX_CELLS // max(data.X.size, 1), _FEWEST_PARTS), n_units)
-    if n_parts == n_units:
-        return unit
-    first = np.full(n_units, unit.size)
-    np.minimum.at(first, unit, np.argsort(np.lexsort(filled(data.X).T)))  # the order of rows does not matter
-    parts: Integers = (np.argsort(np.argsort(first)) % n_parts)[unit]
-    return parts
+    n_parts = max(_MAX_CELLS // max(data.X.size, 1), _FEWEST_PARTS)
+    return spread_parts(data, np.argsort(np.lexsort(filled(data.X).T)), n_parts)
 
 
 def _without_farthest(X: Floats, medians: Floats, n_values: Integers) -> Floats:

@@ -446,19 +446,6 @@ class Trust:
         )
 
 
-def spread_rows(codes: Integers, n_classes: int, max_rows: int) -> Integers:
-    """Positions of about `max_rows` rows, the same number of each class, evenly spread over all of it."""
-    if codes.size <= max_rows:
-        return np.arange(codes.size)
-    limit = max(max_rows // n_classes, 1)
-    chosen = []
-    for y in range(n_classes):
-        members = np.flatnonzero(codes == y)
-        at = np.linspace(0, members.size - 1, min(members.size, limit)).round().astype(np.int64)
-        chosen.append(members[np.unique(at)])
-    return np.sort(np.concatenate(chosen))
-
-
 def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
     """Shares (n_members,) of members by how well they tell rows of a class that is not known from others.
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from corral.array_types import Integers
 from corral.dask.reductions import compute, shared
 from corral.dask.rows import Overview, Part, Source, read_part, together
+from corral.data.subsample import smallest_by_class
 
 # Numbers that the generator makes at once.
 _AT_ONCE = 4
@@ -43,11 +44,7 @@ def draw_rows(sources: Sequence[Source], of_all: Overview, sizes: Integers, seed
     rows = together([part for part, _ in filled])
     drawn = np.concatenate([drawn for _, drawn in filled])
     codes = np.searchsorted(of_all.labels, rows.y)
-    kept = []
-    for a, size in enumerate(sizes.tolist()):
-        of_class = np.flatnonzero(codes == a)
-        kept.append(of_class[np.argsort(drawn[of_class], kind="stable")[:size]])
-    return rows.take(np.concatenate(kept))
+    return rows.take(smallest_by_class(drawn, codes, sizes))
 
 
 def _limits(totals: Integers, sizes: Integers) -> list[int]:

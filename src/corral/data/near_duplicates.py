@@ -35,6 +35,7 @@ from scipy.special import pdtrc
 from corral.array_types import Bools, Floats, Integers
 from corral.data.duplicates import filled
 from corral.data.hashing import Words, cell_keys, row_keys
+from corral.data.subsample import random_rows
 
 Kind = Literal["one value", "a missing value", "small differences"]
 
@@ -128,9 +129,7 @@ def near_duplicates(
 
 def _sample(n: int, size: int) -> Integers:
     """Positions of a random subsample of n rows, in order; the same in every call."""
-    if n <= size:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    return random_rows(n, size, np.random.default_rng(0))
 
 
 # One value differs

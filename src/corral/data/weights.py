@@ -1,4 +1,13 @@
-"""Weights of rows: how many rows of equal weight they are worth, and sums over groups."""
+r"""Weights of rows: effective numbers, design effects, and sums over groups.
+
+The effective number of weighted rows is Kish's, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. The design effect of
+groups is by how much the variance of a weighted mean is larger than if all rows were independent. With an
+intraclass correlation :math:`\rho` it is :math:`1 + \rho (D - 1)`. The largest one,
+
+.. math:: D = \sum_g \Big(\sum_{i \in g} w_i\Big)^2 \Big/ \sum_i w_i^2,
+
+is reached where all rows of a group agree: then groups are worth Kish's number of their weights.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +24,32 @@ def effective_number(weights: Floats) -> float:
     """
     shares = weights / weights.max(initial=np.finfo(np.float64).tiny)
     return float(shares.sum() ** 2 / max((shares * shares).sum(), 1.0))
+
+
+def effective_weights(weights: Floats, groups: Integers, n_groups: int) -> Floats:
+    """Rescale weights so that those of each group sum to its effective number."""
+    total = np.bincount(groups.ravel(), weights.ravel(), n_groups)
+    squares = np.bincount(groups.ravel(), weights.ravel() ** 2, n_groups)
+    factors = np.divide(total, squares, out=np.zeros(n_groups), where=squares > 0)
+    return np.asarray(weights * factors[groups])
+
+
+def largest_design_effect(weights: Floats, groups: Integers) -> float:
+    """Design effect where all rows of a group agree, at least 1."""
+    return float((sums_by_unit(weights, groups) ** 2).sum() / (weights @ weights))
+
+
+def design_effect(residuals: Floats, weights: Floats, groups: Integers) -> float:
+    """Estimate the design effect from the residuals (n_rows,) of a weighted mean.
+
+    Where no row has a residual, rows of a group are taken to agree.
+    """
+    largest = largest_design_effect(weights, groups)
+    alone = float(((weights * residuals) ** 2).sum())
+    if alone == 0.0:
+        return largest
+    together = float((sums_by_unit(weights * residuals, groups) ** 2).sum())
+    return float(np.clip(together / alone, 1.0, largest))
 
 
 def weights_or_ones(weights: Floats | None, n: int) -> Floats:

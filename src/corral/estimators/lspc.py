@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.scaling import learn_scale
+from corral.data.subsample import random_rows
 from corral.estimators.reference import InReference
 from corral.estimators.tables import read_numbers
 from corral.estimators.validation import (
@@ -33,7 +34,6 @@ from corral.estimators.validation import (
 )
 from corral.kernels import product_by_rows
 from corral.parallel import on_threads
-from corral.rodeo.relevance import some_rows
 
 # The reference implementation's widths and regularisers.
 _SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
@@ -198,7 +198,7 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         scale = learn_scale(rows, None, self.scale)
         random = check_random_state(self.random_state)
         members = [np.flatnonzero(codes == a) for a in range(classes.size)]
-        chosen = [some_rows(m.size, max_centers, random) for m in members]
+        chosen = [random_rows(m.size, max_centers, random) for m in members]
         centers = [m[at] for m, at in zip(members, chosen, strict=True)]
         problem = _LeastSquares.arrange(scale.transform(rows), codes, centers)
 

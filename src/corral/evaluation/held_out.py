@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.tables import UnknownLevelsWarning, read_table
 from corral.evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
-from corral.evaluation.splits import Units, splitter
+from corral.evaluation.splits import Split, Units, split_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,8 @@ class HeldOut:
         table = X if hasattr(X, "shape") else np.asarray(X)
         labels = np.asarray(y)
         units = Units.of(table, labels, None if groups is None else np.asarray(groups))
-        split = splitter(labels, units, test_size=0.5, cv=cv, seed=random_state)
-        return held_out_predictions({"": estimator}, table, labels, units, split, lambda title: None)[""]
+        splits = split_rows(labels, units, test_size=0.5, cv=cv, seed=random_state)
+        return held_out_predictions({"": estimator}, table, labels, units, splits, lambda title: None)[""]
 
     @property
     def positions(self) -> Integers | None:
@@ -209,7 +209,7 @@ def held_out_predictions(
     X: Any,
     y: NDArray[Any],
     units: Units,
-    split: Any,
+    splits: Sequence[Split],
     on_step: Callable[[str], None],
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
@@ -217,29 +217,22 @@ def held_out_predictions(
     Copies are held out together, and the first is predicted. `on_step` is called with a title before each fit
     begins.
     """
-    _, first, unit = np.unique(units.copies, return_index=True, return_inverse=True)
-    groups = None if units.groups is None else units.groups[first]
     proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
     parts: dict[str, list[HeldOutPart]] = {name: [] for name in classifiers}
-    right: list[NDArray[Any]] = []
-    of_groups: list[Integers] = []
-    for k, (kept, held_out) in enumerate(split.split(first, y[first], groups), start=1):
-        train, test = np.flatnonzero(np.isin(unit, kept)), first[held_out]
+    for k, (train, test) in enumerate(splits, start=1):
         _check_classes_left(y, train, units)
-        right.append(y[test])
-        of_groups += [] if groups is None else [groups[held_out]]
         for name, classifier in classifiers.items():
-            on_step(f"{name} without held-out rows, {k} of {split.get_n_splits()}")
+            on_step(f"{name} without held-out rows, {k} of {len(splits)}")
             fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
             parts[name].append(HeldOutPart(fitted, test, train))
             with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
-    truth = np.concatenate(right)
-    claim = "that took no part in fitting" if groups is None else OF_NEW_GROUPS
-    held_out_groups = np.concatenate(of_groups) if of_groups else None
+    rows = np.concatenate([test for _, test in splits])
+    claim = "that took no part in fitting" if units.groups is None else OF_NEW_GROUPS
+    groups = None if units.groups is None else units.groups[rows]
     return {
-        name: HeldOut(np.unique(y), truth, np.concatenate(proba[name]), claim, held_out_groups, parts[name])
+        name: HeldOut(np.unique(y), y[rows], np.concatenate(proba[name]), claim, groups, parts[name])
         for name in classifiers
     }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, norm, t
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.weights import effective_number
+from corral.data.weights import effective_number, largest_design_effect
 
 _N_BINS = 10
 
@@ -74,8 +74,8 @@ def wilson_interval(hits: Bools) -> tuple[float, float]:
 def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
     """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
 
-    The rows are worth fewer that are drawn one by one: their number over the design effect, which is how many
-    times larger the variance of the share is between groups than between rows, and at least 1.
+    The rows are worth fewer that are drawn one by one: their number over the design effect of the groups (see
+    `data.weights`), which is at least 1.
 
     - The variance is that of the jackknife: the share is computed without each group in turn. So a group
       that has many of the rows counts for what it moves.
@@ -100,7 +100,7 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] |
     moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
     variance = (n_groups - 1) / n_groups * float(moved @ moved)
     design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
-    largest = n / n_equal_groups
+    largest = largest_design_effect(np.ones(n), group)
     shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
     degrees = max(n_equal_groups - 1.0, 1.0)
     few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, degrees)) ** 2

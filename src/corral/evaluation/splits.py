@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, Strat
 
 from corral.array_types import Integers
 from corral.data.duplicates import copies_and_units, number_copies
+from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
 
 # So many values, most of them in one row only, are measurements.
@@ -54,47 +53,64 @@ class Units:
         return np.unique(self.copies, return_index=True)[1]
 
 
-def splitter(
-    y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int, if_few_rows: str = ""
-) -> Any:
-    """One part held out, or each of `cv` parts in turn; in all of them classes as in the whole.
+class Split(NamedTuple):
+    """Positions of the rows to learn from, and of held-out rows, of which the first of each duplicate."""
 
-    Groups are held out whole, so that classes are as in the whole only as far as groups allow it.
+    train: Integers
+    test: Integers
+
+
+def split_rows(
+    y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int, if_few_rows: str = ""
+) -> list[Split]:
+    """Hold out one part of the rows, or each of `cv` parts in turn, with the same shares of the classes.
+
+    Groups are held out whole, so that shares of classes are the same only as far as groups allow it.
     `if_few_rows` ends the sentence that refuses a class of too few rows: what can be done about it.
     """
-    n_rows, distinct = Counter(y.tolist()), units.distinct
-    y = y[distinct]
-    _check_classes(y)
-    needed = cv or 2
-    classes, counts = np.unique(y, return_counts=True)
-    if units.groups is not None:
-        groups = units.groups[distinct]
-        counts = np.array([np.unique(groups[y == label]).size for label in classes])
-    least = int(counts.min())
-    if least < needed:
-        label = classes.tolist()[int(counts.argmin())]
-        if units.groups is not None:
-            what, advice = f"{least} group{'s' * (least > 1)}", ""
-        else:
-            what, advice = _rows_in_words(least, n_rows[label]), f"; {if_few_rows}" if if_few_rows else ""
-        raise ValueError(
-            f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}."
-        )
-    if units.groups is not None:
-        return (
-            StratifiedGroupKFold(cv, shuffle=True, random_state=seed)
-            if cv
-            else GroupsHeldOut(test_size, seed)
-        )
+    distinct = units.distinct
+    groups = None if units.groups is None else units.groups[distinct]
+    _check_classes(y[distinct])
+    _check_sizes(y, units, cv or 2, if_few_rows)
     if cv is not None:
-        return StratifiedKFold(cv, shuffle=True, random_state=seed)
-    n_test = math.ceil(test_size * y.size)
-    if not classes.size <= n_test <= y.size - classes.size:
+        make = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splits = make(cv, shuffle=True, random_state=seed).split(distinct, y[distinct], groups)
+    elif groups is not None:
+        codes = np.unique(y[distinct], return_inverse=True)[1]
+        held_out = held_out_groups(groups, codes, test_size, np.random.RandomState(seed))
+        splits = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+    else:
+        _check_share(y[distinct], test_size)
+        splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
+        splits = splitter.split(distinct, y[distinct])
+    row = np.searchsorted(units.copies[distinct], units.copies)  # among those that are distinct
+    return [Split(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in splits]
+
+
+def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -> None:
+    """Refuse a class of fewer rows, or groups, than are needed."""
+    held_together = units.copies if units.groups is None else units.groups
+    classes = np.unique(y)
+    counts = np.array([np.unique(held_together[y == label]).size for label in classes])
+    least = int(counts.min())
+    if least >= needed:
+        return
+    label = classes.tolist()[int(counts.argmin())]
+    if units.groups is None:
+        what, advice = _rows_in_words(least, int((y == label).sum())), if_few_rows and f"; {if_few_rows}"
+    else:
+        what, advice = f"{least} group{'s' * (least > 1)}", ""
+    raise ValueError(f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}.")
+
+
+def _check_share(y: NDArray[Any], test_size: float) -> None:
+    """Refuse a share of the rows that leaves one of the parts without a row of each class."""
+    n_classes, n_test = np.unique(y).size, math.ceil(test_size * y.size)
+    if not n_classes <= n_test <= y.size - n_classes:
         raise ValueError(
             f"a share of {test_size:g} held out is {n_test} of {y.size} rows; both parts need a row of each "
-            f"of the {classes.size} classes."
+            f"of the {n_classes} classes."
         )
-    return StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
 
 
 def _rows_in_words(n_distinct: int, n_rows: int) -> str:
@@ -114,43 +130,3 @@ def _check_classes(y: NDArray[Any]) -> None:
         raise ValueError(
             f"the target has {classes.size} different values in {y.size} rows: these are no classes."
         )
-
-
-@dataclass(frozen=True)
-class GroupsHeldOut:
-    """Holds out whole groups with about a share of the rows of each class, as scikit-learn's splitters do.
-
-    Groups are taken in random order; one is held out if this brings the numbers of held-out rows nearer to
-    the share, and leaves rows of each class to learn from. If none is, it is the smallest that may be.
-
-    Attributes
-    ----------
-    test_size : the share.
-    seed : of the order.
-    """
-
-    test_size: float
-    seed: int
-
-    def get_n_splits(self) -> int:
-        """Number of splits."""
-        return 1
-
-    def split(self, X: Any, y: NDArray[Any], groups: Integers) -> Iterator[tuple[Integers, Integers]]:
-        """Give the positions of rows to learn from and of held-out rows."""
-        _, group = np.unique(groups, return_inverse=True)
-        _, code = np.unique(y, return_inverse=True)
-        counts = np.zeros((group.max() + 1, code.max() + 1))
-        np.add.at(counts, (group, code), 1.0)
-        missing = self.test_size * counts.sum(axis=0)
-        left = counts.sum(axis=0)
-        held_out = np.zeros(len(counts), dtype=np.bool_)
-        for g in np.random.RandomState(self.seed).permutation(len(counts)):
-            nearer = np.abs(missing - counts[g]).sum() < np.abs(missing).sum()
-            if nearer and (left > counts[g]).all():
-                held_out[g] = True
-                missing, left = missing - counts[g], left - counts[g]
-        if not held_out.any():
-            sizes = np.where((left > counts).all(axis=1), counts.sum(axis=1), np.inf)
-            held_out[sizes.argmin()] = True
-        yield np.flatnonzero(~held_out[group]), np.flatnonzero(held_out[group])

@@ -28,6 +28,7 @@ from scipy import special
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
+from corral.data.weights import effective_weights
 from corral.markers.group_effects import Clusters, count_groups, effects_of_groups, pvalues_with_groups
 from corral.markers.rank_tests import (
     effects_between,
@@ -333,7 +334,7 @@ def _count(
     m = len(values)
     present = ~np.isnan(values)
     rows = np.arange(m)[:, np.newaxis] * n_classes + codes
-    effective = _effective(np.where(present, weights, 0.0), rows, m * n_classes) * worth.ravel()[rows]
+    effective = effective_weights(np.where(present, weights, 0.0), rows, m * n_classes) * worth.ravel()[rows]
     is_new = present.copy()
     is_new[:, 1:] &= values[:, 1:] != values[:, :-1]
     cells = np.maximum(is_new.cumsum(axis=1) - 1, 0)
@@ -352,14 +353,6 @@ def _count(
         n_values=n_values,
         groups=clusters,
     )
-
-
-def _effective(weights: Floats, groups: Integers, n_groups: int) -> Floats:
-    """Multiply weights so that those of a group sum to (sum w)^2 / sum w^2."""
-    total = np.bincount(groups.ravel(), weights.ravel(), n_groups)
-    squares = np.bincount(groups.ravel(), weights.ravel() ** 2, n_groups)
-    factors = np.divide(total, squares, out=np.zeros(n_groups), where=squares > 0)
-    return np.asarray(weights * factors[groups])
 
 
 def _coarse(cells: Integers, weights: Floats) -> Integers:

@@ -16,6 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
+from corral.data.splits import random_parts, stratified_parts
+from corral.data.subsample import balanced_subsample, proportional_subsample
 from corral.parallel import Computation, on_threads, progress
 from corral.planning.power_law import (
     JEFFREYS,
@@ -27,10 +29,10 @@ from corral.planning.power_law import (
     probability_of_nothing,
 )
 from corral.pool.cross_fitting import attempt, folds_of
-from corral.pool.fold_plan import Trial, make_target
+from corral.pool.fold_plan import N_FOLDS, Trial, make_target
 from corral.pool.member_specs import KINDS, RowsInUnits, by_frame
 from corral.pool.search import SEARCH_POINTS
-from corral.pool.weights import divide, judge
+from corral.pool.weights import judge
 
 # At most so many rows are read.
 CURVE_ROWS = 4000
@@ -191,8 +193,8 @@ def learn_curve(
     empirical : whether the prior was estimated from the rows.
     """
     whole = RowsInUnits.learn(data, ())
-    rows = whole.take(whole.choose(whole.shares(CURVE_ROWS), random))
-    points = rows.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    rows = whole.take(proportional_subsample(data, whole.rank, CURVE_ROWS, random))
+    points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
     weights = Trial.prepare(rows.data, points, prior, 0.0, random).weights
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
@@ -202,7 +204,7 @@ def learn_curve(
     jobs = [
         _Job(k, np.flatnonzero(parts == part), random.randint(2**31 - 1))
         for k, n_parts in enumerate(sizes)
-        for parts in [_stratified_parts(rows, n_parts, random)]
+        for parts in [stratified_parts(rows.data, rows.rank, n_parts, random)]
         for part in range(n_parts)
     ]
     is_point = np.zeros(n_rows, dtype=bool)
@@ -237,21 +239,5 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     candidates = [
         candidate for kinds in by_frame() for candidate in attempt(kinds, rows, trial, target, seed, folds)
     ]
-    return judge(candidates, trial, target, divide(rows, random), empirical=empirical).log_proba
-
-
-def _stratified_parts(rows: RowsInUnits, n_parts: int, random: np.random.RandomState) -> Integers:
-    """Divide the units into parts (n_rows,) that have their share of every class.
-
-    The order of rows does not matter: units are numbered by their least row.
-    """
-    order = np.argsort(rows.rank)
-    _, first, unit = np.unique(rows.data.units[order], return_index=True, return_inverse=True)
-    codes = rows.data.codes[order][first]
-    shuffled = random.permutation(first.size)[np.argsort(np.argsort(first))]
-    parts_of_units = np.empty(first.size, dtype=np.int64)
-    # Classes follow each other, so that the parts have as many rows though classes cannot be divided evenly.
-    parts_of_units[np.lexsort((shuffled, codes))] = np.arange(first.size) % n_parts
-    parts = np.empty(unit.size, dtype=np.int64)
-    parts[order] = parts_of_units[unit]
-    return parts
+    parts = random_parts(data, rows.rank, N_FOLDS, random)
+    return judge(candidates, trial, target, parts, empirical=empirical).log_proba

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import betaincinv, expit, gammaincinv, log_ndtr
 
 from corral.array_types import Floats, Integers
-from corral.data.weights import sums_by_unit
+from corral.data.weights import design_effect, sums_by_unit
 
 # Probability of the intervals.
 LEVEL = 0.9
@@ -230,7 +230,7 @@ def fit_share(
     prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
-    effect = _design_effect(losses[0] - share, weights, units)
+    effect = design_effect(losses[0] - share, weights, units)
     count = WORTH / float(weights @ weights) / effect
     # What goes beyond Jeffreys' prior must not outweigh few units that have many points.
     wrong, right = (least + (seen - least) / effect for seen, least in zip(prior, JEFFREYS, strict=True))
@@ -252,19 +252,6 @@ def fit_mean(
 def error_of_mean(residuals: Floats, weights: Floats, units: Integers) -> float:
     """Standard error of a weighted mean, from the residuals (n_points,) of what it is the mean of."""
     return float(np.sqrt((sums_by_unit(weights * residuals, units) ** 2).sum() / WORTH))
-
-
-def _design_effect(residuals: Floats, weights: Floats, units: Integers) -> float:
-    """By how much the variance of a weighted mean is larger than if all points were independent.
-
-    Where no point has a residual, those of a unit are taken to be all alike.
-    """
-    alone = float(((weights * residuals) ** 2).sum())
-    most = float((sums_by_unit(weights, units) ** 2).sum() / (weights @ weights))
-    if alone == 0.0:
-        return most
-    together = float((sums_by_unit(weights * residuals, units) ** 2).sum())
-    return float(np.clip(together / alone, 1.0, most))
 
 
 def _rises(losses: Floats, weights: Floats, units: Integers) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import without_gaps
 from corral.data.scaling import ScaleKind, spreads
+from corral.data.subsample import proportional_subsample
 from corral.pool.bandwidths import RefinedRows, refine
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.densities import Member, Mixture
@@ -246,10 +247,10 @@ def _choose_variables(rows: RowsInUnits) -> Integers:
 def choose_for_refinement(rows: RowsInUnits, seed: int) -> tuple[Integers, Integers]:
     """Choose rows, sorted by class, and points among them, in proportion to the classes."""
     random = np.random.RandomState(seed)
-    chosen = rows.choose(rows.shares(_REFINE_ROWS), random)
+    chosen = proportional_subsample(rows.data, rows.rank, _REFINE_ROWS, random)
     chosen = chosen[np.argsort(rows.data.codes[chosen], kind="stable")]
     sorted_rows = rows.take(chosen)
-    return chosen, sorted_rows.choose(sorted_rows.shares(_REFINE_POINTS), random)
+    return chosen, proportional_subsample(sorted_rows.data, sorted_rows.rank, _REFINE_POINTS, random)
 
 
 def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:

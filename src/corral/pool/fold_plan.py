@@ -8,13 +8,12 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.duplicates import filled
+from corral.data.splits import stratified_folds
 from corral.data.weights import effective_number
 from corral.pool.calibration import Target
 from corral.posterior import log_of_prior
 
 N_FOLDS = 5
-_MANY_VALUES = 20 * N_FOLDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +52,7 @@ class Trial:
     ) -> Trial:
         """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
         rank = data.content_order()
-        divide = _folds_of_groups if data.grouped else _folds_of_rows
-        divisions = np.array([divide(data, shuffle(rank, random)) for _ in range(n_divisions)])
+        divisions = np.array([stratified_folds(data, rank, N_FOLDS, random) for _ in range(n_divisions)])
         division = np.repeat(np.arange(n_divisions), points.size)
         points = np.tile(points, n_divisions)
         weights = _normalised_weights(data, points, prior)
@@ -87,54 +85,6 @@ class Trial:
         """What is to be predicted. Several divisions say more of a point, but are not several points."""
         target = make_target(self.data, self.points, self.prior)
         return replace(target, count=target.count / self.n_divisions)
-
-
-def shuffle(rank: Integers, random: np.random.RandomState) -> Integers:
-    """Random positions (n_rows,) of rows, which follow their content: `rank` numbers them by it."""
-    positions: Integers = random.permutation(rank.size)[np.argsort(np.argsort(rank))]
-    return positions
-
-
-def _folds_of_rows(data: LabelledRows, shuffled: Integers) -> Integers:
-    """Divide the rows of each class, which have random positions, into fifths (n_rows,)."""
-    folds = np.empty(len(data.X), dtype=np.int64)
-    X = filled(data.X)
-    for members in data.members():
-        # Rows that agree by chance share a fold where there are enough different ones: a fold should not hide
-        # a large part of a class.
-        positions = shuffled[members]
-        distinct, value = np.unique(X[members], axis=0, return_inverse=True)
-        if len(distinct) >= _MANY_VALUES:
-            positions = _least_of_each(positions, value.reshape(-1))
-        folds[members] = np.unique(positions, return_inverse=True)[1] % N_FOLDS
-    # Copies in several classes have the fold of one of them.
-    at = np.empty_like(shuffled)
-    at[shuffled] = np.arange(shuffled.size)
-    return folds[at[_least_of_each(shuffled, data.units)]]
-
-
-def _folds_of_groups(data: LabelledRows, shuffled: Integers) -> Integers:
-    """Divide the groups of each class into fifths (n_rows,): few groups must not share a fold by chance."""
-    _, unit = np.unique(data.units, return_inverse=True)
-    first = np.full(unit.max() + 1, unit.size)
-    np.minimum.at(first, unit, shuffled)
-    folds = np.full(first.size, -1)
-    n_placed = 0
-    of_classes = [members for members in data.members() if members.size]
-    for members in sorted(of_classes, key=lambda members: int(shuffled[members].min())):
-        groups = np.unique(unit[members])
-        groups = groups[folds[groups] < 0]  # a group with several classes has its place already
-        folds[groups[np.argsort(first[groups])]] = (n_placed + np.arange(groups.size)) % N_FOLDS
-        n_placed += groups.size
-    return folds[unit]
-
-
-def _least_of_each(positions: Integers, numbers: Integers) -> Integers:
-    """For each row (n_rows,) the least position among those that share its number."""
-    distinct, number = np.unique(numbers, return_inverse=True)
-    least = np.full(distinct.size, np.iinfo(np.int64).max)
-    np.minimum.at(least, number, positions)
-    return least[number]
 
 
 def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind, SortedColumns, blurred_range, learn_scale
-from corral.pool.fold_plan import N_FOLDS, shuffle
+from corral.pool.fold_plan import N_FOLDS
 from corral.pool.transforms import Covariance
 
 # Bandwidths of pulled kernels, in units of the deviations of the class. The last makes a normal density.
@@ -46,9 +46,6 @@ _REFINE_PARTS = 3
 
 # For the same reason they are fitted in one of so many divisions.
 _DIVISIONS_PER_REFINED = 3
-
-# At least so many rows of each class are read, if it has them.
-_FEWEST_ROWS = 10
 
 _NAMES = {
     "own": "kernels along the covariance of each class",
@@ -230,18 +227,3 @@ class RowsInUnits:
     @cached_property
     def _sorted(self) -> SortedColumns:
         return SortedColumns(self.data.X, self.data.weights)
-
-    def choose(self, max_rows: Integers, random: np.random.RandomState) -> Integers:
-        """Positions of at most so many rows of each class, in order."""
-        shuffled = shuffle(self.rank, random)
-        chosen = [
-            members[np.argsort(shuffled[members])[:limit]]
-            for members, limit in zip(self.data.members(), max_rows, strict=True)
-        ]
-        return np.sort(np.concatenate(chosen))
-
-    def shares(self, max_rows: int) -> Integers:
-        """How many rows each class may have so that there are about `max_rows`, and no class has too few."""
-        sizes = np.bincount(self.data.codes, minlength=self.data.labels.size)  # rows, not weights, take time
-        shares: Integers = np.maximum(np.ceil(sizes / sizes.sum() * max_rows), _FEWEST_ROWS).astype(np.int64)
-        return shares

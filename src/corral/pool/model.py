@@ -25,7 +25,8 @@ from corral.conformal.typicality import (
 )
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import ScaleKind
-from corral.model import Examples, LocalModel, example_rows
+from corral.data.subsample import example_rows
+from corral.model import MAX_EXAMPLES, Examples, LocalModel
 from corral.parallel import Computation
 from corral.pool.densities import Member
 from corral.pool.leave_one_out import member_without_rows
@@ -248,10 +249,11 @@ class PoolModel(LocalModel):
         """Rows of a class to look at: of a thinned class, some that are in no cell."""
         if self.thinning is None or self.thinning.classes[a] is None:
             return super().examples(a)
-        of_class = self.thinning.held_out.members()[a]
-        at = of_class[example_rows(self.thinning.held_out, of_class)]
+        held_out = self.thinning.held_out
+        of_class = held_out.members()[a]
+        at = of_class[example_rows(held_out.X[of_class], held_out.all_weights[of_class], MAX_EXAMPLES)]
         nothing = np.full(at.size, -1)
-        return self.examples_of(self.thinning.held_out, at, nothing, nothing)
+        return self.examples_of(held_out, at, nothing, nothing)
 
     def calibration_points(self) -> Integers:
         """Which of the compared rows are left out, one by one: those that the search has left out."""

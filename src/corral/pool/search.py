@@ -12,12 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
+from corral.data.splits import random_parts
+from corral.data.subsample import balanced_subsample, proportional_subsample
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
-from corral.pool.fold_plan import Trial
+from corral.pool.fold_plan import N_FOLDS, Trial
 from corral.pool.member_specs import KINDS, Kind, RowsInUnits, by_frame
 from corral.pool.model import CrossFitted, Pool, PoolScores
-from corral.pool.weights import Judged, divide, heaviest_first, judge, score_points, tabulate, weigh
+from corral.pool.weights import Judged, heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -174,9 +176,9 @@ def search(
 
     Frames are learnt from the same rows, or from `learnt_from` if it is given.
     """
-    chosen = whole.choose(whole.shares(SEARCH_ROWS), random)
+    chosen = proportional_subsample(whole.data, whole.rank, SEARCH_ROWS, random)
     some = whole.take(chosen)
-    points = some.choose(np.full(prior.size, max(SEARCH_POINTS // prior.size, 1)), random)
+    points = balanced_subsample(some.data, some.rank, SEARCH_POINTS, random)
     trial = Trial.prepare(some.data, points, prior, lapse, random, n_divisions(len(some.data.X)))
     target = trial.target()
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
@@ -192,7 +194,7 @@ def search(
             candidates.extend(found)
             advance(len(found))
         log_weights = weigh(candidates, target)
-        parts = divide(some, np.random.RandomState(seed_of_parts))
+        parts = random_parts(some.data, some.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
         judged = judge(candidates, trial, target, parts, empirical=empirical)
     scores = score_points(judged.log_proba, trial)
     table = tabulate(candidates, log_weights, trial, target)

@@ -18,8 +18,7 @@ from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.cross_fitting import Candidate
-from corral.pool.fold_plan import N_FOLDS, Trial
-from corral.pool.member_specs import RowsInUnits
+from corral.pool.fold_plan import Trial
 from corral.pool.model import PoolScores
 from corral.posterior import log_of_prior, log_probability
 
@@ -136,20 +135,6 @@ def even_classes(data: LabelledRows) -> bool:
     sizes = sizes[sizes > 0]
     squares = float(((sizes - sizes.mean()) ** 2).sum() / sizes.mean())
     return sizes.size > 1 and bool(chdtr(sizes.size - 1, squares) < _MORE_EVEN)
-
-
-def divide(rows: RowsInUnits, random: np.random.RandomState) -> Integers:
-    """Divide the units into fifths (n_rows,), without regard to classes.
-
-    If each part had its share of every class, as folds have, priors from the others would know the more
-    frequent ones, and noise would seem to be predictable.
-    """
-    _, unit = np.unique(rows.data.units, return_inverse=True)
-    first = np.full(unit.max() + 1, unit.size)
-    np.minimum.at(first, unit, np.argsort(np.argsort(rows.rank)))
-    by_value = np.argsort(np.argsort(first))
-    parts: Integers = (random.permutation(first.size) % N_FOLDS)[by_value[unit]]
-    return parts
 
 
 def score_points(log_proba: Floats, trial: Trial) -> PoolScores:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corral.array_types import Floats, Integers
+from corral.data.subsample import random_rows
 from corral.data.tiles import AnyRows
 from corral.parallel import Computation, for_each_class
 from corral.rodeo.density import local_density
@@ -53,7 +54,7 @@ def mean_bandwidths(
     They are averaged over MAX_POINTS random rows of a larger class. The initial bandwidth stands in for a
     class without rows.
     """
-    points = [some_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
+    points = [random_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
@@ -77,10 +78,3 @@ def zscores(means: Floats) -> Floats:
         return np.zeros_like(means)
     z: Floats = (means - means.mean()) / spread
     return z
-
-
-def some_rows(n_rows: int, max_rows: int, random: np.random.RandomState) -> Integers:
-    """List all rows, or a random choice of `max_rows` of them, in order."""
-    if n_rows <= max_rows:
-        return np.arange(n_rows)
-    return np.sort(random.choice(n_rows, max_rows, replace=False))
