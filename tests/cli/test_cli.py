@@ -912,7 +912,7 @@ def test_bad_tables(folder, frame, tmp_path):
         "the target 'y' is missing in 1 row, the first of them row 1: fill it in, or leave such rows out by "
         "--missing drop-unlabelled."
     )
-    assert said("a,y\n1,u\ninf,v\n") == "column 'a' is infinite in row 1."
+    assert said("a,y\n1,u\ninf,v\n") == "column 'a' holds an infinite value in row 1."
     assert said("a,y\n1,u\n2,u\n") == "the target must hold at least two classes, got one class: 'u'."
     assert said("a,y\n1,u\n2,u\n3,v\n").startswith("class 'v' has 1 row, fewer than the 2 needed")
     assert said("y\nu\nv\n") == "has no variables beside the target."

@@ -203,7 +203,7 @@ REFUSED = {
         "--decimal ','; if "
         "it marks thousands, take it out.",
     ),
-    "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' is infinite in row 2."),
+    "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' holds an infinite value in row 2."),
     "integers that are one float": (
         "t.csv",
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),

@@ -1,12 +1,25 @@
 """Columns without any value in training, cells that stand for none, very long names and large numbers."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from corral import CorralClassifier, RodeoClassifier, RodeoDensity, load_model, save_model
+from corral import (
+    CorralClassifier,
+    HeldOut,
+    LSPClassifier,
+    RodeoClassifier,
+    RodeoDensity,
+    check_table,
+    estimate_sample_sizes,
+    load_model,
+    save_model,
+)
 from corral.cli.text import visible
 from support.cli import run
 
@@ -112,6 +125,56 @@ def test_columns_stored_sparsely_are_columns(rows):
     sparse = X.astype(pd.SparseDtype(float))
     fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (sparse, X)]
     assert_array_equal(fitted[0].predict_proba(sparse), fitted[1].predict_proba(X))
+
+
+def test_tables_of_other_libraries_give_the_numbers_of_pandas():
+    rng = np.random.default_rng(1)
+    y = np.arange(60) % 2
+    mass = pd.array(rng.integers(0, 50, 60) + 20 * y, dtype="Int64")
+    mass[::9] = None
+    colours = pd.Categorical(rng.choice(["red", "blue", "amber"], 60), ["red", "blue", "amber"])
+    X = pd.DataFrame({"length": rng.normal(size=60) + y, "mass": mass, "colour": colours, "wet": y == 0})
+    X["site"] = pd.Series(np.where(rng.random(60) < 0.5, "n", None), dtype="str")
+    arrow = pa.Table.from_pandas(X, preserve_index=False)
+    tables = {"pandas": X, "pyarrow": arrow, "polars": pl.from_arrow(arrow)}
+    found = {name: _everything_about(table, y) for name, table in tables.items()}
+    for name in ("pyarrow", "polars"):
+        for value, expected in zip(found[name][0], found["pandas"][0], strict=True):
+            assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
+        assert found[name][1] == found["pandas"][1]
+
+
+def _everything_about(table, y):
+    """What estimators, `check_table` and `estimate_sample_sizes` say of a table."""
+    model = RodeoClassifier().fit(table, y)
+    curve = estimate_sample_sizes(table, y, method="curve", random_state=0)
+    length, mass = (
+        table[[name]] if hasattr(table, "iloc") else table.select([name]) for name in ("length", "mass")
+    )
+    bound = estimate_sample_sizes(
+        length, y, tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
+    )
+    with pytest.raises(ValueError, match="Column 'mass' has gaps"):
+        LSPClassifier().fit(mass, y)
+    numbers = [
+        model.predict_proba(table),
+        model.explain(table).evidence,
+        HeldOut.of_folds(RodeoClassifier(), table, y, cv=2).proba,
+        RodeoDensity().fit(table).score_samples(table),
+    ]
+    findings = [str(finding) for finding in check_table(table, ids=["site"])]
+    return numbers, [*findings, str(curve), str(bound), *model.feature_names_in_]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_what_a_frame_cannot_hold_is_named_whatever_its_library(library, rows):
+    X, y = rows
+    good, bad = (library({"a": X["a"].to_list(), "when": when}) for when in (y, [date(2020, 1, 1)] * 60))
+    with pytest.raises(ValueError, match="Column 'when' holds "):
+        CorralClassifier().fit(bad, y)
+    fitted = RodeoClassifier().fit(good, y)
+    with pytest.raises(ValueError, match="Column 'when' holds "):
+        fitted.predict(bad)
 
 
 def test_a_number_too_large_is_reported_as_it_is_written(rows, tmp_path):

@@ -15,6 +15,7 @@ from corral.array_types import Bools, Floats
 from corral.checking.findings import ENOUGH_ROWS, MOST_NAMED, Finding, counted, listed
 from corral.checking.labels import alike
 from corral.checking.written_numbers import holds_written_numbers
+from corral.estimators.encoding import are_slips
 from corral.estimators.number_text import exact_text, number_text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def is_numeric(column: pd.Series[Any], numbers: Floats) -> bool:
 def nearly_numeric(column: pd.Series[Any]) -> bool:
     """Whether a column would be numeric but for the text of a few rows, unlike columns of levels."""
     wrong = _not_numbers(column)
-    return bool(wrong.any() and wrong.sum() <= 0.2 * column.notna().sum())
+    return are_slips(int(wrong.sum()), int(column.notna().sum()))
 
 
 def _not_numbers(column: pd.Series[Any]) -> Bools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
 from corral.checking.columns import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_table(
-    frame: pd.DataFrame,
+    frame: Any,
     target: str | None = None,
     *,
     ids: Sequence[str] = (),
@@ -41,7 +42,8 @@ def check_table(
     Parameters
     ----------
     frame : DataFrame
-        Columns of numbers or text; missing values are NaN or None.
+        Columns of numbers or text; missing values are NaN or None. Frames of other libraries than pandas are
+        turned into its.
     target : str, default=None
         Column with the classes of the rows, if there is one; a class may be missing.
     ids : sequence of str, default=()
@@ -67,6 +69,7 @@ def check_table(
     column 'site' holds 3 in every row, which tells nothing: leave it out.
     column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
     """
+    frame = nw.from_native(frame, eager_only=True).to_pandas()
     named = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
     unknown = [name for name in named if name not in frame.columns]
     if unknown:

@@ -20,14 +20,13 @@ from corral.array_types import Floats
 from corral.checking.columns import first_strange, is_time, nearly_numeric, numbers_in
 from corral.cli.formats import TableFile, looks_like_comma_number
 from corral.cli.shared import note
-from corral.estimators.encoding import integers_of, one_float
+from corral.estimators.encoding import Unknown, infinite_value, lost_digits, unknown_sentence
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IF_TEXT = "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only"
 _IF_TIMES = "write a number in its place, such as the days since a certain one"
-_MOST_SHOWN = 3
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -84,14 +83,12 @@ def learnt_variables(
 
 def refuse_lost_digits(table: pd.DataFrame, path: TableFile) -> None:
     """Refuse a column of integers of which two that differ are the same float."""
-    for j, name in enumerate(table.columns):
-        pair = one_float(integers_of(table, j))
-        if pair:
-            raise ValueError(
-                f"{path}: column {name!r} holds the integers {pair[0]} and {pair[1]}, which are one number "
-                "as floats: leave it out by --id if it names rows, or by --drop, or make levels of it by "
-                "--categorical."
-            )
+    said = lost_digits(table)
+    if said:
+        raise ValueError(
+            f"{path}: {said}: leave it out by --id if it names rows, or by --drop, or make levels of it by "
+            "--categorical."
+        )
 
 
 def _categories(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -130,7 +127,7 @@ class ModelVariables:
     levels: dict[str, list[Any]]
     takes_gaps: bool
     empty: Collection[str] = ()
-    unknown: dict[str, Counter[str]] = field(default_factory=dict)
+    unknown: Unknown = field(default_factory=dict)
     n_known: Counter[str] = field(default_factory=Counter)
     na_values: Sequence[str] = ()
 
@@ -202,19 +199,8 @@ class ModelVariables:
 
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""
-        if not self.unknown:
-            return
-        n = sum(counts.total() for counts in self.unknown.values())
-        shown = ", ".join(
-            f"{counts.total()} of {name!r} (such as {_shown(next(iter(counts)))})"
-            for name, counts in list(self.unknown.items())[:_MOST_SHOWN]
-        )
-        others = len(self.unknown) - _MOST_SHOWN
-        more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
-        note(
-            f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
-            f"count{'s' * (n == 1)} as missing: {shown}{more}."
-        )
+        if self.unknown:
+            note(unknown_sentence(self.unknown))
 
 
 def _level_called(text: str, by_text: Mapping[str, Any]) -> Any:
@@ -272,9 +258,9 @@ def _numbers(column: pd.Series[Any], path: Path | TableFile, if_text: str, if_mi
         raise ValueError(
             _not_numeric(column[text], path, if_text, na_values=bool(if_missing), is_slip=is_slip)
         )
-    if np.isinf(numbers).any():
-        row = column.index[np.isinf(numbers).argmax()]
-        raise ValueError(f"{path}: column {column.name!r} is infinite in row {row}.")
+    said = infinite_value(str(column.name), numbers, column.index)
+    if said:
+        raise ValueError(f"{path}: {said}.")
     return numbers
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pandas as pd
 from dask.delayed import delayed
-from sklearn.utils import check_array
 
 from corral.array_types import Floats
 from corral.dask.reductions import compute
-from corral.estimators.encoding import Encoding, columns_of_levels, names_of
+from corral.estimators.encoding import (
+    Column,
+    Encoding,
+    as_objects,
+    columns_of,
+    kind_of,
+    names_of,
+    positions_of,
+    series_of,
+)
 
 # A column with more levels is an id, and would have to be held in one place.
 _MOST_LEVELS = 10_000
@@ -23,45 +32,62 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
     """Learn the levels of all columns that have some, in one pass over these columns alone."""
     names = names_of(X, X.shape[1])
     dtypes = [X.dtype] * X.shape[1] if isinstance(X, da.Array) else list(X.dtypes)
-    at = columns_of_levels(names, dtypes, categorical)
-    if not at:
+    columns = [_without_rows(name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
+    named = positions_of(categorical, names)
+    if categorical is None:
+        _refuse_text(columns, dtypes)
         return Encoding.of_numbers(len(names))
-    for j in at:
-        if _is_unknown(dtypes[j]):
-            if dtypes[j].ordered:
-                raise ValueError(
-                    f"Column {names[j]!r} is ordered, but its categories are not known; make them known by "
-                    f"X[{names[j]!r}].cat.as_known()."
-                )
-            dtypes[j] = "str"  # in the order of their values, as text
-    part = X[:, at] if isinstance(X, da.Array) else X.iloc[:, at]
+    positions = [j for j, column in enumerate(columns) if j in named or column.kind != "number"]
+    if not positions:
+        return Encoding.of_numbers(len(names))
+    part = X[:, positions] if isinstance(X, da.Array) else X.iloc[:, positions]
     blocks = part.to_delayed().ravel() if isinstance(X, da.Array) else part.to_delayed()
-    held = compute([_held(block, [names[j] for j in at]) for block in blocks], client)
-    present: list[set[Any] | None] = [None] * len(names)
-    for k, j in enumerate(at):
-        present[j] = set().union(*(of_part[k] for of_part in held))
-        _refuse_many(names[j], present[j] or ())
-    return Encoding.merged(names, dtypes, present)
+    values = compute([_values(block, [names[j] for j in positions]) for block in blocks], client)
+    for k, j in enumerate(positions):
+        present = set().union(*(of_block[k] for of_block in values))
+        _refuse_many(names[j], present)
+        kind = "levels" if columns[j].kind == "number" else columns[j].kind
+        columns[j] = replace(columns[j], kind=kind, cells=as_objects(list(present)))
+    return Encoding.learn(columns)
+
+
+def _without_rows(name: str, dtype: Any) -> Column:
+    """A column of which the type alone is known; one that holds neither numbers nor text is refused."""
+    if isinstance(dtype, pd.CategoricalDtype) and _is_unknown(dtype):
+        if dtype.ordered:
+            raise ValueError(
+                f"Column {name!r} is ordered, but its categories are not known; make them known by "
+                f"X[{name!r}].cat.as_known()."
+            )
+        dtype = "str"  # in the order of their values, as text
+    frame = pd.DataFrame({name: pd.Series(dtype=dtype)})
+    if kind_of(*series_of(frame)) in ("objects", "other"):
+        raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
+    return columns_of(frame)[0]
+
+
+def _refuse_text(columns: Sequence[Column], dtypes: Sequence[Any]) -> None:
+    for column, dtype in zip(columns, dtypes, strict=True):
+        if column.kind != "number" and not pd.api.types.is_bool_dtype(dtype):
+            raise ValueError(
+                f"Column {column.name!r} holds values of type {dtype}, but categorical_features=None asks "
+                "for numbers."
+            )
 
 
 def _is_unknown(dtype: Any) -> bool:
-    """Whether it is that of a categorical of which dask does not know the categories."""
-    return isinstance(dtype, pd.CategoricalDtype) and (
-        dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
-    )
+    """Whether dask does not know the categories."""
+    return dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
 
 
 @delayed
-def _held(block: Any, names: list[str]) -> list[set[Any]]:
+def _values(block: Any, names: list[str]) -> list[set[Any]]:
     """Different values of each column of a partition, but for gaps."""
-    found = []
-    for name, column in zip(names, _columns(block), strict=True):
-        values = pd.unique(column.dropna())
-        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
-            values = np.asarray(values, dtype=np.float64)
-        _refuse_many(name, values)
-        found.append(set(values.tolist()))
-    return found
+    values = []
+    for name, column in zip(names, columns_of(block), strict=True):
+        _refuse_many(name, column.factorized[1])
+        values.append(set(column.factorized[1]))
+    return values
 
 
 def _refuse_many(name: str, levels: Any) -> None:
@@ -74,35 +100,6 @@ def _refuse_many(name: str, levels: Any) -> None:
 
 def encode_part(X: Any, names: Sequence[str], encoding: Encoding) -> Floats:
     """Numbers (n_rows, n_features) of a partition, NaN for gaps."""
-    numbers: Floats
-    if all(levels is None for levels in encoding.levels):
-        numbers = check_array(
-            X, dtype=np.float64, ensure_min_samples=0, input_name="X", ensure_all_finite=False
-        )
-    else:
-        numbers = np.empty(X.shape)
-        for j, (column, levels) in enumerate(zip(_columns(X), encoding.levels, strict=True)):
-            numbers[:, j] = (
-                pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)
-                if levels is None
-                else _positions(column, levels)
-            )
-    for name, column in zip(names, numbers.T, strict=True):
-        if np.isinf(column).any():
-            raise ValueError(f"Column {name!r} holds an infinite value.")
-    return numbers
-
-
-def _positions(column: pd.Series, levels: list[Any]) -> Floats:
-    """Where the values of a column stand among its levels; each value is looked up once."""
-    codes, values = pd.factorize(column)
-    position = {level: float(k) for k, level in enumerate(levels)}
-    of_values = np.array([position[value] for value in values.tolist()] + [np.nan])
-    found: Floats = of_values[codes]  # gaps have the code -1
-    return found
-
-
-def _columns(block: Any) -> list[pd.Series]:
-    """The columns of a frame or an array."""
-    frame = block if hasattr(block, "iloc") else pd.DataFrame(block)
-    return [frame.iloc[:, j] for j in range(frame.shape[1])]
+    columns = columns_of(X if hasattr(X, "iloc") else np.asarray(X))
+    named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+    return encoding.encode(named)[0]

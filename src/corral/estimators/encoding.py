@@ -1,44 +1,127 @@
-"""Columns of tables as numbers that the core takes: measurements, and levels.
+"""Columns of tables as numbers: this is where it is decided what a column holds.
 
-Measurements stay numbers, and NaN stands for a gap. Levels become their positions among those seen in `fit`.
+Measurements stay numbers, and NaN stands for a missing value. Categories, here called levels, become their
+positions among those seen in `fit`. Frames of every library that narwhals supports are read by their types.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 
 # Up to here, integers that differ are different floats.
-LARGEST_EXACT = 2**53
+_LARGEST_EXACT = 2**53
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 # Texts that are at most one in so many of a column's values are typing errors rather than levels.
 _ONE_IN = 5
 
+# Columns that a sentence names at most.
+MOST_SHOWN = 3
 
-class Column(NamedTuple):
+# Types of cells that a column may hold, and types that no number has.
+_TAKEN = (str, int, float, np.number, np.bool_)
+_NO_NUMBERS = (str, bool, np.bool_)
+
+Unknown = dict[str, Counter[str]]  # by column and value, how often levels were met that no training row has
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
     """One column of a table.
 
     Attributes
     ----------
     name : its name, or "x3" if it has none.
-    values : (n_rows,) numbers, or objects with None for gaps.
-    levels : its levels in order, if its type says what they are; None if that depends on the values.
     kind : "number", "levels" or "ordered".
+    cells : (n_rows,) numbers, or objects of which some may be missing.
+    levels : its levels in order, if its type lists them; None if they are those that it holds.
     """
 
     name: str
-    values: NDArray[Any]
-    levels: list[Any] | None
     kind: str
+    cells: NDArray[Any]
+    levels: list[Any] | None = None
+
+    @cached_property
+    def factorized(self) -> tuple[Integers, list[Any]]:
+        """For each row the position of its value among the different values, or -1, and these values."""
+        cells = self.cells.tolist()
+        values: list[Any] = []
+        positions: dict[Any, int] = {}
+        for value in dict.fromkeys(cells):
+            positions[value] = -1 if is_gap(value) else len(values)
+            if not is_gap(value):
+                values.append(value.item() if isinstance(value, np.generic) else value)
+        return np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells)), values
+
+    @property
+    def counts(self) -> Integers:
+        """How many rows hold each of the different values."""
+        codes, values = self.factorized
+        return np.bincount(codes[codes >= 0], minlength=len(values))
+
+    def learnt_levels(self) -> list[Any]:
+        """The levels of a column, in order."""
+        values = self.factorized[1]
+        if self.levels is not None:
+            present = set(values)
+            return [level for level in self.levels if self.kind == "ordered" or level in present]
+        try:
+            return sorted(values)
+        except TypeError:  # text and numbers
+            return sorted(values, key=lambda value: (isinstance(value, str), str(value)))
+
+    def numbers(self) -> Floats:
+        """Values of a column that held numbers in `fit`; any other is refused."""
+        if self.cells.dtype.kind in "fiu":
+            numbers = self.cells.astype(np.float64)
+        else:
+            numbers = np.empty(len(self.cells))
+            for i, value in enumerate(self.cells.tolist()):
+                try:
+                    numbers[i] = np.nan if is_gap(value) else float(value)
+                except OverflowError:
+                    raise ValueError(
+                        f"Column {self.name!r} holds a number in row {i} that is too large for a float."
+                    ) from None
+                except (TypeError, ValueError):
+                    raise ValueError(
+                        f"Column {self.name!r} held numbers in fit, but has {value!r} in row {i}."
+                    ) from None
+        refuse_infinite(self.name, numbers)
+        return numbers
+
+    def positions(self, levels: Sequence[Any]) -> tuple[Floats, Counter[str]]:
+        """Positions of values among levels, NaN where there is none, and how often values are no levels."""
+        codes, values = self.factorized
+        position = {level: float(k) for k, level in enumerate(levels)}
+        of_values = np.array([*(position.get(value, np.nan) for value in values), np.nan])
+        counts = zip(values, self.counts.tolist(), strict=True)
+        unknown = Counter({str(value): n for value, n in counts if value not in position})
+        return of_values[codes], unknown
+
+    def numbers_or_missing(self) -> tuple[Floats, Counter[str]]:
+        """Finite numbers of a column, NaN in place of all other values, and how often these were met."""
+        numbers, unknown = np.full(len(self.cells), np.nan), Counter[str]()
+        value: Any
+        for i, value in enumerate(self.cells.tolist()):
+            is_number = isinstance(value, int | float | np.integer | np.floating)
+            if is_number and abs(value) <= _LARGEST_FLOAT:
+                numbers[i] = value
+            elif not is_gap(value):
+                unknown[str(value)] += 1
+        return numbers, unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +153,11 @@ class Encoding:
         return counts if counts.any() else None
 
     @property
+    def has_levels(self) -> bool:
+        """Whether some column holds levels."""
+        return any(levels is not None for levels in self.levels)
+
+    @property
     def ignored(self) -> frozenset[int]:
         """Positions of columns without any value in `fit`, of numbers or of levels."""
         return self.empty | {j for j, levels in enumerate(self.levels) if levels == []}
@@ -91,27 +179,8 @@ class Encoding:
     @classmethod
     def learn(cls, columns: Sequence[Column]) -> Encoding:
         """Learn the levels of the columns that have some."""
-        levels = [None if column.kind == "number" else _levels_of(column) for column in columns]
+        levels = [None if column.kind == "number" else column.learnt_levels() for column in columns]
         return cls(levels, np.array([column.kind == "ordered" for column in columns], dtype=np.bool_))
-
-    @classmethod
-    def merged(
-        cls, names: Sequence[str], dtypes: Sequence[Any], present: Sequence[set[Any] | None]
-    ) -> Encoding:
-        """Put together the levels that parts of a table hold, None for columns of numbers.
-
-        Those that the type of a column names have its order.
-        """
-        columns = []
-        for name, dtype, values in zip(names, dtypes, present, strict=True):
-            if values is None:
-                columns.append(Column(name, np.empty(0), None, "number"))
-                continue
-            kind = "ordered" if kind_of_dtype(dtype) == "ordered" else "levels"
-            held = np.empty(len(values), dtype=object)
-            held[:] = list(values)
-            columns.append(Column(name, held, _declared(dtype), kind))
-        return cls.learn(columns)
 
     def extended(self, columns: Sequence[Column]) -> Encoding:
         """Add the levels of further rows, in the order that all rows together would give them."""
@@ -121,7 +190,7 @@ class Encoding:
             if known is not None:
                 joint.append(_joint_levels(known, column, ordered[j]))
             elif j in self.empty and column.kind != "number":  # as if all rows came at once
-                joint.append(_levels_of(column))
+                joint.append(column.learnt_levels())
                 ordered[j] = column.kind == "ordered"
             else:
                 joint.append(None)
@@ -138,27 +207,19 @@ class Encoding:
             X[is_known, j] = [position[before[int(k)]] for k in X[is_known, j]]
         return X
 
-    def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[str, int]]:
-        """Numbers (n_rows, n_features), and how many values of each column are levels not known."""
-        n = len(columns[0].values)
-        X = np.empty((n, len(columns)))
-        unknown: dict[str, int] = {}
+    def encode(self, columns: Sequence[Column]) -> tuple[Floats, Unknown]:
+        """Numbers (n_rows, n_features), and which values are levels that no training row has."""
+        X = np.empty((len(columns[0].cells), len(columns)))
+        unknown: Unknown = {}
         for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
             if j in self.empty:
-                X[:, j], n_ignored = _numbers_or_missing(column)
-                if n_ignored:
-                    unknown[column.name] = n_ignored
-                continue
-            if levels is None:
-                X[:, j] = numbers_of(column)
-                continue
-            position = {level: float(k) for k, level in enumerate(levels)}
-            values = _as_levels(column)
-            X[:, j] = [np.nan if value is None else position.get(value, np.inf) for value in values]
-            is_unknown = np.isinf(X[:, j])
-            if is_unknown.any():
-                unknown[column.name] = int(is_unknown.sum())
-                X[is_unknown, j] = np.nan
+                X[:, j], strange = column.numbers_or_missing()
+            elif levels is None:
+                X[:, j], strange = column.numbers(), Counter[str]()
+            else:
+                X[:, j], strange = column.positions(levels)
+            if strange:
+                unknown[column.name] = strange
         return X, unknown
 
 
@@ -173,148 +234,118 @@ def with_names_of_levels(X: Floats, levels: Sequence[list[Any] | None]) -> NDArr
     return named
 
 
-def columns_of_levels(names: list[str], dtypes: Sequence[Any], categorical: Any) -> list[int]:
-    """Positions of the columns of a typed table that hold levels; a type that holds neither is refused."""
-    for name, dtype in zip(names, dtypes, strict=True):
-        if kind_of_dtype(dtype) in ("objects", "other"):
-            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
-        if categorical is None and kind_of_dtype(dtype) != "number" and not str(dtype).startswith("bool"):
-            raise ValueError(
-                f"Column {name!r} holds values of type {dtype}, "
-                "but categorical_features=None asks for numbers."
-            )
-    if isinstance(categorical, str | None):
-        check_categorical(categorical)
-        if categorical is None:
-            return []
-        categorical = []
-    named = positions_of(categorical, names)
-    return [j for j, dtype in enumerate(dtypes) if j in named or kind_of_dtype(dtype) != "number"]
-
-
 def encoded(X: Any) -> Floats:
-    """Numbers (n_rows, n_features) of a frame whose levels are those that it holds."""
+    """Numbers (n_rows, n_features) of a table whose levels are those that it holds."""
     columns = columns_of(X)
     return Encoding.learn(columns).encode(columns)[0]
 
 
+def _joint_levels(known: list[Any], column: Column, is_ordered: bool) -> list[Any]:
+    """The levels of some rows and of further ones, in order; what is ordered takes no new ones."""
+    earlier, present = set(known), column.factorized[1]
+    new = [value for value in present if value not in earlier]
+    if not new:
+        return known
+    if is_ordered:
+        raise ValueError(
+            f"Column {column.name!r} has the level {new[0]!r}, for which the order of levels in the rows so "
+            "far has no place: fit all rows together."
+        )
+    declared = column.levels if earlier <= set(column.levels or ()) else None
+    return Column(column.name, "levels", as_objects([*known, *present]), declared).learnt_levels()
+
+
+# What a column holds
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a table is a frame in memory: of pandas, polars, pyarrow or another library."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def series_of(X: Any) -> list[nw.Series[Any]]:
+    """The columns of a frame, whose names all differ."""
+    return list(nw.from_native(X, eager_only=True).iter_columns())
+
+
 def names_of(X: Any, d: int) -> list[str]:
     """Names of the columns of a frame, or x0, x1, ..."""
-    return [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
+    names = getattr(X, "column_names", None)  # those of pyarrow, whose `columns` are values
+    if names is None:
+        names = getattr(X, "columns", [f"x{j}" for j in range(d)])
+    return [str(name) for name in names]
 
 
 def columns_of(X: Any, ignored: Collection[int] = ()) -> list[Column]:
-    """The columns of a pandas or polars frame, or of an array of objects.
+    """The columns of a frame, or of an array of any type.
 
     Columns at positions that are `ignored` may hold anything, as may columns without any value.
     """
-    if not hasattr(X, "dtypes"):
-        names = [f"x{j}" for j in range(X.shape[1])]
-        if X.dtype.kind in "fiu":
-            return [Column(name, X[:, j], None, "number") for j, name in enumerate(names)]
-        return [
-            Column(name, X[:, j], None, "number") if j in ignored else _of_objects(name, X[:, j])
-            for j, name in enumerate(names)
-        ]
-    is_pandas = hasattr(X, "iloc")
-    columns = []
-    for j, dtype in enumerate(X.dtypes):
-        name = str(X.columns[j])
-        series = X.iloc[:, j] if is_pandas else X[X.columns[j]]
-        kind = kind_of_dtype(dtype)
-        if j in ignored or (kind == "other" and all(map(is_gap, series.to_list()))):
-            columns.append(
-                Column(name, np.array([*series.to_list(), None], dtype=object)[:-1], None, "number")
-            )
-        elif kind == "objects":
-            columns.append(_of_objects(name, np.array(series.to_list(), dtype=object)))
-        elif kind == "number":
-            columns.append(Column(name, _floats(series), None, "number"))
-        elif kind in ("levels", "ordered"):
-            values = np.empty(len(series), dtype=object)
-            values[:] = series.to_list()
-            columns.append(Column(name, values, _declared(dtype), kind))
-        else:
-            raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
-    return columns
+    if is_frame(X):
+        return [_of_series(series, j in ignored) for j, series in enumerate(series_of(X))]
+    return [_of_cells(f"x{j}", cells, j in ignored) for j, cells in enumerate(X.T)]
 
 
-def integers_of(X: Any, j: int) -> NDArray[Any]:
-    """The integers of column j of a frame, without gaps, as objects if they are such; none of other types."""
-    if kind_of_dtype(X.dtypes.iloc[j] if hasattr(X, "iloc") else X.dtypes[j]) == "objects":
-        return integers_among((X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]]).to_list())
-    if not re.match(r"u?int\d", str(X.dtypes.iloc[j] if hasattr(X, "iloc") else X.dtypes[j]).lower()):
-        return np.empty(0, dtype=np.int64)
-    series = X.iloc[:, j].dropna() if hasattr(X, "iloc") else X[X.columns[j]].drop_nulls()
-    values: NDArray[np.integer[Any]] = np.asarray(series.to_numpy())
-    return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
+    name, kind = str(series.name), kind_of(series)
+    if is_ignored or (kind == "other" and series.is_null().all()):
+        return Column(name, "number", as_objects(series.to_list()))
+    match kind:
+        case "objects":
+            return _of_cells(name, as_objects(series.to_list()))
+        case "number":
+            return Column(name, kind, series.to_numpy())
+        case "levels" | "ordered":
+            return Column(name, kind, as_objects(series.to_list()), _listed_levels(series))
+    raise ValueError(f"Column {name!r} holds values of type {_dtype(series)}; give numbers or text instead.")
 
 
-def integers_among(values: list[Any]) -> NDArray[np.object_]:
-    """The integers among objects that floats reach; none if a text or boolean makes levels of all of them."""
-    integers: list[int] = []
-    for value in values:
-        if isinstance(value, str | bool | np.bool_):
-            return np.empty(0, dtype=object)
-        if isinstance(value, int | np.integer) and abs(int(value)) <= _LARGEST_FLOAT:
-            integers.append(int(value))
-    return np.array(integers, dtype=object)
-
-
-def one_float(integers: NDArray[Any]) -> list[int]:
-    """Two of some integers that differ but are the same float; none if there are no such."""
-    if not integers.size or max(int(integers.max()), -int(integers.min())) <= LARGEST_EXACT:
-        return []
-    values = np.sort(integers)
-    same = (np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1])
-    first = int(same.argmax())
-    return values[first : first + 2].tolist() if same.any() else []
-
-
-def kind_of_dtype(dtype: Any) -> str:
-    """The kind of a pandas, numpy or polars column: of the type's name, so that neither is imported."""
-    name = str(dtype).lower()
-    if re.match(r"(sparse\[)?(u?int|float)\d|double|decimal|sparse\[bool", name):
-        return "number"
-    if name.startswith("enum"):
-        return "levels"
-    if name.startswith("categor"):
-        return "ordered" if getattr(dtype, "ordered", False) is True else "levels"
-    if re.match(r"(bool|boolean|str|string|utf8|large_string)(\[|$)", name):
-        return "levels"
-    return "objects" if name.startswith("object") else "other"
-
-
-def _declared(dtype: Any) -> list[Any] | None:
-    """The levels that the type of a column names."""
-    categories = getattr(dtype, "categories", None)
-    if categories is None or str(dtype).lower().startswith("categorical(") or not len(categories):
-        return None
-    return list(categories.to_list() if hasattr(categories, "to_list") else categories)
-
-
-def _floats(series: Any) -> Floats:
-    values = series.to_numpy()
-    if values.dtype.kind not in "fiu":
-        values = np.array([np.nan if value is None else value for value in series.to_list()], dtype=object)
-        values = np.array([value if value == value else np.nan for value in values], dtype=object)  # noqa: PLR0124
-    numbers: Floats = np.asarray(values, dtype=np.float64)
-    return numbers
-
-
-def _of_objects(name: str, values: NDArray[Any]) -> Column:
-    """A column of any objects: of numbers if all of them are, else of levels."""
-    known = [value for value in values.tolist() if not is_gap(value)]
-    for value in known:
-        if not isinstance(value, str | int | float | np.number | np.bool_):
+def _of_cells(name: str, cells: NDArray[Any], is_ignored: bool = False) -> Column:
+    """A column of an array, or of objects: of numbers if all of them are, else of levels."""
+    if is_ignored or cells.dtype.kind in "fiu":
+        return Column(name, "number", cells)
+    values = cells.tolist()
+    types = set(map(type, values))
+    if not all(issubclass(each, _TAKEN) for each in types):
+        strange = [value for value in values if not (isinstance(value, _TAKEN) or is_gap(value))]
+        if strange:
             raise TypeError(
-                f"Column {name!r} holds a {type(value).__name__}; an argument must be a string or a number."
+                f"Column {name!r} holds a {type(strange[0]).__name__}; an argument must be a string or a "
+                "number."
             )
-    is_number = all(
-        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
-        for value in known
+    is_number = not any(issubclass(each, _NO_NUMBERS) for each in types)
+    return Column(name, "number" if is_number else "levels", cells)
+
+
+def kind_of(series: nw.Series[Any]) -> str:
+    """What the type of a column says: "number", "levels", "ordered", "objects" (look at them) or "other"."""
+    native, dtype = _dtype(series), series.dtype
+    if native == np.dtype(object) or isinstance(dtype, nw.Object):  # narwhals looks at the first 100 only
+        return "objects"
+    if dtype.is_numeric():
+        return "number"
+    if getattr(native, "ordered", False) is True:
+        return "ordered"
+    return "levels" if isinstance(dtype, nw.Boolean | nw.String | nw.Categorical | nw.Enum) else "other"
+
+
+def _dtype(series: nw.Series[Any]) -> Any:
+    """The type that the library of a column gives it."""
+    native = series.to_native()
+    return native.type if series.implementation.is_pyarrow() else native.dtype
+
+
+def _listed_levels(series: nw.Series[Any]) -> list[Any] | None:
+    """The levels that the type of a column lists in order; None if it lists none, as in polars."""
+    is_listed = isinstance(series.dtype, nw.Enum) or (
+        isinstance(series.dtype, nw.Categorical) and not series.implementation.is_polars()
     )
-    return Column(name, values, None, "number" if is_number else "levels")
+    return (series.cat.get_categories().to_list() or None) if is_listed else None
+
+
+def as_objects(values: list[Any]) -> NDArray[np.object_]:
+    """An array of objects, which may be of any type."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def are_gaps(values: NDArray[Any]) -> Bools:
@@ -322,9 +353,12 @@ def are_gaps(values: NDArray[Any]) -> Bools:
     if values.dtype.kind in "mM":
         are_none: Bools = np.isnat(values)
         return are_none
-    if values.dtype.kind not in "fO":
+    if values.dtype.kind == "f":
+        are_nan: Bools = np.isnan(values)
+        return are_nan
+    if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
-    return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)
+    return np.array([not isinstance(value, str) and is_gap(value) for value in values.tolist()], np.bool_)
 
 
 def is_gap(value: Any) -> bool:
@@ -336,129 +370,31 @@ def is_gap(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _as_levels(column: Column) -> list[Any]:
-    """Values as levels: None for gaps, and Python's numbers for those of numpy."""
-    values = [None if is_gap(value) else value for value in column.values.tolist()]
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _levels_of(column: Column) -> list[Any]:
-    """The levels of a column, in order."""
-    present = {value for value in _as_levels(column) if value is not None}
-    if column.levels is not None:
-        return [level for level in column.levels if column.kind == "ordered" or level in present]
-    try:
-        return sorted(present)
-    except TypeError:  # text and numbers
-        return sorted(present, key=lambda value: (isinstance(value, str), str(value)))
-
-
-def _joint_levels(known: list[Any], column: Column, is_ordered: bool) -> list[Any]:
-    """The levels of some rows and of further ones, in order; what is ordered takes no new ones."""
-    present = [value for value in _as_levels(column) if value is not None]
-    earlier = set(known)
-    new = [value for value in present if value not in earlier]
-    if not new:
-        return known
-    if is_ordered:
-        raise ValueError(
-            f"Column {column.name!r} has the level {new[0]!r}, for which the order of levels in the rows so "
-            "far has no place: fit all rows together."
-        )
-    values = np.empty(len(known) + len(present), dtype=object)
-    values[:] = [*known, *present]
-    declared = column.levels if earlier <= set(column.levels or ()) else None
-    return _levels_of(Column(column.name, values, declared, "levels"))
-
-
-def numbers_of(column: Column) -> Floats:
-    """Values of a column that held numbers in `fit`."""
-    if column.values.dtype.kind in "fiu":
-        numbers = column.values.astype(np.float64)
-    else:
-        numbers = np.empty(len(column.values))
-        for i, value in enumerate(column.values.tolist()):
-            try:
-                numbers[i] = np.nan if is_gap(value) else float(value)
-            except OverflowError:
-                raise ValueError(
-                    f"Column {column.name!r} holds a number in row {i} that is too large for a float."
-                ) from None
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"Column {column.name!r} held numbers in fit, but has {value!r} in row {i}."
-                ) from None
-    refuse_infinite(column.name, numbers)
-    return numbers
-
-
-def _numbers_or_missing(column: Column) -> tuple[Floats, int]:
-    """Finite numbers of a column, NaN in place of all other values, and how many of these are not missing."""
-    numbers = np.full(len(column.values), np.nan)
-    n_ignored = 0
-    value: Any
-    for i, value in enumerate(column.values.tolist()):
-        is_number = isinstance(value, int | float | np.integer | np.floating)
-        if is_number and abs(value) <= _LARGEST_FLOAT:
-            numbers[i] = value
-        else:
-            n_ignored += not is_gap(value)
-    return numbers, n_ignored
-
-
-def refuse_infinite(name: str, numbers: Floats) -> None:
-    """Refuse a column of some name that holds an infinite value."""
-    is_infinite = np.isinf(numbers)
-    if is_infinite.any():
-        raise ValueError(f"Column {name!r} holds an infinite value in row {int(is_infinite.argmax())}.")
+# What a user says of columns
 
 
 def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
     """Columns of which the user has said which hold levels."""
-    if isinstance(categorical, str | None):
-        check_categorical(categorical)
-        if categorical == "from_dtype":
-            for column in columns:
-                _refuse_few_texts(column)
-            return list(columns)
-        return [column._replace(kind="number", levels=None) for column in columns]
+    if categorical is None:
+        return [replace(column, kind="number", levels=None) for column in columns]
+    named = positions_of(categorical, [column.name for column in columns])
     marked = list(columns)
-    names = [column.name for column in columns]
-    named = positions_of(categorical, names)
     for j, column in enumerate(columns):
         if j not in named:
             _refuse_few_texts(column)
         elif column.kind == "number":
-            marked[j] = column._replace(kind="levels")
+            marked[j] = replace(column, kind="levels")
     return marked
 
 
-def _refuse_few_texts(column: Column) -> None:
-    """Refuse a column of numbers and a few texts, which would make levels of them all."""
-    if column.kind != "levels" or column.levels is not None:
-        return
-    values = column.values.tolist()
-    texts = [i for i, value in enumerate(values) if isinstance(value, str)]
-    n_known = sum(not is_gap(value) for value in values)
-    if (
-        texts
-        and len(texts) * _ONE_IN <= n_known
-        and not any(isinstance(value, bool | np.bool_) for value in values)
-    ):
-        raise ValueError(
-            f"Column {column.name!r} holds numbers, but {values[texts[0]]!r} in row {texts[0]}: mend it, or "
-            "name the column in categorical_features, which makes levels of all its values."
-        )
-
-
-def check_categorical(categorical: Any) -> None:
-    """Refuse a word or another value that does not say which columns hold levels."""
-    if categorical not in ("from_dtype", None):
-        raise ValueError(f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}.")
-
-
 def positions_of(categorical: Any, names: list[str]) -> list[int]:
-    """Positions of columns that are named, numbered or marked by a mask."""
+    """Positions of columns that are named, numbered or marked by a mask; of none by default."""
+    if isinstance(categorical, str | None):
+        if categorical not in ("from_dtype", None):
+            raise ValueError(
+                f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}."
+            )
+        return []
     given = np.asarray(categorical)
     if given.dtype.kind == "b":
         if given.shape != (len(names),):
@@ -475,3 +411,111 @@ def positions_of(categorical: Any, names: list[str]) -> list[int]:
         else:
             raise ValueError(f"categorical_features names {item!r}, which is not one of the columns.")
     return positions
+
+
+# What is refused
+
+
+def are_slips(n_texts: int, n_values: int) -> bool:
+    """Whether texts among numbers are typing errors, which must not make levels of them all."""
+    return 0 < _ONE_IN * n_texts <= n_values
+
+
+def _refuse_few_texts(column: Column) -> None:
+    """Refuse a column of numbers and a few texts, which would make levels of them all."""
+    if column.kind != "levels" or column.levels is not None:
+        return
+    values, counts = column.factorized[1], column.counts
+    are_text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
+    has_booleans = any(isinstance(value, bool) for value in values)
+    if not has_booleans and are_slips(int(counts[are_text].sum()), int(counts.sum())):
+        text = values[int(are_text.argmax())]
+        row = int((column.factorized[0] == are_text.argmax()).argmax())
+        raise ValueError(
+            f"Column {column.name!r} holds numbers, but {text!r} in row {row}: mend it, or name the column "
+            "in categorical_features, which makes levels of all its values."
+        )
+
+
+def refuse_infinite(name: str, numbers: Floats) -> None:
+    """Refuse a column of some name that holds an infinite value."""
+    said = infinite_value(name, numbers, range(len(numbers)))
+    if said:
+        raise ValueError(f"C{said[1:]}.")
+
+
+def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
+    """Say which of some rows is the first with an infinite value in a column; nothing if none has one."""
+    is_infinite = np.isinf(numbers)
+    if not is_infinite.any():
+        return ""
+    return f"column {name!r} holds an infinite value in row {rows[int(is_infinite.argmax())]}"
+
+
+def lost_digits(X: Any, of_levels: Collection[int] = ()) -> str:
+    """Say which column holds two integers that differ but are the same float; nothing if none does.
+
+    Columns `of_levels` may hold such integers as objects, since levels are never made floats.
+    """
+    columns = _integers_by_column(X)
+    for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
+        if integers.dtype.kind == "O" and j in of_levels:
+            continue
+        if integers.size and max(int(integers.max()), -int(integers.min())) > _LARGEST_EXACT:
+            values = np.sort(integers)
+            same = (np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1])
+            if same.any():
+                first, second = values[same.argmax() :][:2].tolist()
+                return (
+                    f"column {name!r} holds the integers {first} and {second}, which are one number as floats"
+                )
+    return ""
+
+
+def _integers_by_column(X: Any) -> list[NDArray[Any]]:
+    """The integers of each column of a table; nothing of what has no columns, or no integers."""
+    if is_frame(X):
+        return [_integers_of(series) for series in series_of(X)]
+    if isinstance(X, list | tuple):
+        try:
+            floats = np.asarray(X, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError):  # which is refused elsewhere, or holds text
+            return []
+        if floats.ndim != 2 or not (np.abs(floats) >= _LARGEST_EXACT).any():
+            return []
+        X = np.array([list(row) for row in X], dtype=object)
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return []
+    if X.dtype.kind == "O":
+        return [_integers_among(column.tolist()) for column in X.T]
+    return [np.ma.compressed(column) for column in X.T] if X.dtype.kind in "iu" else []
+
+
+def _integers_of(series: nw.Series[Any]) -> NDArray[Any]:
+    """The integers of a column of a frame, as objects if they are such."""
+    if kind_of(series) == "objects":
+        return _integers_among(series.to_list())
+    return series.drop_nulls().to_numpy() if series.dtype.is_integer() else np.empty(0, dtype=np.int64)
+
+
+def _integers_among(values: list[Any]) -> NDArray[np.object_]:
+    """The integers among objects that floats reach; none if a text or boolean makes levels of all of them."""
+    if any(issubclass(each, _NO_NUMBERS) for each in set(map(type, values))):
+        return np.empty(0, dtype=object)
+    integers = [int(value) for value in values if isinstance(value, int | np.integer)]
+    return as_objects([value for value in integers if abs(value) <= _LARGEST_FLOAT])
+
+
+def unknown_sentence(unknown: Unknown) -> str:
+    """Say how many values are levels that training did not have."""
+    n = sum(counts.total() for counts in unknown.values())
+    shown = ", ".join(
+        f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
+        for name, counts in list(unknown.items())[:MOST_SHOWN]
+    )
+    others = len(unknown) - MOST_SHOWN
+    more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
+    return (
+        f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
+        f"count{'s' * (n == 1)} as missing: {shown}{more}."
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
@@ -13,26 +14,22 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from corral.array_types import Floats
 from corral.estimators.encoding import (
-    LARGEST_EXACT,
+    MOST_SHOWN,
     Column,
     Encoding,
+    Unknown,
     are_gaps,
-    check_categorical,
     columns_of,
-    integers_among,
-    integers_of,
-    kind_of_dtype,
+    is_frame,
+    lost_digits,
     marked_columns,
     names_of,
-    numbers_of,
-    one_float,
     positions_of,
     refuse_infinite,
+    series_of,
+    unknown_sentence,
 )
 from corral.estimators.validation import warn_user
-
-# Columns that a warning names at most.
-_SHOWN = 3
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -70,12 +67,12 @@ class Table(NamedTuple):
     ----------
     X : (n_rows, n_features) numbers, NaN for gaps.
     y : (n_rows,) labels, if they were given.
-    unknown : how many values of some columns are levels that no training row has.
+    unknown : which values are levels that no training row has, and how often, by column.
     """
 
     X: Floats
     y: NDArray[Any]
-    unknown: dict[str, int]
+    unknown: Unknown
 
 
 def read_table(
@@ -100,50 +97,48 @@ def read_table(
     extend : whether `encoding_` learns the levels that it lacks, as those of further training rows.
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
-    if reset or extend:
-        _refuse_lost_digits(X, _columns_of_levels(X, categorical, learnt))
-    X = _unmasked(X)
-    _refuse_same_names(X)
-    _refuse_missing_labels(y)
-    if reset:
-        _begin_fit(estimator, X)
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
         return Table(rows, labels, {})
-    has_levels = learnt is not None and any(levels is not None for levels in learnt.levels)
-    if reset and isinstance(categorical, str | None):
-        check_categorical(categorical)
-    by_column = has_levels or (reset and not isinstance(categorical, str | None)) or not _is_plain(X)
-    has_labels = not (isinstance(y, str) and y == "no_validation")
-    if not by_column:
+    _refuse_same_names(X)
+    if reset or extend:
+        _refuse_lost_digits(X, _columns_of_levels(X, categorical, learnt))
+    X = _checked(estimator, X, y, reset=reset)
+    unknown: Unknown = {}
+    may_hold_levels = learnt.has_levels if learnt else _names_columns(categorical)
+    if _is_plain(X) and not may_hold_levels:
         rows, labels = _validate(estimator, X, y, reset=reset)
-        if extend and learnt is not None:
-            estimator.encoding_ = _still_empty(learnt, rows)
-        if reset:
-            _refuse_emptiness(rows)
-            encoding = Encoding.of_numbers(rows.shape[1])
-            estimator.encoding_ = _without_empty_columns(encoding, rows, names_of(X, rows.shape[1]))
-        return Table(rows, labels, {})
-    if not hasattr(X, "dtypes"):
+        names = names_of(X, rows.shape[1])
+        encoding = Encoding.of_numbers(rows.shape[1]) if learnt is None else learnt
+    else:
+        X, labels = _validate_columns(estimator, X, y, reset=reset)
+        columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
+        names = [column.name for column in columns]
+        if learnt is None:
+            encoding = Encoding.learn(marked_columns(columns, categorical))
+        else:
+            encoding = learnt.extended(columns) if extend else learnt
+        rows, unknown = encoding.encode(columns)
+    if reset:
+        _refuse_emptiness(rows)
+        encoding = _without_empty_columns(encoding, rows, names)
+    if extend:
+        encoding = _still_empty(encoding, rows)
+    if reset or extend:
+        estimator.encoding_ = encoding
+    return Table(rows, labels, unknown)
+
+
+def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+    """Check names and number of columns of any type, as scikit-learn does; return them and the labels."""
+    if not is_frame(X):
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     if not len(X):
         raise ValueError("Found array with 0 sample(s), while a minimum of 1 is required.")
-    labels = np.empty(0)
-    if has_labels:
-        _, labels = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
-    columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
-    if learnt is None:
-        learnt = Encoding.learn(marked_columns(columns, categorical))
-    elif extend:
-        estimator.encoding_ = learnt = learnt.extended(columns)
-    rows, unknown = learnt.encode(columns)
-    if extend:
-        estimator.encoding_ = _still_empty(learnt, rows)
-    if reset:
-        _refuse_emptiness(rows)
-        estimator.encoding_ = _without_empty_columns(learnt, rows, [column.name for column in columns])
-    return Table(rows, labels, unknown)
+    if isinstance(y, str) and y == "no_validation":
+        return X, np.empty(0)
+    return X, check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)[1]
 
 
 def _still_empty(encoding: Encoding, X: Floats) -> Encoding:
@@ -156,8 +151,8 @@ def _without_empty_columns(encoding: Encoding, X: Floats, names: Sequence[str]) 
     empty = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
     if not empty:
         return encoding
-    listed = ", ".join(repr(names[j]) for j in empty[:_SHOWN])
-    more = f" and of {len(empty) - _SHOWN} more columns" if len(empty) > _SHOWN else ""
+    listed = ", ".join(repr(names[j]) for j in empty[:MOST_SHOWN])
+    more = f" and of {len(empty) - MOST_SHOWN} more columns" if len(empty) > MOST_SHOWN else ""
     verb = "is" if len(empty) == 1 else "are"
     warn_user(f"no training row has a value of {listed}{more}, which {verb} ignored.", UserWarning)
     return replace(encoding, empty=frozenset(j for j in empty if encoding.levels[j] is None))
@@ -176,13 +171,10 @@ def read_numbers(
     reset : whether this is a fit.
     """
     who = type(estimator).__name__
+    _refuse_same_names(X)
     if reset:
         _refuse_lost_digits(X, ())
-    X = _unmasked(X)
-    _refuse_same_names(X)
-    _refuse_missing_labels(y)
-    if reset:
-        _begin_fit(estimator, X)
+    X = _checked(estimator, X, y, reset=reset)
     if not _is_plain(X):
         refuse_levels(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
@@ -190,10 +182,14 @@ def read_numbers(
     return rows, labels
 
 
-def _begin_fit(estimator: Any, X: Any) -> None:
-    """Refuse a table that nothing can be learnt from; forget what stood for a gap in an earlier one."""
-    _refuse_no_columns(X, type(estimator).__name__)
-    vars(estimator).pop("na_values_", None)
+def _checked(estimator: Any, X: Any, y: Any, *, reset: bool) -> Any:
+    """The table as it can be read; what no estimator takes is refused, and an earlier fit forgotten."""
+    X = _unmasked(X)
+    _refuse_missing_labels(y)
+    if reset:
+        _refuse_no_columns(X, type(estimator).__name__)
+        vars(estimator).pop("na_values_", None)  # what stood for a gap in an earlier table
+    return X
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
@@ -205,7 +201,7 @@ def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, N
         if cells.ndim != 2:
             raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
         for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
-            numbers_of(Column(name, values, None, "number"))  # which refuses the first that is too large
+            Column(name, "number", values).numbers()  # which refuses the first that is too large
         raise
     rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -218,12 +214,12 @@ def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, N
 def refuse_levels(X: Any, who: str) -> None:
     """Refuse columns that hold something else than numbers or booleans, for an estimator of some name."""
     for column in columns_of(X):
-        for value in column.values.tolist():
-            if isinstance(value, str):
-                raise ValueError(
-                    f"Column {column.name!r} holds text, such as {value!r}: {who} takes numbers only; encode "
-                    "it as numbers, or use CorralClassifier, which takes text."
-                )
+        texts = [value for value in column.cells.tolist() if isinstance(value, str)]
+        if texts:
+            raise ValueError(
+                f"Column {column.name!r} holds text, such as {texts[0]!r}: {who} takes numbers only; encode "
+                "it as numbers, or use CorralClassifier, which takes text."
+            )
 
 
 def refuse_gaps(
@@ -265,54 +261,37 @@ def _refuse_no_columns(X: Any, who: str) -> None:
 
 
 def _refuse_lost_digits(X: Any, of_levels: Sequence[int]) -> None:
-    """Refuse a column of integers of which two that differ are the same float.
-
-    Columns `of_levels` may hold such integers as objects, since levels are never made floats.
-    """
-    columns = _integers_by_column(X)
-    for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
-        pair = [] if integers.dtype.kind == "O" and j in of_levels else one_float(integers)
-        if pair:
-            raise ValueError(
-                f"Column {name!r} holds the integers {pair[0]} and {pair[1]}, which are one number as "
-                "floats: leave it out if it names rows, or make text of it, or numbers of fewer digits."
-            )
-
-
-def _integers_by_column(X: Any) -> list[NDArray[Any]]:
-    """The integers of each column of a table; nothing of what has no columns, or no integers."""
-    if hasattr(X, "dtypes"):
-        return [integers_of(X, j) for j in range(X.shape[1])]
-    if isinstance(X, list | tuple):
-        try:
-            floats = np.asarray(X, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):  # which is refused elsewhere, or holds text
-            return []
-        if floats.ndim != 2 or not (np.abs(floats) >= LARGEST_EXACT).any():
-            return []
-        X = np.array([list(row) for row in X], dtype=object)
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
-        return []
-    if X.dtype.kind == "O":
-        return [integers_among(column.tolist()) for column in X.T]
-    return [np.ma.compressed(column) for column in X.T] if X.dtype.kind in "iu" else []
+    """Refuse a column of integers of which two that differ are the same float; see `lost_digits`."""
+    said = lost_digits(X, of_levels)
+    if said:
+        raise ValueError(
+            f"C{said[1:]}: leave it out if it names rows, or make text of it, or numbers of fewer digits."
+        )
 
 
 def _columns_of_levels(X: Any, categorical: Any, learnt: Encoding | None) -> list[int]:
     """Positions of the columns that have been learnt to hold levels, or that the user has named."""
     if learnt is not None:
         return [j for j, levels in enumerate(learnt.levels) if levels is not None]
-    if isinstance(categorical, str | None) or len(getattr(X, "shape", ())) != 2:
+    if not _names_columns(categorical) or len(getattr(X, "shape", ())) != 2:
         return []
     return positions_of(categorical, names_of(X, X.shape[1]))
 
 
+def _names_columns(categorical: Any) -> bool:
+    """Whether the user has named columns that hold levels; a word that names none is refused."""
+    if isinstance(categorical, str | None):
+        positions_of(categorical, [])
+        return False
+    return True
+
+
 def _refuse_same_names(X: Any) -> None:
     """Refuse a frame of which two columns have one name."""
-    names = list(getattr(X, "columns", ()))
+    names = names_of(X, 0)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"X has several columns named {str(twice)!r}: each needs a name of its own.")
+        raise ValueError(f"X has several columns named {twice!r}: each needs a name of its own.")
 
 
 def _refuse_emptiness(X: Floats) -> None:
@@ -327,13 +306,10 @@ def _unmasked(X: Any) -> Any:
     NaN takes the place of pandas' NA and of times that are none in arrays of objects. Columns of frames that
     are stored sparsely become dense.
     """
-    sparse = {
-        name: dtype.subtype
-        for name, dtype in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=True)
-        if str(dtype).startswith("Sparse[")
-    }
-    if sparse:
-        return X.astype(sparse)
+    pandas = nw.dependencies.get_pandas()  # if it has been imported
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        types = {name: dtype for name, dtype in X.dtypes.items() if isinstance(dtype, pandas.SparseDtype)}
+        return X.astype({name: dtype.subtype for name, dtype in types.items()}) if types else X
     if not isinstance(X, np.ma.MaskedArray):
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":
             X = np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
@@ -349,16 +325,9 @@ def _is_plain(X: Any) -> bool:
 
     What it refuses, such as lists of text, is left to it; frames and arrays of objects may hold levels.
     """
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is not None:
-        return all(kind_of_dtype(dtype) == "number" for dtype in dtypes)
+    if is_frame(X):
+        return all(series.dtype.is_integer() or series.dtype.is_float() for series in series_of(X))
     if not isinstance(X, np.ndarray) or X.dtype.kind != "O" or X.ndim != 2:
         return True
-    return not any(isinstance(value, str | bool | np.bool_) for value in X.ravel().tolist())
-
-
-def unknown_sentence(unknown: dict[str, int]) -> str:
-    """Say how many values are levels that training did not have."""
-    listed = ", ".join(f"{n} of {name!r}" for name, n in list(unknown.items())[:_SHOWN])
-    more = f" and of {len(unknown) - _SHOWN} more columns" if len(unknown) > _SHOWN else ""
-    return f"Values that no training row has count as missing: {listed}{more}."
+    types = set(map(type, X.ravel().tolist()))
+    return not any(issubclass(each, str | bool | np.bool_) for each in types)

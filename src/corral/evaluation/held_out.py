@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
@@ -14,6 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
+from corral.estimators.encoding import is_frame
 from corral.estimators.tables import UnknownLevelsWarning, read_table
 from corral.evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
 from corral.evaluation.splits import Split, Units, split_rows
@@ -290,4 +292,4 @@ def _contents(X: Floats) -> list[bytes]:
 
 def take_rows(X: Any, rows: Integers) -> Any:
     """Rows of a frame or an array, by position."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return nw.from_native(X, eager_only=True)[rows].to_native() if is_frame(X) else X[rows]
