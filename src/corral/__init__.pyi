@@ -11,6 +11,7 @@ from .display import (
 )
 from .estimators.corral_classifier import CorralClassifier
 from .estimators.description import Description
+from .estimators.evaluated_rows import Assessment
 from .estimators.explanation import Explanation
 from .estimators.lspc import LSPClassifier
 from .estimators.marker_selector import MarkerSelector
@@ -19,7 +20,6 @@ from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
 from .estimators.tables import UnknownLevelsWarning
-from .estimators.typicality import Assessment
 from .estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
 from .evaluation.held_out import HeldOut
 from .files.model_file import load_model, save_model

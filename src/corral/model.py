@@ -12,6 +12,7 @@ The classes' densities, weighed by the priors, give the posterior; a pool gives 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,20 +33,26 @@ MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
-    """Rows of a class to look at, which must not speak for themselves.
+    """Training rows to look at, which must not speak for themselves.
 
     Attributes
     ----------
     X : (n_examples, n_features)
-    weights : (n_examples,)
+    codes, weights : (n_examples,)
     own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
     left_out : (n_examples,) their positions among all rows, likewise.
     """
 
     X: Floats
+    codes: Integers
     weights: Floats
     own: Integers
     left_out: Integers
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Examples]) -> Examples:
+        """Put the examples of several classes together."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,21 +154,18 @@ class LocalModel(ABC):
     @staticmethod
     def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
         """Look at some of the rows."""
-        return Examples(rows.X[at], rows.all_weights[at], own, left_out)
+        return Examples(rows.X[at], rows.codes[at], rows.all_weights[at], own, left_out)
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""
         return evenly_spaced_by_class(self.data.codes, self.labels.size, MAX_POINTS)
 
-    @property
-    def yardstick(self) -> LocalModel:
-        """The model whose log densities are likenesses: what typicality ranks."""
-        return self
+    @abstractmethod
+    def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes), in the time of one of them.
 
-    def estimates(self, X: Floats, computation: Computation) -> Estimates:
-        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
-        log_density = self.log_densities(X, computation)
-        return Estimates(log_density, log_density)
+        With the bandwidths that the Rodeo chooses, if they are asked for and there are any.
+        """
 
     @property
     def used(self) -> Bools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from corral.array_types import Floats
+from corral.array_types import Floats, Integers
 
 # Log odds of a class that is all that is left.
 _LARGEST_ODDS = 1e100
@@ -58,6 +58,28 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
     if lapse > 0.0:
         log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
     return log_proba
+
+
+def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, rival: Integers) -> Floats:
+    """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets).
+
+    They are those of `log_probability`, NaN where both classes are ruled out.
+    """
+    samples, log_prior = np.arange(label.size), log_of_prior(prior)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if lapse == 0.0:
+            base = (log_prior[label] - log_prior[rival])[:, np.newaxis]
+            without_lapse: Floats = base + (log_density[label, samples] - log_density[rival, samples])
+            return without_lapse
+        joint = log_density + log_prior[:, np.newaxis, np.newaxis]
+        joint -= joint.max(axis=0)
+        log_total = np.log(np.exp(joint).sum(axis=0)) - np.log1p(-lapse)
+        of_label, of_rival = (
+            np.logaddexp(joint[codes, samples] - log_total, (np.log(lapse) + log_prior[codes])[:, np.newaxis])
+            for codes in (label, rival)
+        )
+        odds: Floats = of_label - of_rival
+    return odds
 
 
 def odds_of_classes(joint: Floats) -> Floats:

@@ -175,7 +175,8 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
     assert_allclose(left_out.likeness, likeness, rtol=1e-9)
     found = model.estimates(data.X[:7], Computation())
     assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
-    assert_allclose(found.likeness, model.yardstick.log_densities(data.X[:7], Computation()), rtol=1e-12)
+    members = [member.log_densities(data.X[:7], Computation()) for member in model.pool.members]
+    assert_allclose(found.likeness, np.tensordot(model.likeness_weights, members, 1), rtol=1e-12)
 
 
 def test_shares_of_members_against_loops():

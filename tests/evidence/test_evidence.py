@@ -11,12 +11,13 @@ from sklearn.base import clone
 
 from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
 from corral.datasets import make_ten_groups
+from corral.evidence import explainers, shapley
 from corral.evidence import log_odds as evidence
-from corral.evidence import shapley
 from corral.evidence.explainers import explainer_of
-from corral.evidence.log_odds import odds_evidence, strongest_rivals, usual_coalitions
+from corral.evidence.log_odds import explanation_coalitions, row_evidence, strongest_rivals
 from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
+from corral.posterior import log_odds
 from evidence import evidence_oracle
 from kernels import kernels_oracle
 
@@ -340,12 +341,10 @@ def test_pairs_of_orders_are_exact_where_two_variables_interact():
 
 def odds_of(model, X, coalitions=None):
     explainer = explainer_of(model.model_, X, ALONE)
-    log_proba = model.model_.posterior(explainer.log_density)
-    label = log_proba.argmax(axis=1)
-    rival = strongest_rivals(model.model_.joint(explainer.log_density), label)
-    if coalitions is None:
-        coalitions = usual_coalitions(model.model_, explainer, X.shape[1])
-    return odds_evidence(model.model_, explainer, X, label, rival, coalitions, ALONE)
+    log_density = explainer.estimates.log_density
+    label = model.model_.posterior(log_density).argmax(axis=1)
+    rival = strongest_rivals(model.model_.joint(log_density), label)
+    return row_evidence(explainer, label, rival, coalitions or explanation_coalitions(explainer))
 
 
 def test_random_orders_agree_with_all_sets():
@@ -389,7 +388,7 @@ def test_odds_are_those_of_the_posterior():
     log_density[1, 0] = -np.inf
     prior, label, rival = np.array([0.2, 0.3, 0.5]), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
     for lapse in (0.0, 0.01, 1.0):
-        out = evidence.log_odds(log_density, np.log(prior), lapse, label, rival)
+        out = log_odds(log_density, prior, lapse, label, rival)
         for q, s in itertools.product(range(4), range(6)):
             P = kernels_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
             if min(P[label[q]], P[rival[q]]) > 0.0:
@@ -402,7 +401,7 @@ def test_threads_and_blocks_do_not_change_a_bit(pool, table, monkeypatch, n_jobs
     gaps = X[:40].copy()
     gaps[::3, 1] = np.nan
     expected = model.explain(gaps)
-    monkeypatch.setattr(evidence, "_MOST_TERMS", 1000)
+    monkeypatch.setattr(explainers, "_MOST_TERMS", 1000)
     monkeypatch.setattr(evidence, "_MOST_VALUES", 1500)
     model.n_jobs = n_jobs
     found = model.explain(gaps)

@@ -194,9 +194,10 @@ def test_a_pool_leaves_whole_groups_out(levels):
     model = CorralClassifier(random_state=0).fit(X, y, weights, groups).model_
     data, points = model.data, np.array([1, 17, 40])
     coalitions = Coalitions.all(np.arange(4), 4)
-    explainer = explainer_of(model, data.X[points], ALONE)
+    examples = model.examples_of(data, points, points, points)
+    explainer = explainer_of(model, examples.X, ALONE, examples=examples)
     for a in range(3):
-        found = explainer.marginals(a, coalitions)(np.arange(3), points)
+        found = explainer.of_sets(a, np.arange(3), coalitions).log_density
         expected = [without_unit(model, a, int(i), coalitions.members) for i in points]
         assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 

@@ -63,7 +63,6 @@ CLASSES = {
         adds_nothing()
         also_rests_on(label_number)
         missing_phrases(label_number)
-        of(classes, feature_names, contrast, evidence, levels=None, missing=None)
         phrase(label_number, variable)
         to_frame()
         value_text(variable, value)
@@ -94,7 +93,6 @@ CLASSES = {
         caution(sample)
         log_odds
         novelty(sample)
-        of(model, X, rivals, *, values, feature_names, row_names, is_level, n_listed, computation)
         renumbered(positions)
         support_to_frame()
         to_frame()

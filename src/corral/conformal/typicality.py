@@ -82,10 +82,12 @@ class Estimates(NamedTuple):
     ----------
     log_density : (n_samples, n_classes) what probabilities are made of.
     likeness : (n_samples, n_classes) what typicality ranks.
+    bandwidths : (n_samples, n_classes, n_features) of the Rodeo, if they were asked for.
     """
 
     log_density: Floats
     likeness: Floats
+    bandwidths: Floats | None = None
 
 
 class LeftOut(NamedTuple):

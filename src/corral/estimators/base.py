@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.collections import by_rows
 from corral.estimators.decisions import Decisions
-from corral.estimators.description import Description
+from corral.estimators.description import Description, class_description
 from corral.estimators.encoding import Encoding
+from corral.estimators.evaluated_rows import evaluate_rows
 from corral.estimators.explanation import Explanation
 from corral.estimators.tables import TableEstimator, read_table
 from corral.estimators.typicality import Trustworthiness
@@ -34,7 +34,7 @@ from corral.estimators.validation import (
     unchanged_by_errors,
 )
 from corral.estimators.warned import warn_of_unknown_columns
-from corral.evidence.log_odds import class_evidence, strongest_rivals
+from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
 from corral.parallel import Computation
@@ -320,24 +320,14 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
             their position in the `X` given to `fit`; whether it is novel, and which variables make it unlike
             the class nearest to it.
         """
-        queries = self._check_samples(X)
-        return Explanation.of(
-            self.model_,
-            queries,
-            partial(self._rivals, against),
-            values=self.encoding_.decode(queries),
-            feature_names=feature_names(self),
-            row_names=getattr(self, "row_names_in_", None),
-            is_level=np.array([levels is not None for levels in self.encoding_.levels]),
-            n_listed=check_integer("n_rows", n_rows),
-            computation=self._computation(),
-        )
+        n_listed = check_integer("n_rows", n_rows)
+        return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
 
     def describe(self) -> Description:
         """What marks each class: variables in which it differs from its background, strongest first.
 
         Which variables these are is found from the training rows, by ranks and with error control, whatever
-        the densities use. The evidence says what the labels rest on; it is computed here, from at most 50
+        the densities use. The evidence says what the labels rest on; it is computed once, from at most 50
         rows of each class and, with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
@@ -352,14 +342,13 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         """
         check_is_fitted(self)
         model = self.model_
-        evidence = class_evidence(model, self._computation())
-        return Description.of(
+        return class_description(
             model.labels,
             feature_names(self),
             model.contrast,
-            evidence,
-            self.encoding_.names_of_levels(),
-            model.gap_contrast,
+            missing=model.gap_contrast,
+            levels=self.encoding_.names_of_levels(),
+            evidence=evidence_of_classes(model, self._computation()),
         )
 
     @property
@@ -370,7 +359,7 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         probable other one.
         """
         check_is_fitted(self)
-        evidence = class_evidence(self.model_, self._computation())
+        evidence = evidence_of_classes(self.model_, self._computation())
         importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
         return importances
 
@@ -448,18 +437,3 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         named = row_names(X)
         if named is not None:
             self.row_names_in_, self.row_names_column_ = named
-
-    def _rivals(self, against: ArrayLike | None, log_score: Floats, label: Integers) -> Integers:
-        """Number the classes to compare the predicted ones with: no class is its own rival."""
-        second = strongest_rivals(log_score, label)
-        if against is None:
-            return second
-        given = np.asarray(against)
-        if given.shape not in ((), label.shape):
-            raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
-        named = np.broadcast_to(given, label.shape)
-        unknown = np.setdiff1d(named, self.classes_)
-        if unknown.size:
-            raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
-        rival = np.searchsorted(self.classes_, named)
-        return np.where(rival == label, second, rival)

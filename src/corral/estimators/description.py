@@ -109,41 +109,6 @@ class Description:
     often_missing: Bools
     missing_shares: Floats
 
-    @classmethod
-    def of(
-        cls,
-        classes: NDArray[Any],
-        feature_names: list[str],
-        contrast: Contrast,
-        evidence: Floats | None,
-        levels: Sequence[list[Any] | None] | None = None,
-        missing: Contrast | None = None,
-    ) -> Description:
-        """Put together how classes differ, also in what is missing, and what their labels rest on."""
-        levels = [None] * len(feature_names) if levels is None else levels
-        markers = contrast.markers
-        missing_shares = np.zeros((2, *markers.shape)) if missing is None else missing.shares_of_ones()
-        return cls(
-            classes=classes,
-            feature_names=feature_names,
-            markers=markers,
-            direction=_directions(contrast, levels),
-            effect=contrast.effect,
-            pvalue=contrast.pvalue,
-            typical=contrast.typical,
-            background=contrast.background_typical,
-            evidence=evidence,
-            # Equal effects, as of variables that separate classes, are put in order by significance.
-            order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~markers), axis=1),
-            typical_range=contrast.quartiles,
-            background_range=contrast.background_quartiles,
-            value=contrast.value,
-            shares=np.stack([contrast.share, contrast.background_share]),
-            levels=levels,
-            often_missing=np.zeros_like(markers) if missing is None else missing.markers,
-            missing_shares=missing_shares,
-        )
-
     def value_text(self, variable: int, value: float) -> str:
         """Write a value of a variable: a number, or the name of a level.
 
@@ -316,6 +281,39 @@ class Description:
                 for i, j in enumerate(markers)
             ]
         return html_table(heads, lines)
+
+
+def class_description(
+    classes: NDArray[Any],
+    feature_names: list[str],
+    contrast: Contrast,
+    *,
+    missing: Contrast | None,
+    levels: Sequence[list[Any] | None],
+    evidence: Floats | None = None,
+) -> Description:
+    """Put together how classes differ, also in what is missing, and what their labels rest on."""
+    markers = contrast.markers
+    return Description(
+        classes=classes,
+        feature_names=feature_names,
+        markers=markers,
+        direction=_directions(contrast, levels),
+        effect=contrast.effect,
+        pvalue=contrast.pvalue,
+        typical=contrast.typical,
+        background=contrast.background_typical,
+        evidence=evidence,
+        # Equal effects, as of variables that separate classes, are put in order by significance.
+        order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~markers), axis=1),
+        typical_range=contrast.quartiles,
+        background_range=contrast.background_quartiles,
+        value=contrast.value,
+        shares=np.stack([contrast.share, contrast.background_share]),
+        levels=levels,
+        often_missing=np.zeros_like(markers) if missing is None else missing.markers,
+        missing_shares=np.zeros((2, *markers.shape)) if missing is None else missing.shares_of_ones(),
+    )
 
 
 def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:

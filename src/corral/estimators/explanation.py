@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,6 @@ from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.number_text import different_texts, number_text
-from corral.estimators.typicality import LEVEL
-from corral.evidence.explainers import explainer_of
-from corral.evidence.log_odds import explain_samples, odds_evidence, usual_coalitions
-from corral.evidence.novelty import unlikeness
-from corral.model import LocalModel
-from corral.parallel import Computation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,72 +135,6 @@ class Explanation:
     unlikeness: Floats
     stands_for: Integers
     training_range: Floats
-
-    @classmethod
-    def of(
-        cls,
-        model: LocalModel,
-        X: Floats,
-        rivals: Callable[[Floats, Integers], Integers],
-        *,
-        values: NDArray[Any],
-        feature_names: list[str],
-        row_names: NDArray[Any] | None,
-        is_level: Bools,
-        n_listed: int,
-        computation: Computation,
-    ) -> Explanation:
-        """Explain samples; `rivals` numbers the classes to compare with, given log scores and labels.
-
-        `values` are the samples as they were given, of which some columns hold levels; `row_names` are those
-        of all training rows, if they have names.
-        """
-        explainer = explainer_of(model, X, computation)
-        log_proba = model.posterior(explainer.log_density)
-        # Rivals by scores: far from others, their probabilities are little but the share given to the priors.
-        label = log_proba.argmax(axis=1)
-        rival = rivals(model.joint(explainer.log_density), label)
-        training_rows = [model.data.numbers[at] for at in model.data.members()]
-        n_listed = min(n_listed, max(of_class.size for of_class in training_rows))
-        coalitions = usual_coalitions(model, explainer, X.shape[1])
-        odds = odds_evidence(model, explainer, X, label, rival, coalitions, computation)
-        yardstick = model.yardstick
-        looking = explainer if yardstick is model else explainer_of(yardstick, X, computation)
-        judged = model.trust.judge(X, looking.log_density, computation)
-        unlike = unlikeness(yardstick, looking, X, judged, coalitions, computation)
-        data = model.data
-        groups = [data.units[at] for at in data.members()] if data.grouped else training_rows
-        conditional, support = explain_samples(explainer, label, rival, groups, n_listed, computation)
-        rows = support.rows
-        stands_for = np.where(rows >= 0, 1, 0)
-        for a, numbers in enumerate(training_rows):
-            at = (label == a)[:, np.newaxis] & (rows >= 0)
-            stands_for[at] = model.rows_behind(a)[rows[at]]
-            rows[at] = numbers[rows[at]]
-        pair, h = np.stack([label, rival], axis=1), explainer.bandwidths
-        return cls(
-            label=model.labels[label],
-            rival=model.labels[rival],
-            probability=np.take_along_axis(np.exp(log_proba), pair, axis=1),
-            feature_names=feature_names,
-            values=values,
-            bandwidths=None if h is None else np.take_along_axis(h, pair[:, :, np.newaxis], axis=1),
-            base=odds.base,
-            evidence=odds.evidence,
-            evidence_error=odds.error,
-            conditional=conditional,
-            rows=rows,
-            shares=support.shares,
-            effective_rows=support.effective,
-            group_share=support.largest_group,
-            row_names=None if row_names is None else np.where(rows >= 0, row_names[rows], ""),
-            nearest=model.labels[judged.nearest],
-            typicality=judged.typicality[np.arange(len(X)), judged.nearest],
-            novel=judged.is_novel(LEVEL),
-            unlikeness=unlike,
-            stands_for=stands_for,
-            training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
-        )
 
     def __len__(self) -> int:
         return len(self.label)
@@ -443,10 +370,3 @@ def named_value(name: str, value: Any) -> str:
 def _quoted(value: Any, text: str) -> str:
     """Put the text of a value in quotes if it is the name of a level."""
     return f'"{text}"' if isinstance(value, str) else text
-
-
-def _ranges(X: Floats) -> Floats:
-    """Lowest and highest values (2, n_features); infinite where none is known."""
-    lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
-    highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
-    return np.stack([lowest, highest])

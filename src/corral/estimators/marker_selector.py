@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.estimators.description import Description
+from corral.estimators.description import Description, class_description
 from corral.estimators.reference import InReference
 from corral.estimators.selection import TableSelector
 from corral.estimators.tables import Table, read_table
@@ -159,13 +159,12 @@ class MarkerSelector(InReference, TableSelector):
             Without evidence, since a selector predicts nothing.
         """
         check_is_fitted(self)
-        return Description.of(
+        return class_description(
             self.classes_,
             feature_names(self),
             self.contrast_,
-            None,
-            self.encoding_.names_of_levels(),
-            self.gap_contrast_,
+            missing=self.gap_contrast_,
+            levels=self.encoding_.names_of_levels(),
         )
 
     def _get_support_mask(self) -> Bools:

@@ -2,68 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from corral.array_types import Bools, Floats
-from corral.conformal.typicality import Judgement
 from corral.estimators.collections import by_rows
+from corral.estimators.evaluated_rows import LEVEL, Assessment, evaluate_rows
 from corral.estimators.validation import check_number
-from corral.model import LocalModel
-from corral.parallel import Computation
-
-# The share of training rows below which a sample is novel, by default.
-LEVEL = 0.01
-
-
-class Assessment(NamedTuple):
-    """All that is said of samples, from one look at their densities.
-
-    Attributes
-    ----------
-    proba : ndarray of shape (n_samples, n_classes)
-        Probabilities, as `predict_proba` returns them.
-    scores : ndarray of shape (n_samples, n_classes)
-        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
-        typical. The highest is of the nearest class, and is what novelty ranks.
-    typicality : ndarray of shape (n_samples, n_classes)
-        As `typicality` returns it.
-    novelty : ndarray of shape (n_samples,)
-        Share of the training rows that are at most as typical at their best class, the sample counted among
-        them.
-    is_novel : ndarray of shape (n_samples,), bool
-        As `is_novel` returns it, at the default level.
-
-    See Also
-    --------
-    corral.CorralClassifier.assess : Makes it.
-
-    Examples
-    --------
-    >>> from corral import CorralClassifier
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
-    >>> assessment.proba.argmax(axis=1), assessment.is_novel
-    (array([0]), array([False]))
-    """
-
-    proba: Floats
-    scores: Floats
-    typicality: Floats
-    novelty: Floats
-    is_novel: Bools
 
 
 class Trustworthiness:
     """Typicality, novelty and sets of labels, of classifiers whose training rows are at hand."""
-
-    model_: LocalModel
-    _check_samples: Callable[[ArrayLike], Floats]
-    _computation: Callable[[], Computation]
 
     @by_rows("classes")
     def typicality(self, X: ArrayLike) -> Floats:
@@ -121,7 +70,7 @@ class Trustworthiness:
         >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
         array([[0.02, 0.02, 0.02]])
         """
-        return self._judge(X)[2].typicality
+        return evaluate_rows(self, X).judgement.typicality
 
     @by_rows(dtype=np.bool_)
     def is_novel(self, X: ArrayLike, level: float = LEVEL) -> Bools:
@@ -160,7 +109,7 @@ class Trustworthiness:
         array([ True])
         """
         share = check_number("level", level, 0.0, 1.0, inclusive=True)
-        return self._judge(X)[2].is_novel(share)
+        return evaluate_rows(self, X).judgement.is_novel(share)
 
     @by_rows("classes", dtype=np.bool_)
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
@@ -224,15 +173,7 @@ class Trustworthiness:
         1.01
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
-        samples, log_density, judgement = self._judge(X)
-        pvalues = self.model_.trust.label_pvalues(samples, log_density, self._computation())
-        # Without rounding: 1 - 0.9 is a little more than 0.1 would be of ten rows.
-        sets: Bools = pvalues > 1.0 - wanted + 1e-12
-        label = self.model_.posterior(log_density).argmax(axis=1)
-        empty = ~sets.any(axis=1)
-        sets[empty, label[empty]] = True
-        sets[judgement.is_beyond] = False
-        return sets
+        return evaluate_rows(self, X).prediction_sets(wanted)
 
     def assess(self, X: ArrayLike) -> Assessment:
         """Probabilities, typicality and novelty of each row of `X`, in the time of one of them.
@@ -252,18 +193,4 @@ class Trustworthiness:
         predict_proba : Probabilities alone.
         typicality : Typicality alone.
         """
-        _, log_density, judgement = self._judge(X)
-        return Assessment(
-            np.exp(self.model_.posterior(log_density)),
-            judgement.scores,
-            judgement.typicality,
-            judgement.novelty,
-            judgement.is_novel(LEVEL),
-        )
-
-    def _judge(self, X: ArrayLike) -> tuple[Floats, Floats, Judgement]:
-        """Checked samples, their log densities, and how they compare with training rows."""
-        samples = self._check_samples(X)
-        computation: Computation = self._computation()
-        log_density, likeness = self.model_.estimates(samples, computation)
-        return samples, log_density, self.model_.trust.judge(samples, likeness, computation)
+        return evaluate_rows(self, X).assessment()

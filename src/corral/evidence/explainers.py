@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import Estimates
 from corral.data.tiles import GeneralRows
 from corral.evidence.conditionals import (
     UntiledClass,
@@ -18,30 +20,55 @@ from corral.evidence.conditionals import (
 )
 from corral.evidence.marginals import KernelClass, member_marginals
 from corral.evidence.shapley import Coalitions
-from corral.model import LocalModel
-from corral.parallel import Computation
+from corral.model import Examples, LocalModel
+from corral.parallel import Computation, on_threads
 from corral.pool.categories import LevelCounts
 from corral.pool.model import PoolModel
-from corral.rodeo.density import local_density
 from corral.rodeo.general_descent import NO_UNIT
 from corral.rodeo.model import FittedModel
 
-# Positions of samples, and for each of them that of a training row whose unit is left out of all classes, or
-# -1, to log densities (n_samples, n_sets).
-Marginals = Callable[[Integers, Integers], Floats]
+# Samples that are looked at together, and terms of kernels that are held at once.
+BLOCK = 256
+_MOST_TERMS = 100_000
+
+# Positions of samples to estimates (n_samples, n_sets).
+SetEstimates = Callable[[Integers], Estimates]
 
 
-class Explainer(ABC):
+AnyModel = TypeVar("AnyModel", bound=LocalModel)
+
+
+class Explainer(ABC, Generic[AnyModel]):
     """Looks at samples variable by variable, in the densities of a model.
 
-    Attributes
+    Parameters
     ----------
-    log_density : (n_samples, n_classes) of the samples.
-    bandwidths : (n_samples, n_classes, n_features) at the samples, or None where they have no meaning.
+    model : what has been learnt.
+    X : (n_samples, n_features) samples.
+    computation : threads and progress.
+    estimates : of the samples, if they are known.
+    examples : the samples, if they are training rows: kernels of their units are left out of sets.
     """
 
-    log_density: Floats
-    bandwidths: Floats | None
+    def __init__(
+        self,
+        model: AnyModel,
+        X: Floats,
+        computation: Computation,
+        estimates: Estimates | None = None,
+        examples: Examples | None = None,
+    ) -> None:
+        self.model = model
+        self.X = X
+        self.computation = computation
+        self.examples = examples
+        self.left_out: Integers = np.full(len(X), -1) if examples is None else examples.left_out
+        self._given = estimates
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Log densities and likenesses (n_samples, n_classes) of the samples, with their bandwidths."""
+        return self._evaluate() if self._given is None else self._given
 
     @property
     @abstractmethod
@@ -51,10 +78,6 @@ class Explainer(ABC):
     @abstractmethod
     def sizes(self) -> list[list[int]]:
         """How many factors of kernels an estimate takes, by class, of each of its densities."""
-
-    @abstractmethod
-    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
-        """Prepare the densities of sets of variables in one class."""
 
     @abstractmethod
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
@@ -71,181 +94,177 @@ class Explainer(ABC):
         shares : (n_some, n_rows) the rows' shares of the density.
         """
 
+    def of_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
+        """Estimates (n_some, n_sets) of some samples in one class, for each of the sets of variables."""
+        found = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
+        marginals = self._marginals(a, coalitions)
 
-class RodeoExplainer(Explainer):
-    """Looks at samples in densities whose bandwidths the Rodeo chooses.
+        def estimate(block: slice) -> None:
+            found.log_density[block], found.likeness[block], _ = marginals(samples[block])
 
-    Parameters
-    ----------
-    model : FittedModel
-    X : (n_samples, n_features) samples.
-    computation : threads and progress.
-    own, of_class : (n_samples,) for training rows, their positions in their classes, and numbers of these;
-        there bandwidths are those that the Rodeo chooses without the row.
-    """
+        step = int(np.clip(_MOST_TERMS // max(self.sizes()[a]), 1, BLOCK))
+        blocks = (slice(first, first + step) for first in range(0, samples.size, step))
+        list(on_threads((partial(estimate, block) for block in blocks), self.computation.n_jobs))
+        return found
 
-    def __init__(
-        self,
-        model: FittedModel,
-        X: Floats,
-        computation: Computation,
-        own: Integers | None = None,
-        of_class: Integers | None = None,
-    ) -> None:
-        self.log_density, h = model.estimate(X, computation, bandwidths=True)
-        self._scaled = model.scale.transform(X)
-        self._data = model.data
-        self._widths = model.bandwidths.widths
-        self._densities = model.densities
-        self._untiled: dict[int, UntiledClass] = {}
-        self._used = np.zeros(X.shape[1], dtype=bool)
-        for density in model.densities:
-            self._used[density.plan.variables] = True
-        for a, density in enumerate(model.densities):
-            if own is None or of_class is None or density.plan.fixed is not None:
-                continue
-            at = np.flatnonzero(of_class == a)
-            if at.size:
-                used = self._scaled[np.ix_(at, density.plan.variables)]
-                left, steps = local_density(
-                    density.rows, density.grid, used, model.settings.rodeo.update, own[at]
-                )
-                _, h[at, a] = density.completed(left, density.grid[steps], X.shape[1])
-        self.bandwidths = h
+    @abstractmethod
+    def _evaluate(self) -> Estimates:
+        """Evaluate the densities at the samples."""
+
+    @abstractmethod
+    def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
+        """Prepare the densities of sets of variables in one class, for several threads."""
+
+
+class RodeoExplainer(Explainer[FittedModel]):
+    """Looks at samples in densities whose bandwidths the Rodeo chooses, at a training row without the row."""
+
+    def _evaluate(self) -> Estimates:
+        own = None
+        if self.examples is not None:
+            codes = self.examples.codes
+            own = [np.where(codes == a, self.examples.own, -1) for a in range(self.model.labels.size)]
+        return self.model.estimates(self.X, self.computation, bandwidths=True, own=own)
+
+    @property
+    def _bandwidths(self) -> Floats:
+        assert self.estimates.bandwidths is not None
+        return self.estimates.bandwidths
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        return self.model.scale.transform(self.X)
+
+    @cached_property
+    def _untiled(self) -> list[UntiledClass]:
+        return [UntiledClass.of(density) for density in self.model.densities]
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
-        assert self.bandwidths is not None
-        rows = self._rows(a)
-        conditional = np.empty((samples.size, self._scaled.shape[1]))
+        rows = self._untiled[a]
+        conditional = np.empty((samples.size, self.X.shape[1]))
         shares = np.zeros((samples.size, len(rows.X)))
-        of_class = self._densities[a].rows
+        of_class, widths = self.model.densities[a].rows, self.model.bandwidths.widths
         for k, i in enumerate(samples.tolist()):
-            x, h = self._scaled[i], self.bandwidths[i, a]
+            x, h = self._scaled[i], self._bandwidths[i, a]
             if isinstance(of_class, GeneralRows) or np.isnan(x).any():
                 general = of_class if isinstance(of_class, GeneralRows) else GeneralRows.of(of_class)
-                conditional[k], shares[k] = general_conditionals(x, h, general, rows, self._widths)
+                conditional[k], shares[k] = general_conditionals(x, h, general, rows, widths)
             else:
-                conditional[k], shares[k] = conditional_log_densities(x, h, rows, self._widths)
+                conditional[k], shares[k] = conditional_log_densities(x, h, rows, widths)
         return conditional, shares
 
-    def _rows(self, a: int) -> UntiledClass:
-        if a not in self._untiled:
-            self._untiled[a] = UntiledClass.of(self._densities[a])
-        return self._untiled[a]
-
-    @property
+    @cached_property
     def used(self) -> Bools:
         """Which variables (n_features,) take part in the density of some class."""
-        return self._used
-
-    def sizes(self) -> list[list[int]]:
-        """How many factors of kernels an estimate takes, by class."""
-        return [[density.rows.size] for density in self._densities]
-
-    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
-        """Prepare the densities of sets of variables in one class."""
-        untiled, of_class = self._rows(a), self._densities[a].rows
-        general = of_class if isinstance(of_class, GeneralRows) else None
-        kernel_class = KernelClass(
-            untiled.X,
-            untiled.log_weights,
-            general,
-            untiled.plan.variables,
-            np.log(self._widths),
-        )
-        coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
-        at = self._data.members()[a]
-
-        def log_densities(samples: Integers, left_out: Integers) -> Floats:
-            assert self.bandwidths is not None
-            x, h = self._scaled[samples], self.bandwidths[samples, a]
-            return kernel_class.marginals(x, h, coalitions, self._data.own_rows_in(at, left_out))
-
-        return log_densities
-
-
-class PoolExplainer(Explainer):
-    """Looks at samples in the densities of a pool: evidence and shares are weighted sums over its members.
-
-    Parameters
-    ----------
-    model : PoolModel
-    X : (n_samples, n_features) samples.
-    computation : threads and progress.
-    """
-
-    def __init__(self, model: PoolModel, X: Floats, computation: Computation) -> None:
-        self.log_density = model.log_densities(X, computation)
-        self.bandwidths = None
-        self._scaled = [member.scale.transform(X) for member in model.pool.members]
-        self._X = X
-        self._pool = model.pool
-        self._data = model.data
-
-    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
-        """Look at some samples in one class."""
-        at = self._data.members()[a]
-        weights = self._data.all_weights[at]
-        conditional = np.zeros((samples.size, self._scaled[0].shape[1]))
-        shares = np.zeros((samples.size, at.size))
-        for member, weight, scaled in zip(self._pool.members, self._pool.weights, self._scaled, strict=True):
-            found, share = member_conditionals(member.classes[a], scaled[samples], weights)
-            conditional += weight * found
-            shares += weight * share
-        return conditional, shares / self._pool.weights.sum()
-
-    @property
-    def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
-        used = np.zeros(self._scaled[0].shape[1], dtype=bool)
-        for member in self._pool.members:
-            for mixture in member.classes:
-                used[mixture.used] = True
+        used = np.zeros(self.X.shape[1], dtype=bool)
+        for density in self.model.densities:
+            used[density.plan.variables] = True
         return used
 
     def sizes(self) -> list[list[int]]:
+        """How many factors of kernels an estimate takes, by class."""
+        return [[density.rows.size] for density in self.model.densities]
+
+    def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
+        untiled, of_class, data = self._untiled[a], self.model.densities[a].rows, self.model.data
+        kernel_class = KernelClass(
+            untiled.X,
+            untiled.log_weights,
+            of_class if isinstance(of_class, GeneralRows) else None,
+            untiled.plan.variables,
+            np.log(self.model.bandwidths.widths),
+        )
+        coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
+        scaled, h = self._scaled, self._bandwidths[:, a]
+        own = data.own_rows_in(data.members()[a], self.left_out)
+
+        def estimate(samples: Integers) -> Estimates:
+            log_density = kernel_class.marginals(scaled[samples], h[samples], coalitions, own[samples])
+            return Estimates(log_density, log_density)
+
+        return estimate
+
+
+class PoolExplainer(Explainer[PoolModel]):
+    """Looks at samples in the densities of a pool: evidence and shares are weighted sums over its members."""
+
+    def _evaluate(self) -> Estimates:
+        return self.model.estimates(self.X, self.computation)
+
+    @cached_property
+    def _scaled(self) -> list[Floats]:
+        """The samples as each member scales them; several members share a scale."""
+        scales = [member.scale for member in self.model.pool.members]
+        by_scale = {scale: scale.transform(self.X) for scale in set(scales)}
+        return [by_scale[scale] for scale in scales]
+
+    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
+        """Look at some samples in one class."""
+        pool, data = self.model.pool, self.model.data
+        at = data.members()[a]
+        weights = data.all_weights[at]
+        conditional = np.zeros((samples.size, self.X.shape[1]))
+        shares = np.zeros((samples.size, at.size))
+        for member, weight, scaled in zip(pool.members, pool.weights, self._scaled, strict=True):
+            found, share = member_conditionals(member.classes[a], scaled[samples], weights)
+            conditional += weight * found
+            shares += weight * share
+        return conditional, shares / pool.weights.sum()
+
+    @property
+    def used(self) -> Bools:
+        """Which variables (n_features,) take part in the density of some class."""
+        return self.model.used
+
+    def sizes(self) -> list[list[int]]:
         """How many factors of kernels an estimate takes, by class, of each of its densities."""
-        of_members = [[mixture.size for mixture in member.classes] for member in self._pool.members]
+        of_members = [[mixture.size for mixture in member.classes] for member in self.model.pool.members]
         return [list(sizes) for sizes in zip(*of_members, strict=True)]
 
-    def marginals(self, a: int, coalitions: Coalitions) -> Marginals:
-        """Prepare the densities of sets of variables in one class."""
-        at = self._data.members()[a]
-        weights = self._data.all_weights[at]
-        units = self._data.units
+    def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
+        data, members = self.model.data, self.model.pool.members
+        at, units = data.members()[a], data.units
+        weights, out = data.all_weights[at], np.where(self.left_out >= 0, units[self.left_out], NO_UNIT)
         of_members = [
-            member_marginals(member.classes[a], weights, units[at], coalitions)
-            for member in self._pool.members
+            member_marginals(member.classes[a], weights, units[at], coalitions) for member in members
         ]
-        level_counts = self._level_counts
+        counts, in_scales = self._level_counts, self._scaled
 
-        def log_densities(samples: Integers, left_out: Integers) -> Floats:
-            found = np.zeros((samples.size, len(coalitions.members)))
-            out, log_shares = np.where(left_out >= 0, units[left_out], NO_UNIT), None
-            if level_counts is not None and (left_out >= 0).any():
-                log_shares = level_counts.log_shares_without(out, self._X[samples])[a]
-            for weight, scaled, density in zip(self._pool.weights, self._scaled, of_members, strict=True):
-                found += weight * density(scaled[samples], out, log_shares)
-            return found
+        def estimate(samples: Integers) -> Estimates:
+            sums = np.zeros((2, samples.size, len(coalitions.members)))
+            log_shares = None
+            if counts is not None and (self.left_out[samples] >= 0).any():
+                log_shares = counts.log_shares_without(out[samples], self.X[samples])[a]
+            both = zip(self.model.pool.weights, self.model.likeness_weights, strict=True)
+            for of_member, scaled, density in zip(both, in_scales, of_members, strict=True):
+                log_density = density(scaled[samples], out[samples], log_shares)
+                for k, weight in enumerate(of_member):
+                    if weight > 0.0:  # a member without weight may have no rows of a class
+                        sums[k] += weight * log_density
+            return Estimates(*sums)
 
-        return log_densities
+        return estimate
 
     @cached_property
     def _level_counts(self) -> LevelCounts | None:
         """How often levels occur, or None if there are none."""
-        return LevelCounts(self._data) if self._data.level_counts.any() else None
+        return LevelCounts(self.model.data) if self.model.data.level_counts.any() else None
+
+
+AnyExplainer = PoolExplainer | RodeoExplainer
 
 
 def explainer_of(
     model: LocalModel,
     X: Floats,
     computation: Computation,
-    own: Integers | None = None,
-    of_class: Integers | None = None,
-) -> Explainer:
-    """Look at samples in the densities of a model; see `RodeoExplainer`."""
+    estimates: Estimates | None = None,
+    examples: Examples | None = None,
+) -> AnyExplainer:
+    """Look at samples in the densities of a model; see `Explainer`."""
     if isinstance(model, PoolModel):
-        return PoolExplainer(model, X, computation)
+        return PoolExplainer(model, X, computation, estimates, examples)
     assert isinstance(model, FittedModel)
-    return RodeoExplainer(model, X, computation, own, of_class)
+    has_bandwidths = estimates is not None and estimates.bandwidths is not None
+    return RodeoExplainer(model, X, computation, estimates if has_bandwidths else None, examples)

@@ -19,65 +19,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from corral.array_types import Floats, Integers
+from corral.array_types import Floats
 from corral.conformal.typicality import Judgement
 from corral.data.weights import lower_median
-from corral.evidence.explainers import Explainer, explainer_of
-from corral.evidence.log_odds import densities_of_sets, in_steps
+from corral.evidence.explainers import explainer_of
+from corral.evidence.log_odds import blocks_of_samples, likeness_parts
 from corral.evidence.shapley import Coalitions
 from corral.model import LocalModel
 from corral.parallel import Computation
 
 
-def unlikeness(
-    model: LocalModel,
-    explainer: Explainer,
-    X: Floats,
-    judgement: Judgement,
-    coalitions: Coalitions,
-    computation: Computation,
-) -> Floats:
+def unlikeness(model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement) -> Floats:
     """How much each variable (n_samples, n_features) makes samples unlike the class nearest to them.
 
     Parameters
     ----------
-    model, explainer : the model whose log densities are likenesses, and its look at the samples.
+    model : what has been learnt.
     X : (n_samples, n_features) samples.
+    parts : (n_samples, n_features) contributions to the likeness in the nearest class.
+    medians : (n_samples, n_features) the same at the rows of this class.
     judgement : what is said of the samples.
-    coalitions : sets of variables.
-    computation : threads and progress.
     """
-    nearest, given = judgement.nearest, ~np.isnan(X)
-    parts = np.zeros(X.shape)
-    for a in np.unique(nearest).tolist():
-        at = np.flatnonzero(nearest == a)
-        usual = _usual_parts(model, a, coalitions, computation)
-        parts[at] = usual - _parts(explainer, a, at, np.full(at.size, -1), coalitions, computation)
-    far = model.trust.columns.terms(X, nearest)
-    return np.where(given, parts / judgement.spread[:, np.newaxis] + far, 0.0)
+    far = model.trust.columns.terms(X, judgement.nearest)
+    spread = judgement.spread[:, np.newaxis]
+    return np.where(np.isnan(X), 0.0, (medians - parts) / spread + far)
 
 
-def _usual_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
-    """Medians (n_features,) of the parts of log densities at rows of a class, each left out."""
-    X, weights, own, left_out = model.examples(a)
-    explainer = explainer_of(model, X, computation, own, np.full(own.size, a))
-    parts = _parts(explainer, a, np.arange(own.size), left_out, coalitions, computation)
-    known = ~np.isnan(X)
-    return np.array([lower_median(x[has], weights[has]) for x, has in zip(parts.T, known.T, strict=True)])
-
-
-def _parts(
-    explainer: Explainer,
-    a: int,
-    samples: Integers,
-    left_out: Integers,
-    coalitions: Coalitions,
-    computation: Computation,
-) -> Floats:
-    """Contributions (n_samples, n_features) to the log density in a class; 0 where that is infinite."""
-    parts = np.empty((samples.size, coalitions.members.shape[1]))
-    for some in in_steps(samples.size, len(coalitions.members)):
-        v = densities_of_sets(explainer, a, samples[some], left_out[some], coalitions, computation)
-        usual = np.logical_and.reduce(np.isfinite(v), axis=1, keepdims=True)
-        parts[some] = coalitions.contributions(np.where(usual, v, 0.0))[0]
-    return parts
+def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
+    """Medians (n_features,) of contributions to likenesses at rows of a class, each left out."""
+    examples = model.examples(a)
+    explainer = explainer_of(model, examples.X, computation, examples=examples)
+    parts = np.empty(examples.X.shape)
+    for block in blocks_of_samples(len(parts), len(coalitions.members)):
+        parts[block] = likeness_parts(explainer.of_sets(a, block, coalitions).likeness, coalitions)
+    known = ~np.isnan(examples.X)
+    return np.array(
+        [lower_median(x[has], examples.weights[has]) for x, has in zip(parts.T, known.T, strict=True)]
+    )

@@ -260,7 +260,7 @@ class PoolModel(LocalModel):
         return self.pool.cross_fitted.points
 
     @cached_property
-    def _likeness_weights(self) -> Floats:
+    def likeness_weights(self) -> Floats:
         """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
         kept = self.pool.cross_fitted
         codes = self.compared_rows.codes[kept.points]
@@ -275,34 +275,21 @@ class PoolModel(LocalModel):
         likeness_weights: Floats = shares / np.array(spreads)
         return likeness_weights
 
-    @cached_property
-    def yardstick(self) -> PoolModel:
-        """The members whose log densities are likenesses, with their weights in these."""
-        kept = np.flatnonzero(self._likeness_weights > 0.0)
-        pool = replace(
-            self.pool,
-            members=[self.pool.members[m] for m in kept.tolist()],
-            weights=self._likeness_weights[kept],
-            temperatures=self.pool.temperatures[kept],
-            cross_fitted=self.pool.cross_fitted.of_members(kept, self._likeness_weights[kept]),
-        )
-        return replace(self, pool=pool)
-
-    def estimates(self, X: Floats, computation: Computation) -> Estimates:
+    def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
-        both = np.array([self.pool.weights, self._likeness_weights])
+        both = np.array([self.pool.weights, self.likeness_weights])
         return Estimates(*self.pool.weighted_sums(X, both, computation))
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
         """Estimates of rows without themselves, and without what was learnt from their fold."""
         kept = self.pool.cross_fitted
         positions = np.searchsorted(kept.points, points)
-        likeness = np.tensordot(self._likeness_weights, self._left_out[:, positions], 1)
+        likeness = np.tensordot(self.likeness_weights, self._left_out[:, positions], 1)
         return Estimates(kept.log_density_of_pool[positions], likeness)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Estimates of rows of which values may be missing, by kernels that do not know them."""
-        both = np.array([self.pool.weights, self._likeness_weights])
+        both = np.array([self.pool.weights, self.likeness_weights])
         sums = np.zeros((2, points.size, self.prior.size))
         for member, weights in zip(self.pool.members, both.T, strict=True):
             log_density = self._without(member, points, X)

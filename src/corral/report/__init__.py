@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -20,9 +21,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.estimators.corral_classifier import CorralClassifier
+from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step, steps_in_words
 from corral.estimators.rodeo_classifier import RodeoClassifier
+from corral.estimators.tables import UnknownLevelsWarning
 from corral.estimators.validation import check_integer
 from corral.evaluation.held_out import HeldOut, take_rows
 from corral.files.atomic import replacing
@@ -230,11 +233,11 @@ def _compose(
     random = check_random_state(random_state)
     judged, known = _judge(estimator, rows, truth, held_out)
     order = _draw(known, truth, estimator.classes_, max_rows, random)
-    of_shown = estimator.predict_proba(take_rows(rows, order)) if known.proba is None else known.of(order)
+    judges = _judges(estimator, rows, given, held_out, order, known)
+    of_shown = judges[0].proba if known.proba is None else known.of(order)
     index = getattr(given, "index", None)
     names = order.tolist() if index is None else index[order].tolist()
     word = "Row" if index is None or index.name is None else str(index.name)
-    judges = _judges(estimator, rows, given, held_out, order)
     of_rows = Shown(judges, of_shown, order, names, word, truth, known.positions.size)
     steps = steps_in_words(whole)
     contents = Contents.gather(estimator, of_rows, judged, sample_sizes, source, steps)
@@ -248,10 +251,18 @@ def _compose(
 
 
 class _Known(NamedTuple):
-    """Rows that the page may show, by position, and their probabilities as far as these are known yet."""
+    """Rows that the page may show, by position, and what is known of them yet.
+
+    Attributes
+    ----------
+    positions : (n_rows,)
+    proba : (n_rows, n_classes)
+    rows : all rows of the table with the densities that the estimator gives them.
+    """
 
     positions: Integers
     proba: Floats | None = None
+    rows: EvaluatedRows | None = None
 
     def of(self, order: Integers) -> Floats:
         """Probabilities of some of the rows."""
@@ -269,29 +280,50 @@ def _judge(
     if held_out is None:
         if truth is None:
             return None, _Known(everything)
-        proba = estimator.predict_proba(rows)
+        proba, evaluated = _predicted(estimator, rows)
         judged = Judged(HeldOut(estimator.classes_, truth, proba), unseen=False, on_page=True)
-        return judged, _Known(everything, proba)
+        return judged, _Known(everything, proba, evaluated)
     if held_out.positions is not None:
         return Judged(held_out, unseen=True, on_page=True), _Known(held_out.positions, held_out.proba)
     # Other labels tell without a prediction of all rows, which may take long.
     if not np.array_equal(held_out.truth, truth if truth is not None else ()):
         return Judged(held_out, unseen=True, on_page=False), _Known(everything)
-    proba = estimator.predict_proba(rows)
+    proba, evaluated = _predicted(estimator, rows)
     on_page = np.array_equal(held_out.proba, proba)
-    return Judged(held_out, unseen=True, on_page=on_page), _Known(everything, proba)
+    return Judged(held_out, unseen=True, on_page=on_page), _Known(everything, proba, evaluated)
 
 
-def _judges(estimator: Any, rows: Any, given: Any, held_out: HeldOut | None, order: Integers) -> list[Judge]:
+def _predicted(estimator: Any, rows: Any) -> tuple[Floats, EvaluatedRows | None]:
+    """Probabilities of rows, and the densities that they come from if there are any."""
+    evaluated = _evaluated(estimator, rows)
+    return estimator.predict_proba(rows) if evaluated is None else evaluated.proba, evaluated
+
+
+def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
+    """Rows with their densities, or None if the classifier has none."""
+    return None if isinstance(estimator, LSPClassifier) else evaluate_rows(estimator, rows)
+
+
+def _judges(
+    estimator: Any, rows: Any, given: Any, held_out: HeldOut | None, order: Integers, known: _Known
+) -> list[Judge]:
     """Who labels and explains which of the rows that are shown."""
     if held_out is None or not held_out.parts:
-        return [Judge(estimator, take_rows(rows, order), np.arange(order.size), None)]
+        shown_rows = take_rows(rows, order)
+        evaluated = _evaluated(estimator, shown_rows) if known.rows is None else known.rows.take(order)
+        return [Judge(estimator, shown_rows, np.arange(order.size), evaluated, None)]
     judges = []
     for part in held_out.parts:
         shown = np.flatnonzero(np.isin(order, part.rows))
+        if not shown.size:
+            continue
         of_part = rows_of_last_step(part.estimator, take_rows(given, order[shown]))
-        judges.append(Judge(last_step(part.estimator), of_part, shown, part.learnt_from))
-    return [judge for judge in judges if judge.shown.size]
+        with warnings.catch_warnings():
+            if part.learnt_from is not None:  # levels that only rows left out have, as new rows may, too
+                warnings.simplefilter("ignore", UnknownLevelsWarning)
+            evaluated = _evaluated(last_step(part.estimator), of_part)
+        judges.append(Judge(last_step(part.estimator), of_part, shown, evaluated, part.learnt_from))
+    return judges
 
 
 def _check_parts(held_out: HeldOut | None, truth: NDArray[Any] | None, n: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,9 +14,9 @@ from corral.data.tiles import ClassRows, tile_density
 from corral.estimators.decisions import is_torn
 from corral.estimators.description import Description
 from corral.estimators.encoding import is_gap
+from corral.estimators.evaluated_rows import EvaluatedRows
 from corral.estimators.explanation import Explanation
 from corral.estimators.number_text import rounded_number
-from corral.estimators.tables import UnknownLevelsWarning
 from corral.evaluation.held_out import HeldOut
 from corral.model import LocalModel
 from corral.parallel import Computation
@@ -71,13 +70,23 @@ class Judge(NamedTuple):
     estimator : the classifier, fitted.
     X : the rows.
     shown : (n_rows,) which of the rows on the page they are, in the order in which these were drawn.
+    evaluated : the rows with their densities; None if the classifier has none and explains nothing.
     learnt_from : positions among all rows of its training rows, if it has learnt from some of them only.
     """
 
     estimator: Any
     X: Any
     shown: Integers
+    evaluated: EvaluatedRows | None
     learnt_from: Integers | None
+
+    @property
+    def proba(self) -> Floats:
+        """Probabilities (n_rows, n_classes)."""
+        proba: Floats = (
+            self.estimator.predict_proba(self.X) if self.evaluated is None else self.evaluated.proba
+        )
+        return proba
 
 
 class Shown(NamedTuple):
@@ -327,10 +336,7 @@ def browsed(
     for number, judge in enumerate(judges):
         for i in judge.shown:
             rows[i]["judge"] = number
-        with warnings.catch_warnings():
-            if judge.learnt_from is not None:  # levels that only rows left out have, as new rows may, too
-                warnings.simplefilter("ignore", UnknownLevelsWarning)
-            _judge_rows(judge, [rows[i] for i in judge.shown], variables, description)
+        _judge_rows(judge, [rows[i] for i in judge.shown], variables, description)
     n_listed = max((len(row.get("support", ())) for row in rows), default=0)
     for row in rows:  # a judge of few rows may have listed fewer
         if "support" in row:
@@ -345,22 +351,21 @@ def _judge_rows(
 ) -> None:
     """Add what a classifier says of its rows: how typical they are, and why they get their labels."""
     estimator = judge.estimator
-    if hasattr(estimator, "assess"):
-        found = estimator.assess(judge.X)
-        nearest = found.scores.argmax(axis=1)
-        for i, row in enumerate(rows):
-            row |= {
-                "novel": int(found.is_novel[i]),
-                "typicality": _decimals(found.typicality[i], 3),
-                "nearest": int(nearest[i]),
-                "score": _decimals(max(found.scores[i, nearest[i]], _LEAST_SCORE), 2),
-            }
-    if not hasattr(estimator, "explain"):
+    if judge.evaluated is None:
         values = np.asarray(judge.X, dtype=np.float64)
         for row, of_row in zip(rows, values[:, variables], strict=True):
             row["values"] = digits(of_row)
         return
-    explanation = estimator.explain(judge.X)
+    found = judge.evaluated.assessment()
+    nearest = found.scores.argmax(axis=1)
+    for i, row in enumerate(rows):
+        row |= {
+            "novel": int(found.is_novel[i]),
+            "typicality": _decimals(found.typicality[i], 3),
+            "nearest": int(nearest[i]),
+            "score": _decimals(max(found.scores[i, nearest[i]], _LEAST_SCORE), 2),
+        }
+    explanation = judge.evaluated.explanation()
     if judge.learnt_from is not None:
         explanation = explanation.renumbered(judge.learnt_from)
     labels = np.searchsorted(estimator.classes_, explanation.label)

@@ -129,10 +129,21 @@ class FittedModel(LocalModel):
                 log_density[:, y] += gaps @ log_widths
         return log_density, h
 
+    def estimates(
+        self,
+        X: Floats,
+        computation: Computation,
+        *,
+        bandwidths: bool = False,
+        own: Sequence[Integers] | None = None,
+    ) -> Estimates:
+        """Log densities (n_samples, n_classes), which are likenesses as well; see `estimate`."""
+        log_density, h = self.estimate(X, computation, bandwidths=bandwidths, own=own)
+        return Estimates(log_density, log_density, h if bandwidths else None)
+
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Log densities of rows without themselves; bandwidths of classes have seen them."""
-        log_density, _ = self.estimate(X, computation.quieter(), own=self.data.own_rows(points))
-        return Estimates(log_density, log_density)
+        return self.estimates(X, computation.quieter(), own=self.data.own_rows(points))
 
 
 def learn_model(

@@ -1,0 +1,208 @@
+"""Rows whose class densities are evaluated once, and all that a classifier says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import Estimates, Judgement
+from corral.estimators.explanation import Explanation
+from corral.estimators.validation import feature_names
+from corral.evidence.explanations import explain_rows
+from corral.evidence.log_odds import strongest_rivals
+from corral.model import LocalModel
+from corral.parallel import Computation
+
+# The share of training rows below which a sample is novel, by default.
+LEVEL = 0.01
+
+
+class Assessment(NamedTuple):
+    """All that is said of samples, from one look at their densities.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities, as `predict_proba` returns them.
+    scores : ndarray of shape (n_samples, n_classes)
+        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
+        typical. The highest is of the nearest class, and is what novelty ranks.
+    typicality : ndarray of shape (n_samples, n_classes)
+        As `typicality` returns it.
+    novelty : ndarray of shape (n_samples,)
+        Share of the training rows that are at most as typical at their best class, the sample counted among
+        them.
+    is_novel : ndarray of shape (n_samples,), bool
+        As `is_novel` returns it, at the default level.
+
+    See Also
+    --------
+    corral.CorralClassifier.assess : Makes it.
+
+    Examples
+    --------
+    >>> from corral import CorralClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
+    >>> assessment.proba.argmax(axis=1), assessment.is_novel
+    (array([0]), array([False]))
+    """
+
+    proba: Floats
+    scores: Floats
+    typicality: Floats
+    novelty: Floats
+    is_novel: Bools
+
+
+def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> EvaluatedRows:
+    """Check rows and evaluate their densities, with the Rodeo's bandwidths if they are to be explained."""
+    samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
+    computation = Computation(estimator.n_jobs, estimator.verbose)
+    estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
+    return EvaluatedRows(estimator, samples, estimates)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRows:
+    """Rows with their class densities.
+
+    Attributes
+    ----------
+    estimator : a fitted classifier by class densities.
+    X : (n_rows, n_features) the rows as numbers.
+    estimates : their log densities and likenesses.
+    """
+
+    estimator: Any
+    X: Floats
+    estimates: Estimates
+
+    def take(self, positions: Integers) -> EvaluatedRows:
+        """Some of the rows."""
+        log_density, likeness, h = self.estimates
+        h = None if h is None else h[positions]
+        return replace(
+            self,
+            X=self.X[positions],
+            estimates=Estimates(log_density[positions], likeness[positions], h),
+        )
+
+    @property
+    def _model(self) -> LocalModel:
+        model: LocalModel = self.estimator.model_
+        return model
+
+    @property
+    def _computation(self) -> Computation:
+        return Computation(self.estimator.n_jobs, self.estimator.verbose)
+
+    @cached_property
+    def proba(self) -> Floats:
+        """Probabilities (n_rows, n_classes)."""
+        return np.exp(self._log_proba)
+
+    @cached_property
+    def _log_proba(self) -> Floats:
+        return self._model.posterior(self.estimates.log_density)
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """How the rows compare with training rows."""
+        return self._model.trust.judge(self.X, self.estimates.likeness, self._computation)
+
+    def assessment(self) -> Assessment:
+        """Probabilities, typicality and novelty."""
+        judgement = self.judgement
+        return Assessment(
+            self.proba,
+            judgement.scores,
+            judgement.typicality,
+            judgement.novelty,
+            judgement.is_novel(LEVEL),
+        )
+
+    def prediction_sets(self, coverage: float) -> Bools:
+        """Labels (n_rows, n_classes) that the rows may have; see `CorralClassifier.predict_set`."""
+        pvalues = self._model.trust.label_pvalues(self.X, self.estimates.log_density, self._computation)
+        # Without rounding: 1 - 0.9 is a little more than 0.1 would be of ten rows.
+        sets: Bools = pvalues > 1.0 - coverage + 1e-12
+        label = self._log_proba.argmax(axis=1)
+        empty = ~sets.any(axis=1)
+        sets[empty, label[empty]] = True
+        sets[self.judgement.is_beyond] = False
+        return sets
+
+    def explanation(self, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
+        """Why the rows get their labels; see `CorralClassifier.explain`."""
+        estimator, model, judgement = self.estimator, self._model, self.judgement
+        label = self._log_proba.argmax(axis=1)
+        rival = self._rivals(against, label)
+        explained = explain_rows(
+            model,
+            self.X,
+            self.estimates,
+            judgement,
+            label=label,
+            rival=rival,
+            n_listed=n_rows,
+            computation=self._computation,
+        )
+        rows, names = explained.support.rows, getattr(estimator, "row_names_in_", None)
+        is_level = np.array([levels is not None for levels in estimator.encoding_.levels])
+        return Explanation(
+            label=model.labels[label],
+            rival=model.labels[rival],
+            probability=np.take_along_axis(self.proba, np.stack([label, rival], axis=1), axis=1),
+            feature_names=feature_names(estimator),
+            values=estimator.encoding_.decode(self.X),
+            bandwidths=explained.bandwidths,
+            base=explained.evidence.base,
+            evidence=explained.evidence.evidence,
+            evidence_error=explained.evidence.error,
+            conditional=explained.conditional,
+            rows=rows,
+            shares=explained.support.shares,
+            effective_rows=explained.support.effective,
+            group_share=explained.support.largest_group,
+            row_names=None if names is None else np.where(rows >= 0, names[rows], ""),
+            nearest=model.labels[judgement.nearest],
+            typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
+            novel=judgement.is_novel(LEVEL),
+            unlikeness=explained.unlikeness,
+            stands_for=explained.support.stands_for,
+            training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
+        )
+
+    def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
+        """Number the classes to compare the predicted ones with: no class is its own rival.
+
+        The second class is that of the second highest joint probability: far from others, the probabilities
+        of classes are little but the share given to the priors.
+        """
+        second = strongest_rivals(self._model.joint(self.estimates.log_density), label)
+        if against is None:
+            return second
+        classes: NDArray[Any] = self._model.labels
+        given = np.asarray(against)
+        if given.shape not in ((), label.shape):
+            raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
+        named = np.broadcast_to(given, label.shape)
+        unknown = np.setdiff1d(named, classes)
+        if unknown.size:
+            raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
+        rival = np.searchsorted(classes, named)
+        return np.where(rival == label, second, rival)
+
+
+def _ranges(X: Floats) -> Floats:
+    """Lowest and highest values (2, n_features); infinite where none is known."""
+    lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
+    highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
+    return np.stack([lowest, highest])

@@ -1,0 +1,116 @@
+"""Why samples get their labels, on arrays, and what is known of a model before any sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.conformal.typicality import Estimates, Judgement
+from corral.evidence.explainers import explainer_of
+from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
+from corral.evidence.novelty import median_parts, unlikeness
+from corral.evidence.shapley import Coalitions
+from corral.evidence.support import Support, conditionals_and_support
+from corral.model import LocalModel
+from corral.parallel import Computation
+
+
+class ExplainedRows(NamedTuple):
+    """Why samples get their labels.
+
+    Attributes
+    ----------
+    bandwidths : (n_samples, 2, n_features) in label and rival, or None where they have no meaning.
+    evidence : of the variables, for the label and against the rival.
+    conditional : (n_samples, n_features) the same for each variable when all others are known.
+    support : training rows behind the labels.
+    unlikeness : (n_samples, n_features) what makes samples unlike the class nearest to them.
+    """
+
+    bandwidths: Floats | None
+    evidence: RowEvidence
+    conditional: Floats
+    support: Support
+    unlikeness: Floats
+
+
+def explain_rows(
+    model: LocalModel,
+    X: Floats,
+    estimates: Estimates,
+    judgement: Judgement,
+    *,
+    label: Integers,
+    rival: Integers,
+    n_listed: int,
+    computation: Computation,
+) -> ExplainedRows:
+    """Explain samples (n_samples, n_features) whose densities have been evaluated.
+
+    Parameters
+    ----------
+    model : what has been learnt.
+    X, estimates, judgement : the samples, and what is said of them.
+    label, rival : (n_samples,) numbers of classes.
+    n_listed : how many of the rows that support the label are listed.
+    computation : threads and progress.
+    """
+    explainer = explainer_of(model, X, computation, estimates)
+    known = _known_of(model)
+    coalitions = explanation_coalitions(explainer)
+    nearest = judgement.nearest
+    evidence = row_evidence(explainer, label, rival, coalitions, nearest)
+    medians = np.zeros(X.shape)
+    for a in np.unique(nearest).tolist():
+        medians[nearest == a] = known.medians_of(model, a, coalitions, computation)
+    conditional, support = conditionals_and_support(explainer, label, rival, n_listed)
+    h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
+    return ExplainedRows(
+        None if h is None else np.take_along_axis(h, pair, axis=1),
+        evidence,
+        conditional,
+        support,
+        unlikeness(model, X, evidence.likeness, medians, judgement),
+    )
+
+
+def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
+    """Mean evidence (n_classes, n_features) as `class_evidence` has it, computed once for a model."""
+    known = _known_of(model)
+    if known.class_evidence is None:
+        known.class_evidence = class_evidence(model, computation)
+    return known.class_evidence
+
+
+@dataclass(eq=False)
+class _ModelEvidence:
+    """What depends on a model alone, computed when it is first needed.
+
+    Attributes
+    ----------
+    class_evidence : (n_classes, n_features)
+    medians : by class (n_features,) medians of contributions to the likenesses of its rows.
+    """
+
+    class_evidence: Floats | None = None
+    medians: dict[int, Floats] = field(default_factory=dict)
+
+    def medians_of(
+        self, model: LocalModel, a: int, coalitions: Coalitions, computation: Computation
+    ) -> Floats:
+        """Medians of a class."""
+        if a not in self.medians:
+            self.medians[a] = median_parts(model, a, coalitions, computation)
+        return self.medians[a]
+
+
+# Forgotten together with the model, and no part of its files and copies.
+_KNOWN: WeakKeyDictionary[LocalModel, _ModelEvidence] = WeakKeyDictionary()
+
+
+def _known_of(model: LocalModel) -> _ModelEvidence:
+    return _KNOWN.setdefault(model, _ModelEvidence())

@@ -1,0 +1,90 @@
+"""The training rows behind a label, and what each variable adds when all others are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.data.tiles import TINY
+from corral.data.weights import sums_by_unit
+from corral.evidence.explainers import BLOCK, AnyExplainer
+from corral.parallel import on_threads
+
+
+class Support(NamedTuple):
+    """The training rows that the densities of labels rest on.
+
+    Attributes
+    ----------
+    rows : (n_samples, n_listed) numbers of the label's rows with the largest shares, -1 where it has fewer.
+    shares : (n_samples, n_listed) their shares.
+    stands_for : (n_samples, n_listed) how many training rows each of them stands for, 0 where it has fewer.
+    effective : (n_samples,) how many rows of equal shares would carry the density: 1 over the sum of squares.
+    largest_group : (n_samples,) the largest share that the rows of one group have together.
+    """
+
+    rows: Integers
+    shares: Floats
+    stands_for: Integers
+    effective: Floats
+    largest_group: Floats
+
+
+def conditionals_and_support(
+    explainer: AnyExplainer, label: Integers, rival: Integers, n_listed: int
+) -> tuple[Floats, Support]:
+    """Compare samples in the densities of their labels and rivals, all other variables being known.
+
+    Parameters
+    ----------
+    explainer : the look at the samples.
+    label, rival : (n_samples,) numbers of classes.
+    n_listed : how many of the rows that support the label are wanted.
+
+    Returns
+    -------
+    conditional : (n_samples, n_features) log p(x_j | others) in the label less that in the rival.
+    support : training rows behind the labels.
+    """
+    n, model = label.size, explainer.model
+    by_class = model.data.members()
+    listed = (n, min(n_listed, max(rows.size for rows in by_class)))
+    conditional = np.empty(explainer.X.shape)
+    support = Support(
+        np.full(listed, -1), np.zeros(listed), np.zeros(listed, dtype=np.int64), np.zeros(n), np.zeros(n)
+    )
+
+    def look_at_label(samples: Integers) -> None:
+        a = int(label[samples[0]])
+        conditional[samples], shares = explainer.conditional(samples, a)
+        strongest = np.argsort(-shares, axis=1, kind="stable")[:, : listed[1]]
+        places = (samples, slice(strongest.shape[1]))
+        support.rows[places] = model.data.numbers[by_class[a]][strongest]
+        support.shares[places] = np.take_along_axis(shares, strongest, axis=1)
+        support.stands_for[places] = model.rows_behind(a)[strongest]
+        squares = np.vecdot(shares, shares)
+        support.effective[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
+        if by_class[a].size:
+            groups = model.data.units[by_class[a]]
+            sums = sums_by_unit(shares, groups) if model.data.grouped else shares
+            support.largest_group[samples] = sums.max(axis=1)
+
+    def look_at_rival(samples: Integers) -> None:
+        conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
+
+    for look, codes in ((look_at_label, label), (look_at_rival, rival)):
+        tasks = (partial(look, samples) for samples in _blocks_of_equals(codes))
+        list(on_threads(tasks, explainer.computation.n_jobs))
+    return conditional, support
+
+
+def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
+    """Positions of equal numbers, some at a time: shares of all rows for all samples would be large."""
+    for code in np.unique(codes):
+        at = np.flatnonzero(codes == code)
+        for first in range(0, at.size, BLOCK):
+            yield at[first : first + BLOCK]
