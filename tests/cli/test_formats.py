@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import asdict
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -96,7 +97,10 @@ def test_others_read_what_is_written(frame, tmp_path):
         found = pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False)
         pd.testing.assert_frame_equal(found, frame)
     assert pd.read_feather(tmp_path / "t.feather")["id"].tolist() == frame["id"].tolist()
-    assert pd.read_excel(tmp_path / "t.xlsx", dtype={"id": str})["id"].tolist() == frame["id"].tolist()
+    assert (
+        pd.read_excel(tmp_path / "t.xlsx", engine="openpyxl", dtype={"id": str})["id"].tolist()
+        == frame["id"].tolist()
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -191,7 +195,7 @@ def test_spreadsheets_run_no_text(model, frame, tmp_path):
     frame.assign(id="=1+1").to_csv(tmp_path / "t.csv", index=False)
     result = run("predict", model, tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.xlsx")
     assert result.stderr == ""
-    assert set(pd.read_excel(tmp_path / "o.xlsx")["id"]) == {"=1+1"}
+    assert set(pd.read_excel(tmp_path / "o.xlsx", engine="openpyxl")["id"]) == {"=1+1"}
     frame.assign(id="a\x01").to_csv(tmp_path / "t.csv", index=False)
     command = ("predict", model, tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "new.xlsx")
     assert refused(*command).endswith(
@@ -209,6 +213,36 @@ def test_sheets_are_told_of(frame, tmp_path):
     found, told = read(tmp_path / "t.xlsx")
     assert_same(found, frame, exact=False)
     assert set(told) == {"has 2 sheets; the first, 'Sheet', is read."}
+
+
+def test_sheets_of_other_offices(frame, tmp_path):
+    def cell(value):
+        kind = f'float" office:value="{value}' if isinstance(value, float) else "string"
+        return f'<table:table-cell office:value-type="{kind}"><text:p>{value}</text:p></table:table-cell>'
+
+    lines = [frame.columns, *frame.itertuples(index=False, name=None)]
+    cells = "".join(f"<table:table-row>{''.join(map(cell, line))}</table:table-row>" for line in lines)
+    uses = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    with ZipFile(tmp_path / "t.ods", "w") as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        book.writestr("META-INF/manifest.xml", "<manifest/>")
+        book.writestr(
+            "content.xml",
+            f"<?xml version='1.0' encoding='UTF-8'?><office:document-content {uses}><office:body>"
+            "<office:spreadsheet><table:table table:name='s'>"
+            f"{cells}</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+    assert_same(read(tmp_path / "t.ods")[0], frame, exact=False)
+
+
+@pytest.mark.parametrize("suffix", [".xls", ".xlsb", ".ods"])
+def test_some_spreadsheets_are_read_and_not_written(suffix, model, frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = refused("predict", model, tmp_path / "t.csv", "--out", tmp_path / f"o{suffix}")
+    assert f"o{suffix} must end in .csv, .tsv, .txt, .parquet, .pq, .feather, .arrow, .xlsx to say" in said
 
 
 # Standard streams

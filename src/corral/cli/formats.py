@@ -51,15 +51,22 @@ _KINDS = {
     ".feather": Kind.feather,
     ".arrow": Kind.feather,
     ".xlsx": Kind.excel,
+    ".xls": Kind.excel,
+    ".xlsb": Kind.excel,
+    ".ods": Kind.excel,
 }
+_ONLY_READ = (".xls", ".xlsb", ".ods")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-SUFFIXES = tuple(_KINDS)
 
 # Bytes that a packed file begins with. One that has lost its suffix is unpacked all the same.
 _PACKED_STARTS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-_KIND_STARTS = {b"PAR1": Kind.parquet, b"ARROW1\0\0": Kind.feather, b"PK\x03\x04": Kind.excel}
-_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+_KIND_STARTS = {
+    b"PAR1": Kind.parquet,
+    b"ARROW1\0\0": Kind.feather,
+    b"PK\x03\x04": Kind.excel,
+    b"\xd0\xcf\x11\xe0": Kind.excel,
+}
 
 # In the order in which they are tried: names and text may hold those that come after the right one.
 _CANDIDATES = ("\t", ";", "|", ",", " ")
@@ -199,17 +206,21 @@ class TableFile:
             yield stream, file
 
 
-def named_kind(path: Path) -> tuple[Kind, str]:
-    """What the name of a file says that it is, and what it is packed by; the standard output is text."""
+def named_kind(path: Path, *, is_read: bool = False) -> tuple[Kind, str]:
+    """What the name of a file says that it is, and what it is packed by; the standard streams are text.
+
+    Some kinds of spreadsheets are read and not written.
+    """
     if path == STANDARD_STREAM:
         return Kind.text, ""
     suffix = path.suffix.lower()
     packing = suffix if suffix in PACKED else ""
     suffix = Path(path.stem).suffix.lower() if packing else suffix
-    kind = _KINDS.get(suffix)
+    suffixes = [each for each in _KINDS if is_read or each not in _ONLY_READ]
+    kind = _KINDS[suffix] if suffix in suffixes else None
     if kind is None or (packing and kind is not Kind.text):
         raise ValueError(
-            f"{path} must end in {', '.join(SUFFIXES)} to say what it is; text may be packed: "
+            f"{path} must end in {', '.join(suffixes)} to say what it is; text may be packed: "
             f"{', '.join('.csv' + each for each in PACKED)}."
         )
     return kind, packing
@@ -245,11 +256,8 @@ def open_table(path: Path, given: Given) -> TableFile:
 
 def find_table(path: Path, given: Given) -> TableFile:
     """Find out how a file is written, from its name and its content, as far as it is not given."""
-    if path == STANDARD_STREAM:
-        copy: IO[bytes] | None = _copy_of_input()
-        named = Kind.text
-    else:
-        copy, (named, _) = None, named_kind(check_readable(path))
+    named, _ = named_kind(path if path == STANDARD_STREAM else check_readable(path), is_read=True)
+    copy = _copy_of_input() if path == STANDARD_STREAM else None
     file = TableFile(path, named, copy=copy)
     with ExitStack() as if_refused, reading(file):
         if copy is not None:
@@ -279,8 +287,6 @@ def _by_content(raw: IO[bytes], named: Kind, called: str) -> tuple[Kind, str]:
     start = raw.read(8)
     if not start:
         raise ValueError(f"{called} is empty.")
-    if start.startswith(_OLD_EXCEL):
-        raise ValueError(f"{called} is an old or locked Excel file: save it as .xlsx without a password.")
     if named is not Kind.text:
         return named, ""
     for mark, packing in _PACKED_STARTS.items():
@@ -342,8 +348,7 @@ def reading(file: TableFile) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{file} is not {error.encoding} text (byte {error.object[error.start]:#04x}): "
-            "say by --encoding in what it is written, or save it as UTF-8."
+            f"{file} is not {error.encoding} text (byte {error.object[error.start]:#04x}): {_remedy(file)}"
         ) from None
     except (EOFError, lzma.LZMAError, zlib.error) as error:
         said = str(error).removesuffix(".")
@@ -409,11 +414,21 @@ def _utf8_or_windows(file: TableFile) -> str:
         return _UTF8
     if n_letters >= len(wrong) or not_windows:
         byte = min(not_windows, default=ord(wrong[0]) - 0xDC00)
-        raise ValueError(
-            f"{file} is neither UTF-8 nor Windows-1252 text (byte {byte:#04x}): say by --encoding in what it "
-            "is written, or save it as UTF-8."
-        )
+        raise ValueError(f"{file} is neither UTF-8 nor Windows-1252 text (byte {byte:#04x}): {_remedy(file)}")
     return _WINDOWS
+
+
+def _remedy(file: TableFile) -> str:
+    """Say what can be done about a text whose encoding is another one, and which it may be."""
+    from charset_normalizer import from_bytes
+
+    with file.opened() as (stream, _):
+        strange = b"".join(
+            line for line in stream.read(_BLOCK).splitlines(keepends=True) if not line.isascii()
+        )
+    guess = from_bytes(strange).best()
+    said = "say by --encoding in what it is written, or save it as UTF-8."
+    return said if guess is None else f"it may be {guess.encoding}; {said}"
 
 
 def _cells(text: str, separator: str) -> list[list[str]]:

@@ -60,7 +60,7 @@ class AllocationName(StrEnum):
 
 _TABLE_HELP = (
     "Table with column names: .csv, .tsv or .txt, which may be packed (.gz, .bz2, .xz, .zst), .xlsx, "
-    ".parquet or .feather; - is the standard input."
+    ".xls, .xlsb, .ods, .parquet or .feather; - is the standard input."
 )
 
 

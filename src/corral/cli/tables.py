@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,26 +299,19 @@ def _excel_chunks(
 def _read_excel(file: TableFile, **options: Any) -> pd.DataFrame:
     """The first sheet of a workbook; an empty one is refused."""
     import pandas as pd
-    from openpyxl.utils.exceptions import InvalidFileException
+    from python_calamine import CalamineError
 
     if options.get("header", 0) is None:
         options["dtype"] = str
-    with warnings.catch_warnings(), file.raw() as raw:
-        warnings.simplefilter("ignore")  # such as of rules for what may be typed in
+    with file.raw() as raw:
         try:
-            with pd.ExcelFile(raw, engine="openpyxl") as book:
+            with pd.ExcelFile(raw, engine="calamine") as book:
                 sheets = book.sheet_names
-                first = book.parse(sheets[0], keep_default_na=False, **options)
-        except (
-            AttributeError,
-            LookupError,
-            InvalidFileException,
-            SyntaxError,
-            TypeError,
-            ValueError,
-            BadZipFile,
-        ) as error:
-            raise ValueError(f"{file} cannot be read as Excel: {_first_line(error)}.") from None
+                first = pd.read_excel(book, sheet_name=0, keep_default_na=False, **options)
+        except (CalamineError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{file} cannot be read as Excel: {_first_line(error)}; it may be damaged, or be locked."
+            ) from None
     if first.empty and not len(first.columns):
         raise ValueError(f"{file} is empty.")
     if len(sheets) > 1:
