@@ -46,12 +46,9 @@ myst_heading_anchors = 4
 REQUESTS = [f"set_{name}_request" for name in ("fit", "partial_fit", "predict", "score", "transform")]
 # Other parts of the package use these; readers of the reference do not.
 FOR_THE_PACKAGE = [
-    "check_parameters",
     "missing_phrases",
-    "model_settings",
     "of",
     "phrase",
-    "set_pool",
     "value_text",
 ]
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import Bools, Floats, Integers, check_array, check_number, check_shape, equal_or_none
 from corral.conformal.typicality import MAX_POINTS, Estimates, Trust
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import evenly_spaced_by_class, example_rows
@@ -80,6 +80,32 @@ class LocalModel(ABC):
     min_effect: float
     learnt_contrast: Contrast | None = None
 
+    def validate(self) -> None:
+        """Refuse parts that do not belong together; each of them has checked itself."""
+        n_classes, d = self.prior.size, self.n_features
+        check_array("prior", self.prior, (n_classes,), 0.0, 1.0)
+        if abs(self.prior.sum() - 1.0) > 1e-8:
+            raise ValueError("prior does not sum to 1")
+        check_array("counts", self.counts, (n_classes,), 0.0)
+        check_number("n_copies", self.n_copies, 0)
+        check_number("min_effect", self.min_effect, 0.0, 1.0)
+        if self.labels.size != n_classes or not np.array_equal(self.labels, self.data.labels):
+            raise ValueError("labels are not those of the rows")
+        if not np.isin(self.training.y, self.labels).all():
+            raise ValueError("y holds labels of no class")
+        check_shape("X", self.training.X, (None, d))
+        if not equal_or_none(self.training.levels, self.data.levels):
+            raise ValueError("levels are not those of the rows")
+        if self.data.numbers.max(initial=-1) >= self.n_rows:
+            raise ValueError("numbers holds a number that no row has")
+        if self.learnt_contrast is not None:
+            check_shape("markers", self.learnt_contrast.markers, (n_classes, d))
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables."""
+        return int(self.data.X.shape[1])
+
     @property
     def lapse(self) -> float:
         """Share of every probability that is given to the prior; a pool has one."""
@@ -131,6 +157,11 @@ class LocalModel(ABC):
     def n_rows(self) -> int:
         """How many training rows were given."""
         return len(self.training.X)
+
+    @property
+    def kept_rows(self) -> Integers | None:
+        """Positions of the training rows that a file keeps, among those that were given; None if all."""
+        return None
 
     @property
     def has_all_rows(self) -> bool:

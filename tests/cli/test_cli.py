@@ -121,7 +121,7 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
-    assert all(name in unwrapped(shown) for name in loaded.shares())
+    assert all(name in unwrapped(shown) for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):

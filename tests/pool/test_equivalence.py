@@ -101,11 +101,11 @@ def test_pools(given, general_path):
 )
 def test_rodeo_classifiers(parameters, weights, general_path):
     plain = RodeoClassifier(**parameters).fit(X, Y, weights)
+    assert {type(density.rows) for density in plain.model_.densities} == {ClassRows}
+    expected = numbers_of_classifier(plain)
     general_path()
     general = RodeoClassifier(**parameters).fit(X, Y, weights)
-    assert {type(density.rows) for density in plain.model_.densities} == {ClassRows}
     assert {type(density.rows) for density in general.model_.densities} == {GeneralRows}
-    expected = numbers_of_classifier(plain)
     for name, values in numbers_of_classifier(general).items():
         assert_close(values, expected[name])
     assert_close(general.bandwidths_, plain.bandwidths_)
@@ -114,9 +114,10 @@ def test_rodeo_classifiers(parameters, weights, general_path):
 
 def test_densities_of_one_sample(general_path):
     plain = RodeoDensity().fit(X, sample_weight=WEIGHTS)
+    assert isinstance(plain.density_.density.rows, ClassRows)
     general_path()
     general = RodeoDensity().fit(X, sample_weight=WEIGHTS)
-    assert isinstance(general.density_.rows, GeneralRows)
+    assert isinstance(general.density_.density.rows, GeneralRows)
     assert_close(general.score_samples(NEW_ROWS), plain.score_samples(NEW_ROWS))
     assert_close(general.sample(20, random_state=0), plain.sample(20, random_state=0))
 

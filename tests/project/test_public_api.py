@@ -152,7 +152,6 @@ CLASSES = {
         best_params_
         best_score_
         centers_
-        check_parameters()
         class_count_
         classes_
         cv_results_
@@ -237,7 +236,6 @@ CLASSES = {
         local_bandwidths(X)
         log_density(X)
         model_
-        model_settings()
         n_copies_
         n_features_in_
         partial_fit(X, y, classes=None, sample_weight=None, groups=None)
@@ -262,7 +260,6 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        check_parameters()
         class_count_
         class_prior_
         classes_
@@ -295,8 +292,6 @@ CLASSES = {
         row_names_column_
         row_names_in_
         selection_frequency(n_resamples=20, random_state=None)
-        set_pool(model)
-        shares()
         typicality(X)
     """,
     "corral.RodeoDensity": """
@@ -318,10 +313,8 @@ CLASSES = {
         n_copies_
         n_features_in_
         sample(n_samples=1, random_state=None)
-        scale_
         score(X, y=None)
         score_samples(X)
-        settings_
     """,
     "corral.RodeoPath": """
         bandwidths
@@ -392,7 +385,6 @@ CLASSES = {
         verbose=0
         random_state=None
         assess(X)
-        check_parameters()
         class_count_
         class_prior_
         classes_
@@ -423,8 +415,6 @@ CLASSES = {
         predict_proba(X)
         predict_set(X, coverage=0.9)
         selection_frequency(n_resamples=20, random_state=None)
-        set_pool(model)
-        shares()
         to_local()
         typicality(X)
     """,

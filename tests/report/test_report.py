@@ -563,7 +563,7 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     assert "The rows on this page are of frogs.csv." in text
     assert f"Of new rows like the training rows, about {fitted.cv_accuracy_:.1%} should get the right" in text
     assert "accuracy to expect by cross-validation" in text
-    for name, share in fitted.shares().items():
+    for name, share in fitted.model_.pool.shares().items():
         assert name in text
         assert f"counts for {share:.0%}" in text
     for name, value in fitted.get_params().items():

@@ -7,6 +7,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from corral.files.model_file import _checksum
+from corral.files.values import digest
 
 _KINDS = {"F64": np.float64, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
 
@@ -25,8 +26,19 @@ def take_apart(file):
     return json.loads(metadata["corral"]), arrays
 
 
+def forge_array(header, arrays, path, change):
+    """Change an array in one place of a header; other places may share it."""
+    *parents, last = path.split("/")
+    node = header
+    for key in parents:
+        node = node[int(key)] if isinstance(node, list) else node[key]
+    arrays[path] = change(arrays[node[last]["!array"]])
+    node[last] = {"!array": path}
+
+
 def put_together(path, header, arrays):
     """Write a forged file: its checksum holds."""
     text = json.dumps(header)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, path, {"corral": text, "sha256": _checksum(text, arrays)})
+    digests = {name: digest(array) for name, array in arrays.items()}
+    save_file(arrays, path, {"corral": text, "sha256": _checksum(text, digests)})

@@ -157,8 +157,8 @@ def describe(fitted: Any) -> dict[str, Any]:
         "na_values": getattr(fitted, "na_values_", []),
     }
     described |= _kinds(fitted)
-    if hasattr(fitted, "shares"):
-        described["pool"] = fitted.shares()
+    if hasattr(fitted, "members_"):
+        described["pool"] = fitted.model_.pool.shares()
         described["expected_accuracy"] = fitted.cv_accuracy_
     elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_

@@ -355,6 +355,5 @@ def _finish(fitted: Any, na_values: Sequence[str], units: Units) -> None:
 
 def _silence(fitted: Any) -> None:
     """Show no more bars: they were for the fit."""
-    for each in (fitted, *getattr(fitted, "members_", ())):
-        if hasattr(each, "verbose"):
-            each.verbose = 0
+    if hasattr(fitted, "verbose"):
+        fitted.verbose = 0

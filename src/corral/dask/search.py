@@ -143,7 +143,7 @@ class DaskCorralClassifier(CorralClassifier):
         self : estimator
         """
         with unchanged_by_errors(self):
-            self.check_parameters()
+            self._check_parameters()
             self.client_ = current_client(self.client)
             X = as_collection(X, self.block_rows)
             self._check_columns(X)
@@ -162,11 +162,11 @@ class DaskCorralClassifier(CorralClassifier):
         """Unavailable."""
         raise AssertionError
 
-    def check_parameters(self) -> float:
+    def _check_parameters(self) -> float:
         """Refuse a bad parameter before any work; return the least effect."""
         check_integer("block_rows", self.block_rows)
         check_integer("max_rows", self.max_rows)
-        return super().check_parameters()
+        return super()._check_parameters()
 
     def to_local(self) -> CorralClassifier:
         """Return the ordinary estimator, which needs no cluster."""
@@ -174,7 +174,7 @@ class DaskCorralClassifier(CorralClassifier):
         shared = CorralClassifier().get_params().keys() & self.get_params().keys()
         local = CorralClassifier(**{name: getattr(self, name) for name in shared})
         take_names_from(self, local)
-        local.set_pool(self.model_)
+        local.model_ = self.model_
         return local
 
     def __sklearn_clone__(self) -> Self:
@@ -200,10 +200,10 @@ class DaskCorralClassifier(CorralClassifier):
         settings = PoolSettings(
             prior=check_priors(self.priors, of_all.totals),
             empirical=is_empirical(self.priors),
-            min_effect=self.check_parameters(),
+            min_effect=self._check_parameters(),
             max_rows=self.max_rows,
         )
-        model = learn_cluster_pool(
+        self.model_ = learn_cluster_pool(
             sources,
             of_all,
             settings,
@@ -213,5 +213,4 @@ class DaskCorralClassifier(CorralClassifier):
             self._computation(),
             self.client_,
         )
-        self.set_pool(model)
         return self

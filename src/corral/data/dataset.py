@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import (
+    LARGEST_INTEGER,
+    SMALLEST,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_labels,
+)
 from corral.data.duplicates import copies_and_units, merge_copies, number_copies
 from corral.data.hashing import content_keys
 from corral.data.tiles import AnyRows, ClassRows, GeneralRows
@@ -34,6 +42,19 @@ class TrainingRows(NamedTuple):
     weights: Floats | None
     levels: Integers | None = None
     groups: Integers | None = None
+
+    def validate(self) -> None:
+        """Refuse what no fit could have kept."""
+        n, d = len(self.X), self.X.shape[-1]
+        check_array("X", self.X, (None, None), nan=True)
+        if self.y.shape != (n,):
+            raise ValueError(f"y has the shape {self.y.shape} and not {(n,)}")
+        if self.weights is not None:
+            check_array("weights", self.weights, (n,), 0.0)
+        if self.levels is not None:
+            check_array("levels", self.levels, (d,), 0, LARGEST_INTEGER)
+        if self.groups is not None:
+            check_array("groups", self.groups, (n,), 0, LARGEST_INTEGER)
 
     def extended(self, more: TrainingRows) -> TrainingRows:
         """Put further rows behind these."""
@@ -115,6 +136,24 @@ class LabelledRows:
             levels,
             groups is not None,
         )
+
+    def validate(self) -> None:
+        """Refuse what no fit could have kept: positions, classes and weights that are out of bounds."""
+        n = len(self.X)
+        check_labels("labels", self.labels)
+        check_array("X", self.X, (None, None), nan=True)
+        check_array("codes", self.codes, (n,), 0, self.labels.size - 1)
+        check_array("counts", self.counts, (self.labels.size,), 0.0)
+        check_array("units", self.units, (n,), 0, LARGEST_INTEGER)
+        check_array("numbers", self.numbers, (n,), 0, LARGEST_INTEGER)
+        if np.unique(self.numbers).size != n:
+            raise ValueError("numbers are not different")
+        if self.weights is not None:
+            check_array("weights", self.weights, (n,), SMALLEST, 1.0)
+        if self.copies is not None:
+            check_array("copies", self.copies, (None,), 0, LARGEST_INTEGER)
+        if self.levels is not None:
+            _check_levels(self.X, self.levels)
 
     @property
     def n_copies(self) -> int:
@@ -222,3 +261,11 @@ class LabelledRows:
             GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
             for at in self.members()
         ]
+
+
+def _check_levels(X: Floats, levels: Integers) -> None:
+    """Refuse columns of levels that hold anything but their numbers."""
+    check_array("levels", levels, (X.shape[1],), 0, LARGEST_INTEGER)
+    numbers = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
+    if (numbers < 0.0).any() or (numbers >= levels[levels > 0]).any() or (numbers % 1.0 != 0.0).any():
+        raise ValueError("X holds something else than numbers of levels")

@@ -13,15 +13,15 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import LARGEST_COORDINATE, SMALLEST, Bools, Floats, Integers, check_array
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
 # Averages of so many values are nobody's.
 _FEW = 5
 
-# Squared distances of such numbers over the smallest bandwidth are still finite.
-_LARGEST = 1e100
+# Normal scores of ranks lie far below.
+_LARGEST_SCORE = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,21 @@ class Scale:
     half_width: Floats
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
 
+    def validate(self) -> None:
+        """Refuse widths that are not positive, and knots that do not rise."""
+        d = self.center.size
+        check_array("center", self.center, (d,))
+        check_array("half_width", self.half_width, (d,), SMALLEST)
+        if self.knots is None:
+            return
+        if len(self.knots) != d:
+            raise ValueError(f"knots are not those of {d} columns")
+        for values, scores in (knots for knots in self.knots if knots is not None):
+            check_array("knots", values, (None,))
+            check_array("knots", scores, (values.size,), -_LARGEST_SCORE, _LARGEST_SCORE)
+            if values.size < 1 or (np.diff(values) <= 0.0).any() or (np.diff(scores) <= 0.0).any():
+                raise ValueError("knots do not rise")
+
     def transform(self, X: Floats) -> Floats:
         """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
         if self.knots is not None:
@@ -51,7 +66,7 @@ class Scale:
         scaled -= 0.5 * self.center
         with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
             scaled /= self.half_width
-        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+        return np.clip(scaled, -LARGEST_COORDINATE, LARGEST_COORDINATE, out=scaled)
 
     def restore(self, scaled: Floats) -> Floats:
         """Bring rows back into raw units; ranks do not determine them."""

@@ -204,8 +204,11 @@ class BandwidthsOfClasses(ModelPredictions):
 class DensityClassifier(Trustworthiness, ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
 
-    encoding_: Encoding
     categorical_features: Any = "from_dtype"
+
+    def __corral_validate__(self) -> None:
+        """Refuse a model of another table; `load_model` calls it."""
+        self._validate_columns(self.model_.n_features, self.model_.data.levels)
 
     def fit(
         self,

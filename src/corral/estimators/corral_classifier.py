@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from corral.array_types import Bools
+from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.base import DensityClassifier
 from corral.estimators.reference import InReference
@@ -220,7 +220,12 @@ class CorralClassifier(InReference, DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def check_parameters(self) -> float:
+    def __corral_validate__(self) -> None:
+        super().__corral_validate__()
+        if self._check_parameters() != self.model_.min_effect:
+            raise ValueError("min_effect is not that of the model")
+
+    def _check_parameters(self) -> float:
         """Refuse a bad parameter but for the priors before any work; return the least effect."""
         check_n_jobs(self.n_jobs)
         if self.max_rows is not None:
@@ -231,39 +236,56 @@ class CorralClassifier(InReference, DensityClassifier):
         settings = PoolSettings(
             prior=check_priors(self.priors, data.counts),
             empirical=is_empirical(self.priors),
-            min_effect=self.check_parameters(),
+            min_effect=self._check_parameters(),
             max_rows=self.max_rows,
         )
-        model = learn_pool(
+        self.model_ = learn_pool(
             training, data, settings, check_random_state(self.random_state), self._computation()
         )
-        self.set_pool(model)
         warn_of_copies(data.n_copies, len(training.X))
         warn_of_near_duplicates(training, feature_names(self))
         return self
 
-    def set_pool(self, model: PoolModel) -> None:
-        """Take a pool over, and name what it has learnt."""
-        pool = model.pool
-        self.model_ = model
-        self.member_weights_ = pool.weights
-        self.members_ = [self._member(model, m) for m in range(len(pool.members))]
-        self.cv_accuracy_, self.cv_log_loss_ = pool.scores.accuracy, pool.scores.log_loss
-        self.cv_balanced_accuracy_, self.cv_recall_ = pool.scores.balanced_accuracy, pool.scores.recall
-        self.member_scores_ = pool.table
+    @property
+    def members_(self) -> list[PoolMember]:
+        """The members that are kept, each a classifier of its own, the heaviest first."""
+        return [self._member(m) for m in range(len(self.model_.pool.members))]
 
-    def _member(self, model: PoolModel, m: int) -> PoolMember:
-        member = PoolMember(model.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
-        member.model_ = model.alone(m)
+    def _member(self, m: int) -> PoolMember:
+        member = PoolMember(self.model_.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
+        member.model_ = self.model_.single_members[m]
         take_names_from(self, member)
         return member
 
-    def shares(self) -> dict[str, float]:
-        """Share of each member in the pool, by its name, the heaviest first."""
-        listed = zip(
-            self.member_scores_["member"].tolist(), self.member_scores_["share"].tolist(), strict=True
-        )
-        return dict(sorted(((name, of) for name, of in listed if of > 0.0), key=lambda pair: -pair[1]))
+    @property
+    def member_weights_(self) -> Floats:
+        """Weights of the members."""
+        return self.model_.pool.weights
+
+    @property
+    def member_scores_(self) -> dict[str, Any]:
+        """One entry per kind of member that was tried."""
+        return self.model_.pool.table
+
+    @property
+    def cv_accuracy_(self) -> float:
+        """Leave-one-out accuracy to expect."""
+        return self.model_.pool.scores.accuracy
+
+    @property
+    def cv_log_loss_(self) -> float:
+        """Leave-one-out log loss to expect."""
+        return self.model_.pool.scores.log_loss
+
+    @property
+    def cv_balanced_accuracy_(self) -> float:
+        """Mean of `cv_recall_` over the classes."""
+        return self.model_.pool.scores.balanced_accuracy
+
+    @property
+    def cv_recall_(self) -> Floats:
+        """Share of the rows of each class that get its label; NaN for a class without rows."""
+        return self.model_.pool.scores.recall
 
     @property
     def markers_(self) -> Bools:

@@ -140,6 +140,18 @@ class Encoding:
     ordered: Bools
     empty: frozenset[int] = frozenset()
 
+    def validate(self) -> None:
+        """Refuse levels that are not different texts or numbers, or not those of as many columns."""
+        d = len(self.levels)
+        if self.ordered.shape != (d,) or any(
+            j not in range(d) or self.levels[j] is not None for j in self.empty
+        ):
+            raise ValueError(f"the encoding is not one of {d} columns")
+        for levels in (levels for levels in self.levels if levels is not None):
+            plain = all(isinstance(level, str | int | float) for level in levels)
+            if not plain or len(set(levels)) != len(levels):
+                raise ValueError("levels are not different texts or numbers")
+
     @property
     def counts(self) -> Integers | None:
         """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""

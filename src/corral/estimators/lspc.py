@@ -19,16 +19,26 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from corral.array_types import Bools, Floats, Integers
-from corral.data.scaling import learn_scale
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_labels,
+    check_shape,
+)
+from corral.data.scaling import Scale, learn_scale
 from corral.data.subsample import random_rows
 from corral.estimators.reference import InReference
-from corral.estimators.tables import read_numbers
+from corral.estimators.tables import read_numbers, validate_columns
 from corral.estimators.validation import (
     check_choice,
     check_integer,
     check_n_jobs,
+    check_number,
     check_numbers,
+    check_position,
     check_two_classes,
     unchanged_by_errors,
 )
@@ -40,6 +50,10 @@ _SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
 _ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
 # Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
 _ROUNDING = 1e-10
+
+
+# Within them no sum of products of coefficients and kernels overflows.
+_COEFFICIENT_BOUNDS = (-1e150, 1e150)
 
 
 class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
@@ -153,6 +167,17 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
     True
     """
 
+    n_features_in_: int
+    classes_: NDArray[Any]
+    class_count_: Floats
+    centers_: Floats
+    dual_coef_: Floats
+    scale_: Scale
+    best_params_: dict[str, float]
+    best_index_: int
+    best_score_: float
+    cv_results_: dict[str, Any]
+
     def __init__(
         self,
         *,
@@ -192,7 +217,7 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
     def _learn(self, X: ArrayLike, y: ArrayLike) -> Self:
         rows, labels = read_numbers(self, X, y, reset=True)
         check_classification_targets(labels)
-        sigmas, alphas, max_centers = self.check_parameters()
+        sigmas, alphas, max_centers = self._check_parameters()
         classes, codes = np.unique(labels, return_inverse=True)
         check_two_classes(classes)
         scale = learn_scale(rows, None, self.scale)
@@ -227,7 +252,28 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         self.scale_ = scale
         return self
 
-    def check_parameters(self) -> tuple[Floats, Floats, int]:
+    def __corral_validate__(self) -> None:
+        """Refuse parameters and arrays that no fit could have left; `load_model` calls it."""
+        self._check_parameters()
+        n_classes, (n_centers, d) = self.classes_.size, self.centers_.shape
+        validate_columns(self, d)
+        check_labels("classes_", self.classes_)
+        check_array("class_count_", self.class_count_, (n_classes,), 0.0)
+        check_array("centers_", self.centers_, (None, d), -LARGEST_COORDINATE, LARGEST_COORDINATE)
+        check_array("dual_coef_", self.dual_coef_, (n_centers, n_classes), *_COEFFICIENT_BOUNDS)
+        check_shape("center", self.scale_.center, (d,))
+        for name in ("sigma", "alpha"):
+            check_number(name, self.best_params_[name], 1e-10, 1e10, inclusive=True)
+        if not n_centers:
+            raise ValueError("centers_ are missing")
+        if hasattr(self, "cv_results_"):
+            lengths = {len(column) for column in self.cv_results_.values()}
+            if len(lengths) != 1:
+                raise ValueError("cv_results_ has columns of different lengths")
+            check_position("best_index_", self.best_index_, lengths.pop())
+            check_number("best_score_", self.best_score_, 0.0, 1.0, inclusive=True)
+
+    def _check_parameters(self) -> tuple[Floats, Floats, int]:
         """Refuse bad parameters; return widths, regularisers and the number of centres."""
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
         check_n_jobs(self.n_jobs)

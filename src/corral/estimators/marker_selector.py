@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools
+from corral.array_types import Bools, check_labels, check_shape
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.description import Description, class_description
 from corral.estimators.reference import InReference
@@ -24,7 +24,7 @@ from corral.estimators.validation import (
     unchanged_by_errors,
 )
 from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates, warn_of_undescribed
-from corral.markers.contrast import MIN_EFFECT, learn_contrast, learn_gap_contrast
+from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
 
 
 class MarkerSelector(InReference, TableSelector):
@@ -88,6 +88,10 @@ class MarkerSelector(InReference, TableSelector):
     4: x1 low (-0.3754; others -0.02155)
     5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
     """
+
+    markers_: Bools
+    contrast_: Contrast
+    gap_contrast_: Contrast | None
 
     def __init__(
         self,
@@ -166,6 +170,15 @@ class MarkerSelector(InReference, TableSelector):
             missing=self.gap_contrast_,
             levels=self.encoding_.names_of_levels(),
         )
+
+    def __corral_validate__(self) -> None:
+        """Refuse arrays that do not belong together; `load_model` calls it."""
+        shape = self.classes_.size, self.markers_.shape[-1]
+        self._validate_columns(shape[1], self.encoding_.counts)
+        check_labels("classes_", self.classes_)
+        check_shape("markers_", self.markers_, shape)
+        for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
+            check_shape("markers", contrast.markers, shape)
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)

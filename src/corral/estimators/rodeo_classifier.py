@@ -240,7 +240,12 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def model_settings(self) -> ModelSettings:
+    def __corral_validate__(self) -> None:
+        super().__corral_validate__()
+        if self._model_settings() != self.model_.settings:
+            raise ValueError("the settings of the model are not its parameters")
+
+    def _model_settings(self) -> ModelSettings:
         """Check all parameters but the priors, and return those that a model depends on."""
         check_choice("bandwidth", self.bandwidth, ("local", "class"))
         check_choice("features", self.features, ("all", "selected"))
@@ -256,7 +261,7 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         )
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        settings = self.model_settings()
+        settings = self._model_settings()
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())

@@ -14,7 +14,6 @@ from corral.array_types import Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.tiles import GeneralRows
-from corral.estimators.encoding import Encoding
 from corral.estimators.reference import InReference
 from corral.estimators.tables import TableEstimator, read_table
 from corral.estimators.validation import (
@@ -28,10 +27,12 @@ from corral.estimators.validation import (
 )
 from corral.estimators.warned import warn_of_copies
 from corral.parallel import Computation
-from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.density import class_log_densities
 from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.model import DensityModel
 from corral.rodeo.path import RodeoPath, density_path
 from corral.rodeo.relevance import leave_one_out_bandwidths
+from corral.rodeo.settings import RodeoSettings
 
 
 class RodeoDensity(InReference, DensityMixin, TableEstimator):
@@ -78,12 +79,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
 
     Attributes
     ----------
-    density_ : ClassDensity
-        The rows as `fit` has arranged them, and the bandwidths they may have.
-    scale_ : Scale
-        Units that `fit` has learnt.
-    settings_ : RodeoSettings
-        How `fit` was asked to find bandwidths, which parameters set later do not change.
+    density_ : DensityModel
+        All that `fit` has learnt: rows, units, and how bandwidths are found.
     initial_bandwidth_ : float
         The bandwidth every variable starts from, in scaled units.
     n_copies_ : int
@@ -123,7 +120,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
     array([2.7, 0.8])
     """
 
-    encoding_: Encoding
+    density_: DensityModel
 
     def __init__(
         self,
@@ -162,22 +159,28 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         -------
         self : RodeoDensity
         """
-        check_choice("scale", self.scale, ("range", "standard", None))
-        check_n_jobs(self.n_jobs)
-        settings = check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
+        settings = self._check_parameters()
         with unchanged_by_errors(self):
             table = read_table(self, X, categorical=self.categorical_features, reset=True)
             weights = check_sample_weight(sample_weight, len(table.X))
         training = TrainingRows(table.X, np.zeros(len(table.X)), weights, self.encoding_.counts)
         data = LabelledRows.sort(training)
-        self.n_copies_ = data.n_copies
-        warn_of_copies(self.n_copies_, self.n_copies_ + len(data.X))
-        self.scale_ = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
-        (arranged,) = data.arrange(self.scale_.transform(data.X))
-        plan = DensityPlan(np.arange(self.n_features_in_))
-        self.settings_ = settings
-        self.density_ = ClassDensity(arranged, settings.grid(arranged.measure.n), plan)
+        warn_of_copies(data.n_copies, data.n_copies + len(data.X))
+        scale = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
+        self.density_ = DensityModel(data, scale, settings)
         return self
+
+    def _check_parameters(self) -> RodeoSettings:
+        """Refuse bad parameters; return those of the Rodeo."""
+        check_choice("scale", self.scale, ("range", "standard", None))
+        check_n_jobs(self.n_jobs)
+        return check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
+
+    def __corral_validate__(self) -> None:
+        """Refuse a model of another table or with other parameters; `load_model` calls it."""
+        self._validate_columns(self.density_.scale.center.size, self.density_.data.levels)
+        if self._check_parameters() != self.density_.settings:
+            raise ValueError("the settings of the model are not its parameters")
 
     def score_samples(self, X: ArrayLike) -> Floats:
         """Logarithm of the density at each row of `X`, in the units of `X`.
@@ -194,8 +197,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         log_density, _ = self._estimate(samples)
         known = ~np.isnan(samples)
         if known.all():
-            return log_density[:, 0] - self.scale_.log_volume
-        return log_density[:, 0] - known @ self.scale_.log_widths
+            return log_density[:, 0] - self.density_.scale.log_volume
+        return log_density[:, 0] - known @ self.density_.scale.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Total log-likelihood of the rows of `X`.
@@ -241,8 +244,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         path : RodeoPath
         """
         samples = self._check_samples(X)
-        x = check_one_row(self.scale_.transform(samples))
-        return density_path(self.density_, x, self.settings_.update)
+        x = check_one_row(self.density_.scale.transform(samples))
+        return density_path(self.density_.density, x, self.density_.settings.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
         """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
@@ -263,28 +266,39 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples)
         random = check_random_state(random_state)
-        rows = self.density_.rows
+        rows = self.density_.density.rows
         weights = rows.weight(np.arange(rows.n_rows))
         drawn, which = np.unique(
             random.choice(rows.n_rows, n, p=weights / weights.sum()), return_inverse=True
         )
         random.shuffle(which)
-        (h,) = leave_one_out_bandwidths([rows], [drawn], self.settings_, self._computation())
+        (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
         if isinstance(rows, GeneralRows):
-            return self.scale_.restore(draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random))
-        return self.scale_.restore(rows.take(drawn)[which] + noise * h[which])
+            return self.density_.scale.restore(
+                draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random)
+            )
+        return self.density_.scale.restore(rows.take(drawn)[which] + noise * h[which])
+
+    @property
+    def n_copies_(self) -> int:
+        """Number of rows that are copies of others."""
+        return self.density_.data.n_copies
 
     @property
     def initial_bandwidth_(self) -> float:
         """The bandwidth every variable starts from, in scaled units."""
-        return float(self.density_.grid[0])
+        return float(self.density_.density.grid[0])
 
     def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
-        scaled = self.scale_.transform(samples)
+        scaled = self.density_.scale.transform(samples)
         return class_log_densities(
-            [self.density_], scaled, self.settings_.update, self._computation(), bandwidths=bandwidths
+            [self.density_.density],
+            scaled,
+            self.density_.settings.update,
+            self._computation(),
+            bandwidths=bandwidths,
         )
 
     def _computation(self) -> Computation:

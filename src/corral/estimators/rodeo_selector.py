@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools
+from corral.array_types import Bools, Floats, check_array, check_labels, check_shape
 from corral.estimators.reference import InReference
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.selection import TableSelector
 from corral.estimators.tables import read_table
 from corral.estimators.validation import unchanged_by_errors
+from corral.rodeo.model import BANDWIDTH_BOUNDS
 
 
 class RodeoSelector(InReference, TableSelector):
@@ -80,6 +81,10 @@ class RodeoSelector(InReference, TableSelector):
     (1000, 15)
     """
 
+    relevant_: Bools
+    bandwidths_: Floats
+    zscores_: Floats
+
     def __init__(
         self,
         *,
@@ -137,6 +142,15 @@ class RodeoSelector(InReference, TableSelector):
         self.classes_, self.relevant_ = model.labels, model.relevant
         self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
+
+    def __corral_validate__(self) -> None:
+        """Refuse arrays that do not belong together; `load_model` calls it."""
+        shape = self.classes_.size, self.relevant_.shape[-1]
+        self._validate_columns(shape[1], self.encoding_.counts)
+        check_labels("classes_", self.classes_)
+        check_shape("relevant_", self.relevant_, shape)
+        check_array("bandwidths_", self.bandwidths_, shape, *BANDWIDTH_BOUNDS)
+        check_array("zscores_", self.zscores_, shape)
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)

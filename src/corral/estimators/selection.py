@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from corral.estimators.encoding import Encoding
 from corral.estimators.tables import TableEstimator, read_table
 
 
 class TableSelector(SelectorMixin, TableEstimator):
     """A step of a pipeline that keeps the selected columns of a table as they are."""
 
-    encoding_: Encoding
+    classes_: NDArray[Any]
 
     def transform(self, X: ArrayLike) -> Any:
         """Keep the columns of the selected variables.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from corral.array_types import Floats
+from corral.array_types import Floats, Integers, equal_or_none
 from corral.estimators.encoding import (
     MOST_SHOWN,
     Column,
@@ -46,6 +46,16 @@ class UnknownLevelsWarning(UserWarning):
 class TableEstimator(BaseEstimator):
     """An estimator that takes tables as they are: with gaps and levels, in a fit and in samples."""
 
+    n_features_in_: int
+    encoding_: Encoding
+    na_values_: list[str]
+
+    def _validate_columns(self, d: int, levels: Integers | None) -> None:
+        """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
+        validate_columns(self, d)
+        if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
+            raise ValueError("levels are not as many as the encoding has")
+
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted estimator, and warn of levels that it does not know."""
         check_is_fitted(self)
@@ -58,6 +68,14 @@ class TableEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
+
+
+def validate_columns(estimator: Any, d: int) -> None:
+    """Refuse a fitted estimator whose arrays have another number of columns than it says."""
+    if estimator.n_features_in_ != d:
+        raise ValueError(
+            f"n_features_in_ is {estimator.n_features_in_}, and the arrays have another number of columns"
+        )
 
 
 class Table(NamedTuple):

@@ -1,225 +1,161 @@
-"""What is kept of each estimator in a model file, and how it is put together again from checked values."""
+"""Estimators in model files: parameters, and the fitted attributes that their classes annotate."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from corral.data.tiles import AnyRows, ClassRows, GeneralRows
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.marker_selector import MarkerSelector
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.rodeo_selector import RodeoSelector
-from corral.estimators.validation import check_choice, check_rodeo, feature_names
-from corral.files.params import (
-    MOST_NAMED_ROWS,
-    construct,
-    pack_encoding,
-    params_of_fit,
-    set_encoding,
-    set_features,
-    set_na_values,
-    set_row_names,
-)
-from corral.files.pool import pack_search, restore_search
-from corral.files.rodeo import pack_classifier, restore_classifier
-from corral.files.training_rows import (
-    BANDWIDTHS,
-    SMALLEST,
-    pack_contrast,
-    pack_scale,
-    restore_contrast,
-    restore_grid,
-    restore_levels,
-    restore_scale,
-)
-from corral.files.values import State, positive
-from corral.rodeo.density import ClassDensity, DensityPlan
+from corral.files.codec import build
+from corral.files.values import Arrays
 
-# Within it no sum of products of coefficients and kernels overflows.
-_LARGEST_COEFFICIENT = 1e150
-
-# Only where there was something to choose.
-_CHOSEN = ("cv_results_", "best_index_", "best_score_")
-
-
-def _pack_density(estimator: RodeoDensity) -> dict[str, Any]:
-    rows = estimator.density_.rows
-    return {
-        "rows": rows.all(),
-        "weights": rows.weights,
-        "levels": estimator.encoding_.counts,
-        "h": estimator.density_.grid,
-        "n_copies_": estimator.n_copies_,
-        "scale": pack_scale(estimator.scale_),
-    }
-
-
-def _restore_rodeo_density(estimator: RodeoDensity, state: State, d: int) -> None:
-    check_choice("scale", estimator.scale, ("range", "standard", None))
-    estimator.settings_ = check_rodeo(estimator.update, estimator.beta, estimator.c0, estimator.min_bandwidth)
-    rows = state.floats_or_nan("rows", (None, d))
-    if len(rows) < 1:
-        raise ValueError("rows are missing")
-    state.within("rows", -1e100, 1e100)
-    weights = state.floats("weights", (len(rows),), SMALLEST) if "weights" in state else None
-    arranged: AnyRows
-    levels = restore_levels(state, rows, estimator.encoding_.counts)
-    if levels is not None or np.isnan(rows).any():
-        counts = np.zeros(d, dtype=np.int64) if levels is None else levels
-        arranged = GeneralRows.arrange(rows, weights, counts, np.arange(len(rows)))
-    else:
-        arranged = ClassRows.arrange(rows, weights)
-    scale = restore_scale(state.part("scale"), d)
-    if scale.knots is not None:
-        raise ValueError("the scale is not one of a density")
-    estimator.scale_ = scale
-    estimator.n_copies_ = state.integer("n_copies_", 0, sys.maxsize)
-    estimator.density_ = ClassDensity(arranged, restore_grid(state), DensityPlan(np.arange(d)))
-
-
-def _pack_selector(model: RodeoSelector) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in ("classes_", "relevant_", "bandwidths_", "zscores_")}
-
-
-def _restore_selector(model: RodeoSelector, state: State, d: int) -> None:
-    model.classes_ = state.labels("classes_")
-    k = model.classes_.size
-    model.relevant_ = state.bools("relevant_", (k, d))
-    model.bandwidths_ = state.floats("bandwidths_", (k, d), *BANDWIDTHS)
-    model.zscores_ = state.floats("zscores_", (k, d))
-
-
-def _pack_marker_selector(model: MarkerSelector) -> dict[str, Any]:
-    return {
-        "classes_": model.classes_,
-        "markers_": model.markers_,
-        "contrast": pack_contrast(model.contrast_),
-        "gap_contrast": pack_contrast(model.gap_contrast_),
-    }
-
-
-def _restore_marker_selector(model: MarkerSelector, state: State, d: int) -> None:
-    model.classes_ = state.labels("classes_")
-    k = model.classes_.size
-    model.markers_ = state.bools("markers_", (k, d))
-    model.contrast_ = restore_contrast(state.part("contrast"), k, d)
-    gaps = "gap_contrast" in state
-    model.gap_contrast_ = restore_contrast(state.part("gap_contrast"), k, d) if gaps else None
-
-
-def _pack_lspc(model: LSPClassifier) -> dict[str, Any]:
-    learnt = ("classes_", "class_count_", "centers_", "dual_coef_", "best_params_", *_CHOSEN)
-    return {
-        "scale": pack_scale(model.scale_),
-        **{name: getattr(model, name) for name in learnt if hasattr(model, name)},
-    }
-
-
-def _restore_lspc(model: LSPClassifier, state: State, d: int) -> None:
-    model.check_parameters()
-    model.classes_ = state.labels("classes_")
-    k = model.classes_.size
-    model.class_count_ = state.floats("class_count_", (k,), 0.0)
-    model.centers_ = state.floats("centers_", (None, d), -1e100, 1e100)
-    model.dual_coef_ = state.floats(
-        "dual_coef_", (len(model.centers_), k), -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT
-    )
-    chosen = state.part("best_params_")
-    model.best_params_ = {name: chosen.number(name, 1e-10, 1e10) for name in ("sigma", "alpha")}
-    model.scale_ = restore_scale(state.part("scale"), d)
-    if "cv_results_" in state:
-        model.cv_results_ = state.columns("cv_results_")
-        n_tried = len(next(iter(model.cv_results_.values())))
-        model.best_index_ = state.integer("best_index_", 0, n_tried - 1)
-        model.best_score_ = state.number("best_score_", 0.0, 1.0)
-
-
-class Kind(NamedTuple):
-    """An estimator that files can hold.
-
-    Attributes
-    ----------
-    type : its class.
-    pack : gives what has been learnt, as values that `values.encode` takes.
-    restore : checks such values, and the parameters, and sets them; is told the number of variables.
-    by_variable : paths to an array with a number for each variable; a file has one of them.
-    """
-
-    type: type[BaseEstimator]
-    pack: Callable[[Any], dict[str, Any]]
-    restore: Callable[[Any, State, int], None]
-    by_variable: tuple[str, ...]
-
-
-KINDS = {
-    kind.type.__name__: kind
+KINDS: dict[str, type[BaseEstimator]] = {
+    kind.__name__: kind
     for kind in (
-        Kind(RodeoClassifier, pack_classifier, restore_classifier, ("relevant_",)),
-        Kind(
-            CorralClassifier,
-            pack_search,
-            restore_search,
-            ("rows/contrast/markers", "kept_rows/contrast/markers"),
-        ),
-        Kind(RodeoDensity, _pack_density, _restore_rodeo_density, ("rows",)),
-        Kind(RodeoSelector, _pack_selector, _restore_selector, ("relevant_",)),
-        Kind(MarkerSelector, _pack_marker_selector, _restore_marker_selector, ("markers_",)),
-        Kind(LSPClassifier, _pack_lspc, _restore_lspc, ("centers_",)),
+        RodeoClassifier,
+        CorralClassifier,
+        RodeoDensity,
+        RodeoSelector,
+        MarkerSelector,
+        LSPClassifier,
     )
 }
+
+# A compressed model has kept few of the rows, but an array has a place for the name of each training row. Of
+# larger tables names are not kept, so that no forged file can ask for all the memory.
+_MOST_NAMED_ROWS = 2**24
+
+# How a model is computed belongs to the machine it runs on, not to the model.
+_NOT_KEPT = ("n_jobs", "verbose")
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:
     """All that is kept of one of our estimators, which must be fitted; another one is refused."""
-    kind = KINDS.get(type(estimator).__name__)
-    if kind is None or type(estimator) is not kind.type:
+    name = type(estimator).__name__
+    if KINDS.get(name) is not type(estimator):
         local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
-        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {type(estimator).__name__}{local}.")
+        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {name}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
-    packed = {
-        "estimator": type(estimator).__name__,
-        "params": params_of_fit(estimator),
+    learnt = vars(estimator)
+    return {
+        "estimator": name,
+        "params": _params_of_fit(estimator),
         "n_features_in_": estimator.n_features_in_,
         "feature_names_in_": getattr(estimator, "feature_names_in_", np.empty(0)).tolist() or None,
-        "state": kind.pack(estimator),
+        "row_names": _pack_row_names(estimator),
+        "state": {name: learnt[name] for name in _fitted_attributes(type(estimator)) if name in learnt},
     }
-    if hasattr(estimator, "encoding_"):
-        encoding = pack_encoding(estimator.encoding_, feature_names(estimator))
-        if encoding is not None:
-            packed["encoding"] = encoding
-    thinned = getattr(getattr(estimator, "model_", None), "thinning", None) is not None
-    if hasattr(estimator, "row_names_in_") and not (thinned and estimator.model_.n_rows > MOST_NAMED_ROWS):
-        names = estimator.row_names_in_
-        packed["row_names"] = {
-            "column": estimator.row_names_column_,
-            "names": (names[estimator.model_.compared_rows.numbers] if thinned else names).tolist(),
-        }
-    if hasattr(estimator, "na_values_"):
-        packed["na_values"] = list(estimator.na_values_)
-    return packed
 
 
-def restore_estimator(packed: dict[str, Any]) -> Any:
-    """Restore what `pack_estimator` has packed from values that it checks."""
+def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
+    """Restore what `pack_estimator` has packed, as JSON, from values that it checks."""
     kind = KINDS[packed["estimator"]]
-    estimator = construct(kind.type, packed["params"])
-    d, state = positive(packed["n_features_in_"]), State(packed["state"])
-    if d != state.n_columns(*kind.by_variable):  # before anything of this length is made
-        raise ValueError(f"n_features_in_ is {d}, and the arrays have another number of columns")
-    set_features(estimator, d, packed["feature_names_in_"])
-    if kind.type is not LSPClassifier:
-        set_encoding(estimator, d, packed.get("encoding"))
-    kind.restore(estimator, state, d)
-    if "row_names" in packed:
-        set_row_names(estimator, packed["row_names"]["column"], packed["row_names"]["names"])
-    if "na_values" in packed:
-        set_na_values(estimator, packed["na_values"])
+    estimator = _construct(kind, build(dict[str, Any], packed["params"], arrays, "params"))
+    hints, state = _fitted_attributes(kind), packed["state"]
+    if not isinstance(state, dict) or state.keys() - hints.keys():
+        raise ValueError(f"its state is not that of a {kind.__name__}")
+    estimator.n_features_in_ = build(int, packed["n_features_in_"], arrays, "n_features_in_")
+    for name, value in state.items():
+        setattr(estimator, name, build(hints[name], value, arrays, name))
+    estimator.__corral_validate__()
+    if packed["feature_names_in_"] is not None:
+        names = _names("feature_names_in_", packed["feature_names_in_"], estimator.n_features_in_)
+        estimator.feature_names_in_ = names
+    if packed["row_names"] is not None:
+        _set_row_names(estimator, **packed["row_names"])
     return estimator
+
+
+def _fitted_attributes(kind: Any) -> dict[str, Any]:
+    """Annotations of the attributes that `fit` sets, but for the number of variables."""
+    hints = get_type_hints(kind)
+    names = [name for name in hints if name.endswith("_") and not name.startswith("_")]
+    return {name: hints[name] for name in sorted(names) if name != "n_features_in_"}
+
+
+# Parameters
+
+
+def _kept_params(estimator: BaseEstimator) -> dict[str, Any]:
+    """Parameters that belong to the model, not to the machine."""
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
+
+
+def _params_of_fit(estimator: Any) -> dict[str, Any]:
+    """Parameters as they were in the fit, where what it has learnt depends on them.
+
+    `set_params` changes no fitted model, and a model that is restored must not be changed by it either.
+    """
+    params = _kept_params(estimator)
+    model: Any = getattr(estimator, "density_", getattr(estimator, "model_", None))
+    settings = _flat(getattr(model, "settings", None))
+    if hasattr(model, "min_effect"):
+        settings["min_effect"] = model.min_effect
+    if settings.get("min_bandwidth", "auto") is None:
+        settings["min_bandwidth"] = "auto"
+    for name in params.keys() & settings.keys():
+        if not np.array_equal(params[name], settings[name]):
+            params[name] = settings[name]
+    return params
+
+
+def _flat(settings: Any) -> dict[str, Any]:
+    """Fields of settings and of settings in them."""
+    flat: dict[str, Any] = {}
+    for name, value in ({} if settings is None else vars(settings)).items():
+        flat |= _flat(value) if is_dataclass(value) else {name: value}
+    return flat
+
+
+def _construct(kind: type[BaseEstimator], params: dict[str, Any]) -> Any:
+    """Make an unfitted estimator; its parameters must be all that a file holds of one."""
+    expected = _kept_params(kind()).keys()
+    if params.keys() - expected:
+        raise ValueError(f"{kind.__name__} has no parameter {min(params.keys() - expected)!r}")
+    if expected - params.keys():
+        raise ValueError(f"params lack {min(expected - params.keys())!r}")
+    return kind(**params)
+
+
+# Names
+
+
+def _names(name: str, names: Any, n: int) -> NDArray[Any]:
+    if not isinstance(names, list) or len(names) != n or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"{name} is not a list of {n} names")
+    return np.array(names, dtype=object)
+
+
+def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
+    """Names of the rows that the file keeps, if they have any."""
+    if not hasattr(estimator, "row_names_in_"):
+        return None
+    names, numbers = estimator.row_names_in_, estimator.model_.kept_rows
+    if numbers is not None and estimator.model_.n_rows > _MOST_NAMED_ROWS:
+        return None
+    kept = names if numbers is None else names[numbers]
+    return {"column": estimator.row_names_column_, "names": kept.tolist()}
+
+
+def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
+    """Restore names of rows, a list of those that a file has kept."""
+    model = estimator.model_
+    all_names = _names("row_names", names, len(model.training.X))
+    if not isinstance(column, str | None):
+        raise ValueError("row_names has a column that is no text")
+    if model.kept_rows is not None:  # then rows are in another order, even if all are kept
+        if model.n_rows > _MOST_NAMED_ROWS:
+            raise ValueError(f"row_names are given of a table of {model.n_rows} rows")
+        kept, all_names = all_names, np.full(model.n_rows, "", dtype=object)
+        all_names[model.kept_rows] = kept
+    estimator.row_names_in_, estimator.row_names_column_ = all_names, column

@@ -1,8 +1,8 @@
 """Model files: safetensors with a JSON header. Reading one never runs code and trusts nothing in it.
 
 A file holds what `fit` has learnt and the training rows, not the arrays that the compiled loops read: those
-are arranged anew, as in `fit`, from numbers that have been checked. So no file, damaged or forged, makes a
-kernel read beyond an array.
+are arranged anew, as in `fit`, from numbers that their classes have checked (`validate`). So no file, damaged
+or forged, makes a kernel read beyond an array.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from corral.files.atomic import check_readable, replacing
+from corral.files.codec import build
 from corral.files.estimators import KINDS, pack_estimator, restore_estimator
-from corral.files.values import decode, encode, positive
+from corral.files.values import Writer, digest
 
 # Raised with every change of what a file holds; files of another format are refused.
-FORMAT = 4
+FORMAT = 5
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -78,14 +79,15 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
             "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
         )
     packed = pack_estimator(estimator)
-    arrays: dict[str, NDArray[Any]] = {}
+    writer = Writer()
     header = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("corral", "numpy", "scikit-learn")},
-        **{name: encode(value, name, arrays) for name, value in packed.items()},
+        **{name: writer.encode(value, name) for name, value in packed.items()},
     }
     text = json.dumps(header, allow_nan=False)
-    content = safetensors.numpy.save(arrays, {"corral": text, "sha256": _checksum(text, arrays)})
+    checksum = _checksum(text, writer.digests)
+    content = safetensors.numpy.save(writer.arrays, {"corral": text, "sha256": checksum})
     with replacing(path) as part:
         # Not by save_file, whose files no one else may read.
         part.write_bytes(_with_names_in_order(content))
@@ -131,7 +133,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     except MemoryError:
         raise _too_large(path) from None
     try:
-        return restore_estimator(decode(header, arrays))
+        return restore_estimator(header, arrays)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
@@ -141,7 +143,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    hidden = ("state", "row_names", "encoding")
+    hidden = ("state", "row_names")
     return {name: value for name, value in header.items() if name not in hidden}
 
 
@@ -186,7 +188,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArr
         raise ValueError(f"{path} is not a model of corral, or cut short: {error}.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if _checksum(text, arrays) != metadata.get("sha256"):
+    if _checksum(text, {name: digest(array) for name, array in arrays.items()}) != metadata.get("sha256"):
         raise ValueError(f"{path} is damaged: its checksum does not hold.")
     # A byte that is neither 0 nor 1 counts as true in some places of numpy and as its value in others.
     return header, {name: a.view(np.uint8) != 0 if a.dtype == bool else a for name, a in arrays.items()}
@@ -196,7 +198,7 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     """The header, once it is known that this version can read it."""
     try:
         header = json.loads(text)
-        format_ = positive(header["format"])
+        format_ = build(int, header["format"], {}, "format")
     except (LookupError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its header cannot be read.") from None
     if format_ != FORMAT:
@@ -206,7 +208,8 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         )
     if header.get("estimator") not in KINDS:
         raise ValueError(f"{path} holds {header.get('estimator')!r}, which this corral does not know.")
-    missing = {"params", "n_features_in_", "feature_names_in_", "state", "versions"} - header.keys()
+    expected = {"params", "n_features_in_", "feature_names_in_", "row_names", "state", "versions"}
+    missing = expected - header.keys()
     if missing:
         raise ValueError(f"{path} is damaged: its header lacks {sorted(missing)[0]!r}.")
     if not isinstance(header["versions"], dict):
@@ -218,17 +221,20 @@ def _too_large(path: str | os.PathLike[str]) -> ValueError:
     return ValueError(f"{path} cannot be read: it needs more memory than there is.")
 
 
-def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(np.ascontiguousarray(array).data if array.size else b"")
-    return digest.hexdigest()
+def _checksum(text: str, digests: Mapping[str, bytes]) -> str:
+    """Checksum of a file: of its header, and of the names and digests of its arrays."""
+    checksum = hashlib.sha256(text.encode())
+    for name in sorted(digests):
+        checksum.update(f"{name} ".encode() + digests[name])
+    return checksum.hexdigest()
 
 
 def _reason(error: Exception) -> str:
-    said = f"it has no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    said = str(error) or type(error).__name__
+    if isinstance(error, KeyError):
+        said = f"it has no {error}"
+    if isinstance(error, AttributeError):
+        said = f"it has no {error.name!r}"
     return said if said.endswith(".") else said + "."
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import Bools, Floats, Integers, check_array
 from corral.data.dataset import LabelledRows
 from corral.data.weights import effective_weights
 from corral.markers.group_effects import Clusters, count_groups, effects_of_groups, pvalues_with_groups
@@ -62,6 +62,8 @@ _MAX_FLAGS = 50
 
 # Quantiles that are shown beside a direction: quartiles and median.
 _SHOWN_QUANTILES = (0.25, 0.5, 0.75)
+
+_DIRECTIONS = ("", "high", "low", "narrow", "shape", "wide")
 
 # Numbers in a block of variables that are compared at once.
 _BLOCK = 200_000
@@ -113,6 +115,19 @@ class Contrast:
     share: Floats
     background_share: Floats
     n_values: Integers
+
+    def validate(self) -> None:
+        """Refuse arrays of other shapes, and numbers that are not finite; a class without rows has NaN."""
+        shapes = {
+            "quartiles": (2, *self.markers.shape),
+            "background_quartiles": (2, *self.markers.shape),
+            "n_values": self.markers.shape[1:],
+        }
+        for name, array in ((field.name, getattr(self, field.name)) for field in fields(self)):
+            if name != "direction":
+                check_array(name, array, shapes.get(name, self.markers.shape), nan=True)
+        if self.direction.shape != self.markers.shape or not np.isin(self.direction, _DIRECTIONS).all():
+            raise ValueError("direction holds something else than directions")
 
     def shares_of_ones(self) -> Floats:
         """(2, n_classes, n_features) shares of 1 in class and background, where values are flags."""

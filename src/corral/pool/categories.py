@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import LARGEST_INTEGER, Bools, Floats, Integers, check_array, check_positions
 from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
 from corral.pool.transforms import EXTRA_ROWS
@@ -34,6 +34,16 @@ class LevelKernels(NamedTuple):
     columns: Integers
     log_shares: Sequence[Floats]
     precision: Floats | None
+
+    def validate(self) -> None:
+        """Refuse frequencies that are none, or not as many as the columns."""
+        check_positions("columns", self.columns, LARGEST_INTEGER)
+        if len(self.log_shares) != self.columns.size:
+            raise ValueError(f"log_shares is not a list of {self.columns.size}")
+        for log_share in self.log_shares:
+            check_array("log_shares", log_share, (None,), -1e3, 0.0)
+        if self.precision is not None:
+            check_array("precision", self.precision, (self.columns.size,), 0.0, 1e30)
 
     @property
     def sizes(self) -> Integers:

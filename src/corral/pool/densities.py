@@ -27,7 +27,17 @@ from typing import Any
 
 import numpy as np
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    LARGEST_INTEGER,
+    SMALLEST,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_number,
+    check_positions,
+)
 from corral.data.missing import patterns
 from corral.data.scaling import Scale
 from corral.data.tiles import ClassRows, tile_density, unit_density
@@ -35,7 +45,7 @@ from corral.kernels import SMALL_TILE, product_by_rows
 from corral.parallel import Computation, for_each_class
 from corral.pool.categories import LevelKernels
 from corral.pool.general_densities import MixedMixture
-from corral.pool.general_transforms import MixedFrame
+from corral.pool.general_transforms import LARGEST_FACTOR, MixedFrame, check_invertible
 from corral.pool.transforms import ClassFrame
 
 # Singular values below this share of the largest one are rounding errors.
@@ -122,6 +132,42 @@ class Mixture:
         wider: Floats = np.linalg.solve(root, factor.T).T
         return cls.of_centres(
             centres, weights, frame.variables, wider, log_volume, frame.mean, pull, averaged=True
+        )
+
+    def validate(self) -> None:
+        """Refuse what no fit could have learnt."""
+        n = self.variables.size
+        check_positions("variables", self.variables, LARGEST_INTEGER)
+        check_array("centres", self.centres, (None, n), -LARGEST_COORDINATE, LARGEST_COORDINATE)
+        if self.weights is not None:
+            check_array("weights", self.weights, (len(self.centres),), SMALLEST)
+        check_array("factor", self.factor, (n, None), -LARGEST_FACTOR, LARGEST_FACTOR)
+        check_invertible(self.factor)
+        check_number("log_volume", self.log_volume)
+        check_array("mean", self.mean, (n,), -LARGEST_COORDINATE, LARGEST_COORDINATE)
+        check_number("pull", self.pull, 0.0, 1.0)
+
+    def validate_for(self, level_counts: Integers, mixed: bool) -> None:
+        """Refuse variables that the rows do not have, and rows that need another kind of density."""
+        check_positions("variables", self.variables, level_counts.size)
+        if mixed:
+            raise ValueError("members contradict the rows")
+
+    def without_rows(self) -> Mixture:
+        """The density without its centres, which `on_rows` makes again."""
+        return replace(self, centres=self.centres[:0], weights=None)
+
+    def on_rows(self, scaled: Floats, weights: Floats | None) -> Mixture:
+        """The same density with the centres of other rows."""
+        return Mixture.of_centres(
+            scaled,
+            weights,
+            self.variables,
+            self.factor,
+            self.log_volume,
+            self.mean,
+            self.pull,
+            averaged=self.averaged,
         )
 
     @cached_property
@@ -238,6 +284,10 @@ class Member:
     name: str
     scale: Scale
     classes: Sequence[Mixture | MixedMixture]
+
+    def without_rows(self) -> Member:
+        """The member without the rows of its kernels."""
+        return replace(self, classes=[density.without_rows() for density in self.classes])
 
     @property
     def sees_correlations(self) -> bool:

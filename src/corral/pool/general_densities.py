@@ -6,13 +6,21 @@ missing, and those of `categories` where it is a level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from corral import kernels
-from corral.array_types import Floats, Integers
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    SMALLEST,
+    Floats,
+    Integers,
+    check_array,
+    check_number,
+    check_positions,
+)
 from corral.data.weights import weights_or_ones
 from corral.pool.categories import LevelsOfRows
 from corral.pool.general_transforms import FrameRows, MixedFrame
@@ -106,6 +114,31 @@ class MixedMixture:
         """Put a kernel on each row of a class."""
         weights = weights_or_ones(weights, len(scaled))
         return cls(frame, scaled, weights, bandwidth, pull)
+
+    def validate(self) -> None:
+        """Refuse what no fit could have learnt."""
+        check_array("rows", self.rows, (None, None), -LARGEST_COORDINATE, LARGEST_COORDINATE, nan=True)
+        check_array("weights", self.weights, (len(self.rows),), SMALLEST)
+        check_number("bandwidth", self.bandwidth, 1e-10, 1e10)
+        check_number("pull", self.pull, 0.0, 1.0)
+
+    def validate_for(self, level_counts: Integers, mixed: bool) -> None:
+        """Refuse variables that the rows do not have, and rows that need another kind of density."""
+        variables, levels = self.frame.variables, self.frame.levels
+        check_positions("variables", variables, level_counts.size)
+        check_positions("columns", levels.columns, level_counts.size)
+        if level_counts[variables].any() or not np.array_equal(level_counts[levels.columns], levels.sizes):
+            raise ValueError("columns have other levels")
+        if not mixed:
+            raise ValueError("members contradict the rows")
+
+    def without_rows(self) -> MixedMixture:
+        """The density without its rows, which `on_rows` puts back."""
+        return replace(self, rows=self.rows[:0], weights=self.weights[:0])
+
+    def on_rows(self, scaled: Floats, weights: Floats | None) -> MixedMixture:
+        """The same density with kernels on other rows."""
+        return MixedMixture.of_rows(scaled, weights, self.frame, self.bandwidth, self.pull)
 
     @property
     def size(self) -> int:

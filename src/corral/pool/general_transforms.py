@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from corral import kernels
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    LARGEST_INTEGER,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_positions,
+)
 from corral.data.missing import without_gaps
 from corral.data.scaling import spreads
 from corral.data.weights import effective_number, weights_or_ones
@@ -40,6 +48,16 @@ _N_ITERATIONS = 4
 _LEAST_VARIANCE = 0.02
 
 
+# Within it no square of a distance over a bandwidth overflows.
+LARGEST_FACTOR = 1e24
+
+
+def check_invertible(factor: Floats) -> None:
+    """Refuse a square factor that explanations cannot invert."""
+    if factor.shape[0] == factor.shape[1] and np.linalg.slogdet(factor)[0] == 0.0:
+        raise ValueError("factor is singular")
+
+
 @dataclass(frozen=True, eq=False)
 class MixedFrame:
     """The coordinates of one class, and what is known of single variables.
@@ -59,6 +77,19 @@ class MixedFrame:
     gap_mean: Floats
     gap_deviation: Floats
     levels: LevelKernels
+
+    def validate(self) -> None:
+        """Refuse what no fit could have learnt."""
+        n, largest = self.variables.size, LARGEST_COORDINATE
+        check_positions("variables", self.variables, LARGEST_INTEGER)
+        check_array("mean", self.mean, (n,), -largest, largest)
+        check_array("gap_mean", self.gap_mean, (n,), -largest, largest)
+        check_array("gap_deviation", self.gap_deviation, (n,), 1.0 / largest, largest)
+        if self.factor.ndim == 1:
+            check_array("factor", self.factor, (n,), 1.0 / largest, LARGEST_FACTOR)
+        else:
+            check_array("factor", self.factor, (n, n), -LARGEST_FACTOR, LARGEST_FACTOR)
+            check_invertible(self.factor)
 
     def prepare(self, rows: Floats) -> FrameRows:
         """Bring scaled rows into coordinates, once for all samples."""

@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    LARGEST_INTEGER,
+    SMALLEST,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_number,
+    check_positions,
+    check_shape,
+    equal_or_none,
+)
 from corral.conformal.typicality import (
     Estimates,
     medians_and_spread,
@@ -23,13 +35,14 @@ from corral.conformal.typicality import (
     weigh_points,
     with_least_share,
 )
-from corral.data.dataset import LabelledRows
+from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import ScaleKind
 from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
 from corral.parallel import Computation
 from corral.pool.densities import Member
 from corral.pool.leave_one_out import member_without_rows
+from corral.pool.member_specs import UNITS_OF_MEMBERS
 from corral.posterior import known
 
 # Members that see correlations have at least this share of likenesses, if there are some: along variances a
@@ -52,6 +65,13 @@ class PoolScores(NamedTuple):
     balanced_accuracy: float
     recall: Floats
 
+    def validate(self) -> None:
+        """Refuse shares that are none."""
+        for name in ("accuracy", "balanced_accuracy"):
+            check_number(name, getattr(self, name), 0.0, 1.0)
+        check_number("log_loss", self.log_loss, 0.0)
+        check_array("recall", self.recall, (None,), 0.0, 1.0 + 1e-9, nan=True)
+
 
 class CrossFitted(NamedTuple):
     """Log densities of training rows that were left out, and whose fold the members did not know.
@@ -69,6 +89,16 @@ class CrossFitted(NamedTuple):
     log_density: Floats
     refined: Bools
     log_density_of_pool: Floats
+
+    def validate(self) -> None:
+        """Refuse rows that do not rise, and arrays of other shapes."""
+        check_positions("points", self.points, LARGEST_INTEGER)
+        if not self.points.size:
+            raise ValueError("points are missing")
+        n_members, n_classes = self.refined.size, self.log_density_of_pool.shape[-1]
+        check_array("log_density", self.log_density, (n_members, self.points.size, n_classes))
+        check_shape("refined", self.refined, (n_members,))
+        check_array("log_density_of_pool", self.log_density_of_pool, (self.points.size, n_classes))
 
     def of_members(self, kept: Integers, weights: Floats) -> CrossFitted:
         """Keep those of some members, with other weights."""
@@ -102,6 +132,25 @@ class Pool:
     table: dict[str, Any]
     cross_fitted: CrossFitted
 
+    def validate(self) -> None:
+        """Refuse weights that are not positive, and numbers of members or classes that differ."""
+        n_members, n_classes = len(self.members), self.prior.size
+        check_array("weights", self.weights, (n_members,), SMALLEST, 1e10)
+        check_array("temperatures", self.temperatures, (n_members,), 1e-10, 1e10)
+        check_number("lapse", self.lapse, 0.0, 1.0)
+        check_shape("recall", self.scores.recall, (n_classes,))
+        n_points = self.cross_fitted.points.size
+        check_shape("log_density", self.cross_fitted.log_density, (n_members, n_points, n_classes))
+        if not n_members or any(len(member.classes) != n_classes for member in self.members):
+            raise ValueError("members lack classes")
+        if len({len(column) for column in self.table.values()}) != 1:
+            raise ValueError("table has columns of different lengths")
+
+    def shares(self) -> dict[str, float]:
+        """Share of each member in the pool, by its name, the heaviest first."""
+        listed = zip(self.table["member"].tolist(), self.table["share"].tolist(), strict=True)
+        return dict(sorted((pair for pair in listed if pair[1] > 0.0), key=lambda pair: -pair[1]))
+
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
         log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
@@ -130,6 +179,12 @@ class CellMeans(NamedTuple):
     centres: Sequence[Floats]
     counts: Integers
 
+    def validate(self) -> None:
+        """Refuse means that are not as many as their counts."""
+        check_array("counts", self.counts, (None,), 1, LARGEST_INTEGER)
+        for means in self.centres:
+            check_array("centres", means, (self.counts.size, None), -LARGEST_COORDINATE, LARGEST_COORDINATE)
+
 
 @dataclass(frozen=True, eq=False)
 class Thinning:
@@ -147,6 +202,11 @@ class Thinning:
     classes: Sequence[CellMeans | None]
     kinds: Sequence[ScaleKind]
     n_rows: int
+
+    def validate(self) -> None:
+        """Refuse means of cells that are not in all units."""
+        if any(cells is not None and len(cells.centres) != len(self.kinds) for cells in self.classes):
+            raise ValueError(f"centres are not in {len(self.kinds)} kinds of units")
 
     def log_densities_without(
         self, member: Member, data: LabelledRows, points: Integers, X: Floats
@@ -178,6 +238,80 @@ class PoolModel(LocalModel):
     pool: Pool
     thinning: Thinning | None = None
 
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        super().validate()
+        if not np.array_equal(self.prior, self.pool.prior):
+            raise ValueError("prior is not that of the pool")
+        if self.thinning is not None:
+            self._validate_thinning(self.thinning)
+        check_positions("points", self.pool.cross_fitted.points, len(self.compared_rows.X))
+        levels, mixed = self.data.level_counts, self.data.mixed
+        for member in self.pool.members:
+            check_shape("center", member.scale.center, (self.n_features,))
+            for density in member.classes:
+                density.validate_for(levels, mixed)
+
+    def _validate_thinning(self, thinning: Thinning) -> None:
+        held_out = thinning.held_out
+        if not np.array_equal(held_out.labels, self.labels) or held_out.X.shape[1] != self.n_features:
+            raise ValueError("held_out has other classes or variables")
+        if not equal_or_none(held_out.levels, self.data.levels):
+            raise ValueError("levels are not those of the rows")
+        if len(thinning.classes) != self.labels.size:
+            raise ValueError("classes are not those of the model")
+        if self.compared_rows.numbers.max(initial=0) >= thinning.n_rows:
+            raise ValueError("numbers holds a number that no row has")
+        if self.compared_rows.general and any(cells is not None for cells in thinning.classes):
+            raise ValueError("rows with gaps or levels, or of groups, have averages")
+        for cells, of_class in zip(thinning.classes, self.data.members(), strict=True):
+            if cells is not None and any(
+                means.shape != (of_class.size, self.n_features) for means in cells.centres
+            ):
+                raise ValueError("centres are not as many as the rows of their class")
+
+    def packed(self) -> PoolModel:
+        """The model without rows that it repeats, as a file keeps it.
+
+        Kernels have none, and of compressed classes only the rows that samples are compared with are kept.
+        """
+        pool = replace(self.pool, members=[member.without_rows() for member in self.pool.members])
+        if self.thinning is None:
+            return replace(self, pool=pool)
+        X, y, weights, levels, groups = self.training
+        none = slice(0, 0)
+        training = TrainingRows(
+            X[none],
+            y[none],
+            None if weights is None else weights[none],
+            levels,
+            None if groups is None else groups[none],
+        )
+        return replace(self, pool=pool, training=training)
+
+    def unpacked(self) -> PoolModel:
+        """The model with all rows that `packed` has left out."""
+        pool = replace(self.pool, members=[self._with_rows(member) for member in self.pool.members])
+        if self.thinning is None:
+            return replace(self, pool=pool)
+        rows = self.compared_rows
+        training = TrainingRows(
+            rows.X, self.labels[rows.codes], rows.weights, rows.levels, rows.units if rows.grouped else None
+        )
+        return replace(self, pool=pool, training=training)
+
+    def _with_rows(self, member: Member) -> Member:
+        """Put the kernels of a member on the rows of each class, or on the means of its cells."""
+        scaled = member.scale.transform(self.data.X)
+        densities = []
+        for y, (density, of_class) in enumerate(zip(member.classes, self.data.members(), strict=True)):
+            rows = scaled[of_class]
+            cells = None if self.thinning is None else self.thinning.classes[y]
+            if self.thinning is not None and cells is not None:
+                rows = cells.centres[self.thinning.kinds.index(UNITS_OF_MEMBERS[member.name])]
+            densities.append(density.on_rows(rows, self.data.weights_of(of_class)))
+        return replace(member, classes=densities)
+
     @property
     def lapse(self) -> float:
         """Share of every probability that is given to the prior."""
@@ -187,8 +321,12 @@ class PoolModel(LocalModel):
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
         return self.pool.log_densities(X, computation)
 
-    def alone(self, m: int) -> PoolModel:
-        """Take one member, at the temperature at which it is calibrated on its own."""
+    @cached_property
+    def single_members(self) -> list[PoolModel]:
+        """Each member on its own, at the temperature at which it is calibrated."""
+        return [self._alone(m) for m in range(len(self.pool.members))]
+
+    def _alone(self, m: int) -> PoolModel:
         weights = 1.0 / self.pool.temperatures[m : m + 1]
         pool = replace(
             self.pool,
@@ -231,6 +369,11 @@ class PoolModel(LocalModel):
     def n_rows(self) -> int:
         """How many training rows were given."""
         return super().n_rows if self.thinning is None else self.thinning.n_rows
+
+    @property
+    def kept_rows(self) -> Integers | None:
+        """Positions of the training rows that a file keeps, among those that were given; None if all."""
+        return None if self.thinning is None else self.compared_rows.numbers
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""

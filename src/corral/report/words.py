@@ -410,8 +410,8 @@ def facts(
 def parameters(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     chosen: dict[str, Any]
-    if hasattr(estimator, "shares"):
-        chosen = {name: f"counts for {share:.0%}" for name, share in estimator.shares().items()}
+    if hasattr(estimator, "members_"):
+        chosen = {name: f"counts for {share:.0%}" for name, share in estimator.model_.pool.shares().items()}
     else:
         chosen = dict(getattr(estimator, "best_params_", {}))
     given = estimator.get_params()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import SMALLEST, Bools, Floats, Integers, check_array, check_number, check_shape
 from corral.conformal.typicality import Estimates
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import Scale, learn_scale, spreads
@@ -17,6 +18,9 @@ from corral.parallel import Computation
 from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
 from corral.rodeo.relevance import mean_bandwidths, zscores
 from corral.rodeo.settings import Bandwidth, Features, ModelSettings, RodeoSettings
+
+# Bounds of bandwidths: within them no square of a distance over a bandwidth overflows.
+BANDWIDTH_BOUNDS = (1e-21, 1e11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,15 @@ class ClassBandwidths:
     zscores: Floats
     widths: Floats
     varies: Bools
+
+    def validate(self) -> None:
+        """Refuse bandwidths that the Rodeo cannot choose."""
+        k, d = self.means.shape
+        check_array("initial", self.initial, (k,), *BANDWIDTH_BOUNDS)
+        check_array("means", self.means, (k, d), *BANDWIDTH_BOUNDS)
+        check_array("zscores", self.zscores, (k, d))
+        check_array("widths", self.widths, (d,), SMALLEST)
+        check_shape("varies", self.varies, (d,))
 
     @classmethod
     def collect(cls, initial: Floats, means: Floats, spread: Floats) -> ClassBandwidths:
@@ -89,16 +102,32 @@ class FittedModel(LocalModel):
     ----------
     settings : what was asked for.
     scale : units of the densities.
-    densities : one per class.
     bandwidths : what algorithm 2 has learnt.
     relevant : (n_classes, n_features) which variables are relevant for each class.
     """
 
     settings: ModelSettings
     scale: Scale
-    densities: Sequence[ClassDensity]
     bandwidths: ClassBandwidths
     relevant: Bools
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        super().validate()
+        shape = self.prior.size, self.n_features
+        check_shape("means", self.bandwidths.means, shape)
+        check_shape("relevant", self.relevant, shape)
+        check_shape("center", self.scale.center, shape[1:])
+
+    @cached_property
+    def densities(self) -> Sequence[ClassDensity]:
+        """The density of each class."""
+        rows = self.data.arrange(self.scale.transform(self.data.X))
+        plans = self.bandwidths.plans(self.settings.bandwidth, self.settings.features, self.relevant)
+        return [
+            ClassDensity.build(of_class, self.settings.rodeo.grid(of_class.measure.n), plan)
+            for of_class, plan in zip(rows, plans, strict=True)
+        ]
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) in scaled units."""
@@ -156,22 +185,15 @@ def learn_model(
 ) -> FittedModel:
     """Learn units, bandwidths, relevant variables and densities of all classes."""
     units = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
-    rows, bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
-    relevant = bandwidths.relevant(settings.cutpoint)
-    plans = bandwidths.plans(settings.bandwidth, settings.features, relevant)
-    densities = [
-        ClassDensity.build(of_class, settings.rodeo.grid(of_class.measure.n), plan)
-        for of_class, plan in zip(rows, plans, strict=True)
-    ]
+    bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
     return FittedModel(
         settings=settings,
         labels=data.labels,
         counts=data.counts,
         prior=prior,
         scale=units,
-        densities=densities,
         bandwidths=bandwidths,
-        relevant=relevant,
+        relevant=bandwidths.relevant(settings.cutpoint),
         n_copies=data.n_copies,
         training=training,
         data=data,
@@ -185,9 +207,38 @@ def _learn_bandwidths(
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
-) -> tuple[Sequence[AnyRows], ClassBandwidths]:
+) -> ClassBandwidths:
     scaled = units.transform(data.X)
     rows = data.arrange(scaled)
     spread = spreads(scaled)
     spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
-    return rows, ClassBandwidths.learn(rows, spread, settings, random, computation)
+    return ClassBandwidths.learn(rows, spread, settings, random, computation)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityModel:
+    """The density of all rows together.
+
+    Attributes
+    ----------
+    data : the rows that count, as one class.
+    scale : units of the density.
+    settings : how bandwidths are found.
+    """
+
+    data: LabelledRows
+    scale: Scale
+    settings: RodeoSettings
+
+    def validate(self) -> None:
+        """Refuse several classes, and units that do not tell the density of raw rows."""
+        check_shape("X", self.data.X, (None, self.scale.center.size))
+        check_number("n_rows", len(self.data.X), 1)
+        if self.scale.knots is not None or self.data.labels.size != 1:
+            raise ValueError("the scale or the classes are not those of a density")
+
+    @cached_property
+    def density(self) -> ClassDensity:
+        """The rows as compiled loops read them, and the bandwidths that they may have."""
+        (rows,) = self.data.arrange(self.scale.transform(self.data.X))
+        return ClassDensity(rows, self.settings.grid(rows.measure.n), DensityPlan(np.arange(rows.n_features)))

@@ -29,6 +29,10 @@ Features = Literal["all", "selected"]
 SMALLEST_COUNT = 16
 
 
+# A grid of more bandwidths than that would take hours at the first row, and much memory.
+_MOST_STEPS = 10_000_000
+
+
 @dataclass(frozen=True)
 class RodeoSettings:
     """Parameters of algorithm 1.
@@ -65,6 +69,10 @@ class RodeoSettings:
         """Return h0 beta^k for k = 0, 1, ... as far as it is not below the floor; h0 in any case."""
         h0, floor = self.initial_bandwidth(n), self.floor(n)
         n_steps = 0 if floor >= h0 else math.ceil(math.log(floor / h0) / math.log(self.beta)) + 1
+        if n_steps > _MOST_STEPS:
+            raise ValueError(
+                f"beta={self.beta!r} is too close to 1: bandwidths would shrink {n_steps} times."
+            )
         h: Floats = np.float64(h0) * self.beta ** np.arange(n_steps + 1)
         kept: Floats = h[(h >= floor) | (h == h0)]
         return kept

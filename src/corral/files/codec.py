@@ -1,0 +1,129 @@
+"""Objects of model files, built from the annotations of their fields.
+
+`Writer.encode` walks an object and needs to be told nothing: it writes the fields of dataclasses and named
+tuples under the name of their class. `build` reads them back and trusts nothing: the annotation says which
+classes may stand in a place and which types their fields have, down to the types of arrays. A class checks
+the rest in its method `validate`: shapes, bounds, and what its fields have to do with each other. So no class
+is listed here, and a new field is kept as soon as it is declared.
+
+Two more methods are optional. `packed` returns the object to write in place of another one, without what can
+be computed, and `unpacked` returns the object to use in place of one that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.files.values import Arrays, decode, field_names
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def build(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    """The object of a type that JSON describes; `name` is what errors call it."""
+    if annotation is Any:
+        return decode(value, arrays)
+    return _BUILDERS.get(get_origin(annotation) or annotation, _build_object)(annotation, value, arrays, name)
+
+
+def _build_plain(kind: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    plain = decode(value, arrays)
+    if type(plain) is not kind:
+        raise ValueError(f"{name} is not {_NOUNS[kind]}")
+    return plain
+
+
+def _build_literal(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    if value not in get_args(annotation):
+        raise ValueError(f"{name} is {value!r}, and not one of {get_args(annotation)}")
+    return value
+
+
+def _build_array(annotation: Any, value: Any, arrays: Arrays, name: str) -> NDArray[Any]:
+    array = decode(value, arrays)
+    (scalar,) = get_args(get_args(annotation)[1])
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} is not an array")
+    if scalar is not Any and array.dtype.type is not scalar:
+        raise ValueError(f"{name} is not an array of {np.dtype(scalar)}")
+    return array
+
+
+def _build_sequence(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    origin, types = get_origin(annotation), get_args(annotation)
+    items = value.get("!tuple") if origin is tuple and isinstance(value, dict) else value
+    if not isinstance(items, list):
+        raise ValueError(f"{name} is not a list")
+    if origin is not tuple or types[-1] is Ellipsis:
+        types = types[:1] * len(items)
+    if len(types) != len(items):
+        raise ValueError(f"{name} is not a list of {len(types)}")
+    built = [build(kind, item, arrays, name) for kind, item in zip(types, items, strict=True)]
+    return built if origin is Sequence else origin(built)
+
+
+def _build_mapping(annotation: Any, value: Any, arrays: Arrays, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not a table of values")
+    kind = get_args(annotation)[1]
+    return {key: build(kind, item, arrays, key) for key, item in value.items()}
+
+
+def _build_one_of(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    """An object of one of several types: the file says of which class."""
+    if value is None and NoneType in get_args(annotation):
+        return None
+    types = [kind for kind in get_args(annotation) if kind is not NoneType]
+    (plain,) = [kind for kind in types if not _classes(kind)] or [None]
+    if plain is None or (isinstance(value, dict) and "!class" in value):
+        return _build_object(annotation, value, arrays, name)
+    return build(plain, value, arrays, name)
+
+
+def _build_object(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
+    """An object of a class that may stand here; it checks itself."""
+    kinds: dict[Any, Any] = {kind.__name__: kind for kind in _classes(annotation)}
+    kind = kinds.get(value.get("!class")) if isinstance(value, dict) else None
+    if kind is None:
+        raise ValueError(f"{name} is not a {' or '.join(kinds)}")
+    hints = _hints(kind)
+    for field in hints.keys() ^ (value.keys() - {"!class"}):
+        raise ValueError(f"{name} {'lacks' if field in hints else 'has no'} {field!r}")
+    built = kind(**{field: build(hint, value[field], arrays, field) for field, hint in hints.items()})
+    if hasattr(built, "validate"):
+        built.validate()
+    return built.unpacked() if hasattr(built, "unpacked") else built
+
+
+_BUILDERS: dict[Any, Callable[[Any, Any, Arrays, str], Any]] = {
+    **dict.fromkeys(_NOUNS, _build_plain),
+    Literal: _build_literal,
+    np.ndarray: _build_array,
+    **dict.fromkeys((tuple, list, frozenset, Sequence), _build_sequence),
+    **dict.fromkeys((dict, Mapping), _build_mapping),
+    **dict.fromkeys((Union, UnionType), _build_one_of),
+}
+
+
+def _classes(annotation: Any) -> list[Any]:
+    """Classes with fields that may stand where a type is expected: those in a union, and derived ones."""
+    if not isinstance(annotation, type):
+        return [kind for choice in get_args(annotation) for kind in _classes(choice)]
+    children: list[Any] = annotation.__subclasses__()
+    derived = [kind for child in children for kind in _classes(child)]
+    return derived if field_names(annotation) is None else [annotation, *derived]
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Types of the fields of a class; one that has arrays must check them."""
+    hints = get_type_hints(kind)
+    if "ndarray" in str(hints) and not hasattr(kind, "validate"):
+        raise TypeError(f"{kind.__name__} has arrays and no method validate")
+    return {name: hints[name] for name in field_names(kind) or ()}
