@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -201,7 +202,8 @@ def test_predictions_that_are_stopped_leave_no_result(out, error, folder, monkey
         run(*predict, out, code=130 if isinstance(error, KeyboardInterrupt) else 2)
     assert contents(".") == before
     run(*predict, out)
-    read = {".parquet": pd.read_parquet, ".xlsx": pd.read_excel}.get(Path(out).suffix, pd.read_csv)
+    read_excel = partial(pd.read_excel, engine="openpyxl")
+    read = {".parquet": pd.read_parquet, ".xlsx": read_excel}.get(Path(out).suffix, pd.read_csv)
     pd.testing.assert_frame_equal(read(out), read(f"expected_{out}"))
 
 
