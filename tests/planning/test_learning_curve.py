@@ -46,13 +46,14 @@ def curve(table):
 
 
 TIMES = np.array([1 / 2, 1 / 4, 1 / 8])
+SURE = Chance(0.0, 0.0)  # the rows say something of the classes
 
 
 def test_the_posterior_is_that_of_the_oracle():
     levels, rises = np.array([0.1, 0.2]), np.array([0.02, 0.05, -0.01])
     root = np.random.default_rng(0).normal(0, 0.02, (3, 3))
     covariance = root @ root.T + 1e-4 * np.eye(3)
-    law = PowerLaw.fit(levels, TIMES, rises, covariance)
+    law = PowerLaw.fit(levels, TIMES, rises, covariance, SURE)
     expected = planning_oracle.power_law_weights(
         levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
         shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
@@ -65,7 +66,7 @@ def test_the_posterior_is_that_of_the_oracle():
 def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_known():
     levels, rises = np.array([0.5, 0.7]), np.array([0.02, 0.05, 0.08])
     laws = {p: PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(p, 0.1)) for p in (0.0, 0.3, 1.0)}
-    free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3))
+    free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), SURE)
     assert_array_equal(laws[0.0].weights, free.weights)
     shares = np.unique(free.share)
     expected = planning_oracle.power_law_weights(
@@ -76,12 +77,12 @@ def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_kn
     nothing = laws[1.0]
     assert_allclose(nothing.share * nothing.level, 0.1 * np.array([u for _, u, _ in expected]))
     assert_allclose(nothing.weights, list(expected.values()), rtol=1e-9, atol=1e-15)
-    assert nothing.limit().low > 0.4
+    assert nothing.loss(math.inf).low > 0.4
     mixed = laws[0.3]
     assert_allclose(mixed.weights, [*(0.7 * free.weights), *(0.3 * nothing.weights)])
     # Nothing to gain: the loss stays, and no number of rows brings it below.
     stays = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(1.0, -0.1))
-    assert stays.loss(1.0) == stays.limit()
+    assert stays.loss(1.0) == stays.loss(math.inf)
     assert stays.times_needed(0.4) == ((math.inf,) * 3, 0.0)
     assert stays.times_needed(0.9)[0].high < 1
 
@@ -112,7 +113,7 @@ def test_noise_stays_at_what_chance_leaves():
 
 
 def test_estimates_are_quantiles_of_the_posterior():
-    law = PowerLaw.fit(np.array([0.1, 0.3]), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    law = PowerLaw.fit(np.array([0.1, 0.3]), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3), SURE)
     values = law.level * (1 - law.share + law.share * 2.0**-law.rate)
     found = law.loss(2.0)
     for end, probability in zip(found, (0.5, 0.05, 0.95), strict=True):
@@ -120,11 +121,11 @@ def test_estimates_are_quantiles_of_the_posterior():
 
 
 def test_more_rows_are_better_and_no_loss_is_negative():
-    law = PowerLaw.fit(np.linspace(0.01, 0.2, 9), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3))
+    levels, rises = np.linspace(0.01, 0.2, 9), np.array([0.05, 0.1, 0.2])
+    law = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), SURE)
     falling = [law.loss(t) for t in (1.0, 2.0, 4.0, 100.0, math.inf)]
     for ends in zip(*falling, strict=True):
         assert list(ends) == sorted(ends, reverse=True)
-    assert law.limit() == falling[-1]
     assert min(falling[-1]) >= 0
 
 
@@ -147,7 +148,7 @@ def test_losses_that_follow_a_power_law_are_told(rate, floor):
     losses = rng.uniform(size=20_000) < means[:, np.newaxis]
     weights = np.full(20_000, 1 / 20_000)
     for fit in (fit_share, fit_mean):
-        law = fit(losses.astype(float), times, weights, np.arange(20_000))
+        law = fit(losses.astype(float), times, weights, np.arange(20_000), SURE)
         for more in (2, 4):
             found = law.loss(more)
             assert found.low < floor + 0.1 * more**-rate < found.high
@@ -158,7 +159,7 @@ def test_losses_that_follow_a_power_law_are_told(rate, floor):
 @pytest.mark.parametrize("loss", [0.0, 1.0])
 def test_losses_that_are_all_alike(fit, loss):
     # No error in 20 rows promises little.
-    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05), np.arange(20))
+    law = fit(np.full((3, 20), loss), np.array([1, 1 / 2, 1 / 4]), np.full(20, 0.05), np.arange(20), SURE)
     assert np.isfinite(law.weights).all()
     assert_allclose(law.weights.sum(), 1)
     if fit is fit_share:
@@ -166,7 +167,7 @@ def test_losses_that_are_all_alike(fit, loss):
 
 
 def test_one_size_alone_leaves_the_prior():
-    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25), np.arange(4))
+    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25), np.arange(4), SURE)
     assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
 
 
@@ -174,7 +175,7 @@ def test_fewer_rows_have_wider_intervals():
     widths = []
     for n in (20, 80, 320):
         errors = np.tile([1.0, 0.0, 0.0, 0.0], n // 4)
-        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n)).loss(1.0)
+        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n), SURE).loss(1.0)
         widths.append(found.high - found.low)
     assert widths == sorted(widths, reverse=True)
 
@@ -184,9 +185,9 @@ def test_fewer_rows_have_wider_intervals():
 def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
     losses = (np.random.default_rng(0).uniform(size=(3, 60)) < wrong).astype(float)
     times = np.array([1, 1 / 2, 1 / 4])
-    once = fit(losses, times, np.full(60, 1 / 60), np.arange(60))
+    once = fit(losses, times, np.full(60, 1 / 60), np.arange(60), SURE)
     groups = np.random.default_rng(1).permutation(np.repeat(np.arange(60), 8))
-    eight_times = fit(losses[:, groups], times, np.full(480, 1 / 480), groups)
+    eight_times = fit(losses[:, groups], times, np.full(480, 1 / 480), groups, SURE)
     assert_allclose(eight_times.level, once.level, rtol=1e-9)
     assert_allclose(eight_times.weights, once.weights, rtol=1e-6, atol=1e-12)
 
@@ -194,7 +195,7 @@ def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
 def test_few_groups_outweigh_what_tables_usually_have():
     errors = np.repeat([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]], 20, axis=1)
     found = fit_share(
-        errors, np.ones(1), np.full(120, 1 / 120), np.repeat(np.arange(6), 20), None, (0.6, 3.4)
+        errors, np.ones(1), np.full(120, 1 / 120), np.repeat(np.arange(6), 20), SURE, (0.6, 3.4)
     )
     assert 0.4 < found.loss(1.0).value < 0.5
 
@@ -202,7 +203,9 @@ def test_few_groups_outweigh_what_tables_usually_have():
 def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
     losses = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error
     weights, groups = np.full(400, 1 / 400), np.repeat(np.arange(100), 4)
-    alone, grouped = (fit_share(losses, np.ones(1), weights, units) for units in (np.arange(400), groups))
+    alone, grouped = (
+        fit_share(losses, np.ones(1), weights, units, SURE) for units in (np.arange(400), groups)
+    )
     assert_allclose(grouped.level, alone.level, rtol=1e-12)
 
 
@@ -282,7 +285,7 @@ def test_recalls_know_only_sizes_at_which_their_class_has_rows():
 
     def limits(*proba):
         found = Curve(times, 66, codes, weights, np.arange(66), np.array(proba))
-        return [found.recall_law(y).limit() for y in range(2)]
+        return [found.recall_law(y).loss(math.inf) for y in range(2)]
 
     known, changed = limits(right, right, right, right), limits(right, right, right, wrong)
     assert known[0] != changed[0]

@@ -583,7 +583,7 @@ def test_a_harder_class_gets_more_rows(hard, easy, allocation):
 
 
 def test_the_printed_rule_gives_fewer_rows_to_many_variables():
-    # Said in the Notes: A proportional to B favours few relevant variables as soon as classes are not small.
+    # Said in the guide: A proportional to B favours few relevant variables as soon as classes are not small.
     result = estimate_sample_sizes(
         source(0, two_classes((*SMOOTH, 4), (*SMOOTH, 1))), ["easy", "hard"], tolerance=1e-9, initial_size=30,
         test_size=50, step=60, max_steps=5, random_state=0,

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from corral.array_types import LARGEST_COORDINATE, SMALLEST, Bools, Floats, Integers, check_array
+from corral.data.weights import weights_or_ones
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
@@ -98,57 +99,38 @@ class Scale:
 
 
 def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
-    """Learn a scale from pooled rows, each counting as often as its weight says.
+    """Learn a scale from the values of pooled rows, each counting as often as its weight says.
 
     A column without spread, or with less than the smallest normal double, keeps its own units, and so does
-    one of levels.
+    one of levels, or without any value.
     """
-    if (levels is not None and levels.any()) or np.isnan(X).any():
-        return _learn_general(X, weights, kind, np.zeros(X.shape[1]) if levels is None else levels)
-    return _learn_measured(X, weights, kind)
-
-
-def _learn_measured(X: Floats, weights: Floats | None, kind: ScaleKind) -> Scale:
     d = X.shape[1]
-    if kind == "rank":
-        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_midranks(x, weights) for x in X.T))
-    if kind == "score":
-        return Scale(np.zeros(d), np.full(d, 0.5), tuple(_normal_scores(x, weights) for x in X.T))
+    identity = Scale(np.zeros(d), np.full(d, 0.5))
     if kind is None:
-        return Scale(np.zeros(d), np.full(d, 0.5))
-    low, high = X.min(axis=0), X.max(axis=0)
-    if kind == "range":
-        return range_units(low, high)
-    largest = largest_values(low, high)
-    mean = np.average(X / largest, axis=0, weights=weights)
-    variance = np.average((X / largest - mean) ** 2, axis=0, weights=weights)
-    return standard_units(low, high, mean, variance)
-
-
-def _learn_general(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | Floats) -> Scale:
-    """Learn the scale of each column from the rows that have a value; of levels and empty ones, none."""
-    has_unit = (np.asarray(levels) == 0) & ~np.isnan(X).all(axis=0)
-    X = np.where(has_unit, X, np.nan)
-    d = X.shape[1]
+        return identity
+    missing = np.isnan(X)
+    scaled = ~missing.all(axis=0) & (np.ones(d, dtype=np.bool_) if levels is None else levels == 0)
     if kind in ("rank", "score"):
         learn = _midranks if kind == "rank" else _normal_scores
         knots: list[tuple[Floats, Floats] | None] = [None] * d
-        for j in np.flatnonzero(has_unit).tolist():
-            known = ~np.isnan(X[:, j])
+        for j in np.flatnonzero(scaled).tolist():
+            known = ~missing[:, j]
             knots[j] = learn(X[known, j], None if weights is None else weights[known])
-        return Scale(np.zeros(d), np.full(d, 0.5), tuple(knots))
-    if kind is None:
-        return Scale(np.zeros(d), np.full(d, 0.5))
+        return replace(identity, knots=tuple(knots))
+    if not scaled.all():
+        X = np.where(scaled, X, np.nan)
     units = standard_of_values(X, weights) if kind == "standard" else range_units(*_finite_ranges(X))
-    return Scale(np.where(has_unit, units.center, 0.0), np.where(has_unit, units.half_width, 0.5))
+    return Scale(np.where(scaled, units.center, 0.0), np.where(scaled, units.half_width, 0.5))
 
 
 def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
     """Standard units of columns, from the values that are there."""
     low, high = _finite_ranges(X)
-    m = np.where(np.isnan(X), 0.0, 1.0 if weights is None else weights[:, np.newaxis])
+    shares, m = X / largest_values(low, high), weights_or_ones(weights, len(X))[:, np.newaxis]
+    missing = np.isnan(shares)
+    if missing.any():
+        shares, m = np.where(missing, 0.0, shares), np.where(missing, 0.0, m)
     total = np.maximum(m.sum(axis=0), np.finfo(np.float64).tiny)
-    shares = np.nan_to_num(X / largest_values(low, high))
     mean = (m * shares).sum(axis=0) / total
     variance = (m * (shares - mean) ** 2).sum(axis=0) / total
     return standard_units(low, high, mean, variance)
@@ -156,11 +138,7 @@ def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
 
 def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
     """Smallest and largest values of columns; infinite where there is none."""
-    missing = np.isnan(X)
-    return (
-        np.where(missing, np.inf, X).min(axis=0, initial=np.inf),
-        np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf),
-    )
+    return np.fmin.reduce(X, axis=0, initial=np.inf), np.fmax.reduce(X, axis=0, initial=-np.inf)
 
 
 def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:

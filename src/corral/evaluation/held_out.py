@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, log_loss
+from sklearn.metrics import log_loss
 from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
@@ -192,17 +192,13 @@ class HeldOut:
 
     def scores(self) -> Scores:
         """How good it was."""
-        found = self.labels
-        hits = found == self.truth
+        accuracy, interval = self.share_right(np.ones(len(self.truth), dtype=np.bool_))
         return Scores(
-            float(accuracy_score(self.truth, found)),
-            self.share_right(np.ones(hits.size, dtype=np.bool_))[1],
+            accuracy,
+            interval,
             float(log_loss(self.truth, self.proba, labels=self.classes)),
             calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
-            {
-                str(label): float(np.mean(found[self.truth == label] == label))
-                for label in np.unique(self.truth).tolist()
-            },
+            {str(label): recall.share for label, recall in self.recalls().items()},
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, norm, t
+from scipy.stats import norm, t
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.weights import effective_number, largest_design_effect
@@ -67,8 +68,7 @@ class Recall(NamedTuple):
 
 def wilson_interval(hits: Bools) -> tuple[float, float]:
     """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
-    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
+    return _wilson(float(hits.mean()), hits.size)
 
 
 def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
@@ -119,17 +119,12 @@ def _wilson(share: float, n: float) -> tuple[float, float]:
 def rows_to_halve_interval(share: float, n: int) -> int:
     """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
 
-    def width(n_rows: int) -> float:
+    def narrowness(n_rows: int) -> float:
         low, high = _wilson(share, n_rows)
-        return high - low
+        return low - high
 
-    low, high = n, 2 * n
-    while width(high) > width(n) / 2.0:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if width(middle) <= width(n) / 2.0 else (middle, high)
-    return high - n
+    # Wilson's interval with 16 times the rows is less than half as wide.
+    return bisect_left(range(n, 16 * n), narrowness(n) / 2.0, key=narrowness)
 
 
 def calibration_error(proba: Floats, codes: Integers) -> float:

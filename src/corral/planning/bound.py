@@ -276,7 +276,9 @@ def run_algorithm(
     max_steps = check_integer("max_steps", max_steps)
     check_choice("allocation", allocation, ("proportional", "optimal"))
     check_choice("empty", empty, ("none", "all"))
-    estimator = _check_estimator(estimator)
+    estimator = RodeoClassifier() if estimator is None else estimator
+    if not isinstance(estimator, RodeoClassifier):
+        raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
     random = check_random_state(random_state)
     classes, draw, pool = _check_source(X, y, random)
     if step < classes.size:
@@ -307,25 +309,15 @@ def run_algorithm(
             raise
         reason = "the run was interrupted"
     converged = _reaches(steps[-1], tolerance)
-    known = bool(np.all(steps[-1].r > 0))
     extrapolation = None
-    if known and not converged:
+    if steps[-1].r.all() and not converged:
         extrapolation = extrapolate(steps, tolerance, initial_size, allocation)
     return SampleSizes(classes, tolerance, converged, reason, steps, extrapolation)
 
 
-def _check_estimator(estimator: Any) -> RodeoClassifier:
-    """Return the classifier to fit; refuse what has no relevant variables."""
-    if estimator is None:
-        return RodeoClassifier()
-    if not isinstance(estimator, RodeoClassifier):
-        raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
-    return estimator
-
-
 def _reaches(step: Step, tolerance: float) -> bool:
     """Tell whether a bound that says something of every class is at most the tolerance."""
-    return step.epsilon <= tolerance and bool(np.all(step.r > 0))
+    return step.epsilon <= tolerance and bool(step.r.all())
 
 
 def _check_source(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -38,8 +38,9 @@ class Needed(NamedTuple):
     Attributes
     ----------
     label : the class whose recall is meant, or None for the accuracy of all classes.
-    rows : of all classes together, infinite where no number will do; an `Estimate`.
-    class_rows : (n_classes,) the estimate shared out among the classes as they are now.
+    rows : `value`, `low` and `high` of the rows of all classes together, in today's proportions; infinite
+        where no number will do.
+    class_rows : (n_classes,) `rows.value` shared out among the classes.
     probability : that some number of rows will do.
     """
 
@@ -187,13 +188,7 @@ class LearningCurve:
 
     @property
     def needed(self) -> list[Needed]:
-        """Rows that the goal takes: for the accuracy, then for the recall of each class; none without one.
-
-        Each entry is a named tuple. `label` is the class whose recall is meant, or None for the accuracy of
-        all classes. `rows`, with `value`, `low` and `high`, are rows of all classes together in today's
-        proportions, infinite where no number will do. `class_rows` are `rows.value` shared out among the
-        classes, and `probability` is that of reaching the goal with any number of rows.
-        """
+        """Rows that the goal takes (`Needed`): for the accuracy, then for the recall of each class."""
         if self.goal is None:
             return []
         laws = [(None, self._accuracy), *zip(self.classes.tolist(), self._recalls, strict=True)]
@@ -247,24 +242,19 @@ class LearningCurve:
         """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
         sizes = [times * self.n_rows for times in (*TIMES, math.inf)]
         heads = ("", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes))
-        lines = [
-            [
-                "accuracy",
-                f"{self.measured.accuracies[0]:.3f}",
-                *(number_in_words(self.accuracy(n)) for n in sizes),
-            ],
-            [
-                "log loss",
-                f"{self.measured.mean_log_losses[0]:.3f}",
-                *(number_in_words(self.log_loss(n)) for n in sizes),
-            ],
+        scores: list[tuple[str, Floats, Callable[[float], Estimate]]] = [
+            ("accuracy", self.measured.accuracies, self.accuracy),
+            ("log loss", self.measured.mean_log_losses, self.log_loss),
         ]
-        for label, law, recall in zip(
-            self.classes.tolist(), self._recalls, self.measured.recalls[0], strict=True
+        for label, law, recalls in zip(
+            self.classes.tolist(), self._recalls, self.measured.recalls.T, strict=True
         ):
             if law is not None:
-                of_class = [number_in_words(self.recall(label, n)) for n in sizes]
-                lines.append([f"recall of {label}", f"{recall:.3f}", *of_class])
+                scores.append((f"recall of {label}", recalls, partial(self.recall, label)))
+        lines = [
+            [name, f"{measured[0]:.3f}", *(number_in_words(estimate(n)) for n in sizes)]
+            for name, measured, estimate in scores
+        ]
         said = "Measured by leave-one-out with the rows there are, else extrapolated, with 90 % intervals."
         return html_table(heads, lines) + html_lines([said, *self._describe_needs()])
 

@@ -64,31 +64,15 @@ def estimate_sample_sizes(
     max_steps: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> SampleSizes | LearningCurve:
-    r"""Estimate how many training rows each class needs.
+    """Estimate how many training rows each class needs.
 
     There are two methods. ``method="curve"`` answers the practical question: what accuracy, log loss and
-    recall of each class more rows would bring, and how many reach a goal, if any number does.
-    ``method="bound"`` is algorithm 4 of [1]_, which bounds the error of the paper's rule beyond that of the
-    Bayes rule.
+    recall of each class more rows would bring, and how many reach a goal, if any number does. The rows are
+    divided into halves, quarters and eighths, every row is predicted by leave-one-out within its part, and
+    power laws through the losses are extrapolated.
 
-    **The curve.** The training rows are divided into halves, quarters and eighths, and every row is predicted
-    by leave-one-out within its part, by a pool as `CorralClassifier` would fit it there. Power laws through
-    the losses of the same rows at these sizes, with their uncertainty, are drawn on to more rows.
-
-    **The bound.** Starting with few rows of each class, two steps alternate. The E-step fits the classifier
-    and classifies the test samples. The R-step computes
-
-    .. math::
-
-        A_y = n_y^{(2 + r_y) / (4 + r_y)}, \qquad
-        B_y = \frac \alpha 2 \int \Big|\sum_j k_j^2 f_y^{(jj)}\Big|
-            + \beta \Big(\prod_j k_j\Big)^{-1/2} \int \sqrt{f_y}, \qquad
-        \epsilon = \frac{A \cdot B} N
-
-    over the :math:`r_y` relevant variables of each class, with :math:`h_j = k_j n_y^{-1/(4 + r_y)}`, adds
-    `step` rows to their number N and shares N out among the classes so that A is proportional to B. It
-    ends when :math:`\epsilon`, a bound on the error beyond that of the Bayes rule, is at most the
-    tolerance.
+    ``method="bound"`` is algorithm 4 of [1]_. It adds rows until a bound epsilon on the error of the paper's
+    rule beyond that of the Bayes rule is at most the tolerance. The bound is loose.
 
     Parameters
     ----------
@@ -106,8 +90,8 @@ def estimate_sample_sizes(
         For the curve: what rows belong to, such as patients. Rows are then predicted without their whole
         group, and all estimates are for rows of new groups.
     tolerance : float
-        For the bound, which needs it and the next three: largest acceptable bound, above 0. See Notes:
-        the bound is loose.
+        For the bound, which needs it and the next three: largest acceptable bound, above 0. Expect
+        to need several tenths.
     initial_size : int
         Training rows of each class in the first step; no class ever gets fewer.
     test_size : int
@@ -118,14 +102,12 @@ def estimate_sample_sizes(
         The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
         curve ``CorralClassifier()``. It is cloned.
     allocation : {"proportional", "optimal"}, default=None
-        For the bound: how N is shared out. "proportional", which None stands for, makes A proportional to B,
-        as in the paper; "optimal" makes the mean over the classes of their bounds
-        :math:`B_y n_y^{-2/(4+r_y)}` as small as it can be. See Notes.
+        For the bound: how rows are shared out among the classes. "proportional", which None stands for, is
+        the paper's rule; "optimal" makes the mean over the classes of their bounds as small as it can be.
     empty : {"none", "all"}, default=None
-        For the bound: which variables count in a class for which none is relevant. "none", which None stands
-        for, takes r = 0, as `relevant_` says; then nothing is known of its density, the run does not converge
-        and the result says so. "all" counts all of them, as version 0.1.0 did: with many variables the bound
-        is then huge.
+        For the bound: which variables count in a class for which none is relevant. With "none", which None
+        stands for, the run does not converge and the result says so. With "all" the bound is huge if there
+        are many variables.
     max_steps : int, default=None
         For the bound: largest number of steps, by default 100.
     random_state : int, RandomState or None, default=None
@@ -145,60 +127,8 @@ def estimate_sample_sizes(
 
     Notes
     -----
-    What the paper leaves open, and what is done here:
-
-    - The sums of equation B2 are read as means over the samples predicted as the class, since they stand
-      for integrals. Where none is predicted as the class, its own test samples are taken.
-    - :math:`\alpha` is printed as a matrix; for the Gaussian kernel it is the identity, so 1. The kernel is
-      that of the relevant variables, so :math:`\beta = (4\pi)^{-r/4}`.
-    - The Rodeo's bandwidths differ from sample to sample, so :math:`k_j = h_j n^{1/(4+r)}` does too and is
-      averaged with the rest. With ``bandwidth="class"`` it is a constant, as printed; but then one sample
-      in a tail, many bandwidths away from all rows, can dominate the mean.
-    - Relevant variables are those of `relevant_`. In real tables z-scores may find none for some class. See
-      `empty`.
-    - The printed loop enlarges N before it looks at epsilon. Here the sizes returned are those that gave
-      the epsilon returned.
-    - A class whose rows do not suffice gets all it has, and the others the rest. The run ends if the
-      next step would ask it for more again: from there on epsilon would fall mainly because the class
-      weighs less in it.
-
-    **How to read epsilon.** It bounds an L1 error of densities, which bounds the excess error, and much is
-    lost in between: on two overlapping groups of the paper (50 seeds, ``python -m benchmarks sample_size
-    --seeds 50``) epsilon falls from 0.67 at N = 60 to 0.475 at N = 600, the excess error from 0.078 to
-    0.033. Epsilon is 9 and 14 times as large in the median, and was never smaller. So compare sizes and
-    classes by it, do not read it as an error rate, and expect to need a tolerance of several tenths: it
-    falls like :math:`N^{-0.15}` there, more slowly than the asymptotic :math:`N^{-2/(4+r)}`.
-
-    It is no strict bound on the L1 error, since the second derivatives are those of the estimate and the
-    integrals see only where samples are. With ``bandwidth="class"`` the L1 error of these groups is 0.50
-    and 0.40; with local bandwidths it is 0.51 and 0.69, because the tails of the local estimate are so
-    heavy that it integrates to more than 1.
-
-    Epsilon grows with the number of relevant variables. With few rows some are overlooked, and epsilon is
-    too small until they are found and it jumps. Look at `r` in the history before believing that a run
-    has converged; an `estimator` with another `cutpoint` may find them sooner.
-
-    The bound means nothing, and the result says so, if a class has no relevant variable, or if it is 1 or
-    more, since no error exceeds another by so much: many relevant variables make it that large.
-
-    **Which class gets more rows.** A is proportional to B if :math:`n_y^{r_y / (4 + r_y)}` is proportional
-    to the bound :math:`E_y = B_y n_y^{-2/(4+r_y)}` of the class. So of two classes with as many relevant
-    variables the rougher one gets more rows. But a class with more relevant variables gets *fewer*, except
-    in small samples: with 4 variables against 1, 38 of 80 rows but 129 of 480. Nor does this rule make
-    epsilon small, since :math:`\sum_y n_y^{a_y} B_y` is concave in the sizes. The sizes with the least mean
-    of the :math:`E_y`, ``allocation="optimal"``, have :math:`n_y^{(6+r_y)/(4+r_y)}` proportional to
-    :math:`B_y / (4 + r_y)` and give the harder class more rows in both cases (298 of 480).
-
-    **Extrapolation.** A line through log epsilon over log N is drawn on. In the groups above the 90 %
-    interval held the N that was needed in 93 % of 96 cases when that was twice the last N, and in 78 % of
-    98 cases when it was four times; the estimate was 4 % and 11 % too low in the median. Neither knows of
-    variables that are not found yet.
-
-    **How far to trust the curve.** On ten known data sets (4 seeds, ``python -m benchmarks
-    sample_size --seeds 4``), fitted to a quarter of the rows, the accuracy with twice and four times as many
-    was told to 0.016 on average; to 0.011 where the quarter had 50 rows or more, and to 0.023 and 0.049
-    where it had 30 and 24, whose errors nobody can count well. The 90 % intervals held it in 89 %. Nothing is
-    known of kinds of rows that are still missing, and a curve that has not begun to fall yet looks flat.
+    The guide on sample sizes says how both methods work, how far to trust them, and how the paper is read
+    where it leaves something open.
 
     References
     ----------
@@ -246,7 +176,7 @@ def estimate_sample_sizes(
     if method == "curve":
         if given:
             raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
-        return _draw_curve(X, y, goal, groups, estimator, random_state)
+        return _draw_curve(X, y, goal, groups, estimator, check_random_state(random_state))
     if goal is not None:
         raise ValueError(f"goal belongs to method='curve', got method='bound' and goal={goal!r}.")
     if groups is not None:
@@ -254,13 +184,7 @@ def estimate_sample_sizes(
     missing = [name for name in needed if name not in given]
     if missing:
         raise ValueError(f"method='bound' needs {', '.join(missing)}.")
-    return run_algorithm(
-        X,
-        y,
-        **given,
-        estimator=estimator,  # checked there
-        random_state=random_state,
-    )
+    return run_algorithm(X, y, **given, estimator=estimator, random_state=random_state)
 
 
 def _draw_curve(
@@ -269,7 +193,7 @@ def _draw_curve(
     goal: float | None,
     groups: ArrayLike | None,
     estimator: Any,
-    random_state: int | np.random.RandomState | None,
+    random: np.random.RandomState,
 ) -> LearningCurve:
     """Fit a pool, which checks the rows, and measure its curve."""
     if callable(X):
@@ -278,7 +202,6 @@ def _draw_curve(
         estimator = CorralClassifier()
     if not isinstance(estimator, CorralClassifier):
         raise ValueError(f"estimator must be a CorralClassifier for method='curve', got {estimator!r}.")
-    random = check_random_state(random_state)
     seeded = clone(estimator).set_params(random_state=random.randint(2**31 - 1))
     fitted = seeded.fit(X, y, groups=groups)
     return LearningCurve.from_estimator(fitted, goal=goal, random_state=random)

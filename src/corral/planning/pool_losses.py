@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -166,14 +165,6 @@ class Curve:
         return fit_share(self.errors[known], self.times[known], weights, self.units, chance)
 
 
-class _Job(NamedTuple):
-    """Rows of one part at one size, and the seed of all random choices."""
-
-    size: int
-    rows: Integers
-    seed: int
-
-
 def learn_curve(
     data: LabelledRows,
     prior: Floats,
@@ -201,26 +192,23 @@ def learn_curve(
     n_units = np.unique(rows.data.units).size
     # A part of one unit would leave nothing to predict it by.
     sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_units >= 2 * n)]
-    jobs = [
-        _Job(k, np.flatnonzero(parts == part), random.randint(2**31 - 1))
-        for k, n_parts in enumerate(sizes)
-        for parts in [stratified_parts(rows.data, rows.rank, n_parts, random)]
-        for part in range(n_parts)
-    ]
     is_point = np.zeros(n_rows, dtype=bool)
     is_point[points] = True
+    places, calls = [], []
+    for k, n_parts in enumerate(sizes):
+        parts = stratified_parts(rows.data, rows.rank, n_parts, random)
+        for part in range(n_parts):
+            inside = np.flatnonzero(parts == part)
+            seed = random.randint(2**31 - 1)
+            places.append((k, inside[is_point[inside]]))
+            calls.append(partial(_predict, rows.data.take(inside), is_point[inside], prior, seed, empirical))
     proba = np.empty((len(sizes), n_rows, prior.size))
-
-    def predict(job: _Job) -> Floats:
-        return _predict(rows.data.take(job.rows), is_point[job.rows], prior, job.seed, empirical)
-
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
-        progress(len(jobs), "Curve", computation.verbose) as advance,
+        progress(len(calls), "Curve", computation.verbose) as advance,
     ):
-        calls = [partial(predict, job) for job in jobs]
-        for job, log_proba in zip(jobs, on_threads(calls, computation.n_jobs), strict=True):
-            proba[job.size, job.rows[is_point[job.rows]]] = np.exp(log_proba)
+        for place, log_proba in zip(places, on_threads(calls, computation.n_jobs), strict=True):
+            proba[place] = np.exp(log_proba)
             advance(1)
     times = 1.0 / np.array(sizes, dtype=np.float64)
     return Curve(times, n_rows, rows.data.codes[points], weights, rows.data.units[points], proba[:, points])

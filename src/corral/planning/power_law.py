@@ -114,7 +114,7 @@ class PowerLaw:
         times: Floats,
         rises: Floats,
         covariance: Floats,
-        chance: Chance | None = None,
+        chance: Chance,
     ) -> PowerLaw:
         """Tabulate the posterior.
 
@@ -124,15 +124,14 @@ class PowerLaw:
         times : (n_sizes,) fractions of the rows.
         rises : (n_sizes,) by how much the mean loss is higher with these.
         covariance : (n_sizes, n_sizes) of the rises.
-        chance : whether anything is known of the classes; None stands for yes.
+        chance : whether the rows say anything of the classes.
         """
-        probability = 0.0 if chance is None else chance.probability
-        parts = []
-        if probability < 1.0:
-            parts.append((1.0 - probability, cls._tabulate(levels, times, rises, covariance, math.inf)))
-        if chance is not None and probability > 0.0:
-            gap = max(chance.gap, 0.0)
-            parts.append((probability, cls._tabulate(levels, times, rises, covariance, gap)))
+        falls = ((1.0 - chance.probability, math.inf), (chance.probability, max(chance.gap, 0.0)))
+        parts = [
+            (probability, cls._tabulate(levels, times, rises, covariance, most))
+            for probability, most in falls
+            if probability > 0.0
+        ]
         return cls(
             np.concatenate([law.level for _, law in parts]),
             np.concatenate([law.share for _, law in parts]),
@@ -163,12 +162,8 @@ class PowerLaw:
         return cls(level, share, rate, weights.ravel())
 
     def loss(self, times: float) -> Estimate:
-        """Estimate the loss at so many times the rows there are."""
+        """Estimate the loss at so many times the rows there are; `math.inf` asks for the limit."""
         return self._estimate(self.level * (1.0 - self.share + self.share * times**-self.rate))
-
-    def limit(self) -> Estimate:
-        """Estimate the loss with unlimited rows."""
-        return self._estimate(self.level * (1.0 - self.share))
 
     def times_needed(self, loss: float) -> tuple[Estimate, float]:
         """Estimate how many times the rows are needed for a loss, and the probability that any suffice.
@@ -215,7 +210,7 @@ def fit_share(
     times: Floats,
     weights: Floats,
     units: Integers,
-    chance: Chance | None = None,
+    chance: Chance,
     prior: tuple[float, float] = JEFFREYS,
 ) -> PowerLaw:
     """Fit a power law to losses between 0 and 1, such as errors.
@@ -226,7 +221,7 @@ def fit_share(
     times : (n_sizes,) these fractions, 1 first.
     weights : (n_points,) that sum to 1.
     units : (n_points,) numbers of units: points of one are alike, and only units are independent.
-    chance : whether anything is known of the classes; None stands for yes.
+    chance : whether the rows say anything of the classes.
     prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
@@ -238,9 +233,7 @@ def fit_share(
     return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
 
 
-def fit_mean(
-    losses: Floats, times: Floats, weights: Floats, units: Integers, chance: Chance | None = None
-) -> PowerLaw:
+def fit_mean(losses: Floats, times: Floats, weights: Floats, units: Integers, chance: Chance) -> PowerLaw:
     """Fit a power law to losses without an upper bound; parameters as of `fit_share`, but for the prior."""
     mean = max(float(losses[0] @ weights), 1e-12)
     error = error_of_mean(losses[0] - mean, weights, units)
