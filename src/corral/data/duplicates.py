@@ -241,7 +241,7 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
         return often or _repeats_mix(m)
     if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
-    return step**2 * _n_by_chance(some, variables, m[::step]) >= _n_pairs(m) / _ONE_IN
+    return step**2 * _n_by_chance(some, variables, m[::step]) >= n_pairs(m) / _ONE_IN
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
@@ -269,11 +269,11 @@ def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -
     """How many pairs of equal rows pairs that differ in one or two variables let expect."""
     hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
     whole = np.sum(hashes, axis=0, dtype=np.uint64)
-    equal = _n_pairs(m)
-    one = [_n_pairs(_totals(whole - values, m)) - equal for values in hashes]
+    equal = n_pairs(m)
+    one = [n_pairs(_totals(whole - values, m)) - equal for values in hashes]
     expected = differing = 0.0
     for j, k in _pairs(len(variables)):
-        agreeing = _n_pairs(_totals(whole - hashes[j] - hashes[k], m))
+        agreeing = n_pairs(_totals(whole - hashes[j] - hashes[k], m))
         differing += agreeing - one[j] - one[k] - equal
         expected += one[j] * one[k]
     return expected / max(differing, 1.0)
@@ -323,9 +323,8 @@ def _dependent(X: Floats) -> Bools:
     return made_of
 
 
-def _n_pairs(counts: Integers) -> float:
+def n_pairs(sizes: Integers) -> float:
     """Number of pairs within groups of these sizes."""
-    sizes = np.asarray(counts, dtype=np.float64)
     return float((0.5 * sizes * (sizes - 1.0)).sum())
 
 

@@ -33,7 +33,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import pdtrc
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.duplicates import filled
+from corral.data.duplicates import filled, n_pairs
 from corral.data.hashing import Words, cell_keys, row_keys
 from corral.data.subsample import random_rows
 
@@ -142,11 +142,10 @@ def _pairs_but_one_value(X: Floats) -> Integers:
         return none
     hashes = cell_keys(X).T
     others = hashes.sum(axis=0, dtype=np.uint64) - hashes
-    tied = np.flatnonzero(_have_ties(others))
-    n_pairs = sum(_n_equal_pairs(others[j]) for j in tied)
-    if n_pairs < _LEAST_PAIRS or _explained_by_chance(X, n_pairs):
+    n_differing = sum(map(_n_equal_pairs, others))
+    if n_differing < _LEAST_PAIRS or _explained_by_chance(X, n_differing):
         return none
-    return np.concatenate([_equal_neighbours(others[j]) for j in tied])
+    return np.concatenate([_equal_neighbours(keys) for keys in others])
 
 
 def _any_agree_in_half(X: Floats) -> bool:
@@ -156,19 +155,9 @@ def _any_agree_in_half(X: Floats) -> bool:
     return any(_n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
 
 
-def _have_ties(keys: Words) -> Bools:
-    """Which rows of `keys` hold a number twice."""
-    in_order = np.sort(keys, axis=1)
-    tied: Bools = (in_order[:, 1:] == in_order[:, :-1]).any(axis=1)
-    return tied
-
-
 def _n_equal_pairs(keys: Words) -> float:
     """Number of pairs of equal keys."""
-    in_order = np.sort(keys)
-    ends = np.flatnonzero(np.append(in_order[1:] != in_order[:-1], True))
-    sizes = np.diff(ends, prepend=-1).astype(np.float64)
-    return float((0.5 * sizes * (sizes - 1.0)).sum())
+    return n_pairs(np.unique(keys, return_counts=True)[1])
 
 
 def _equal_neighbours(keys: Words) -> Integers:
@@ -178,7 +167,7 @@ def _equal_neighbours(keys: Words) -> Integers:
     return np.stack([order[equal], order[equal + 1]], axis=1)
 
 
-def _explained_by_chance(X: Floats, n_pairs: float) -> bool:
+def _explained_by_chance(X: Floats, n_differing: float) -> bool:
     """Whether pairs that differ in two and three columns explain those that differ in one."""
     n, d = X.shape
     size = min(max(np.sqrt(200 * n), _MOST_SAMPLE), 2 * _MOST_SAMPLE, np.sqrt(_MOST_COMPARED / d))
@@ -190,7 +179,8 @@ def _explained_by_chance(X: Floats, n_pairs: float) -> bool:
     pairs_per_counted = 0.5 * (n / rows.size) ** 2
     two, three = counts[2] * pairs_per_counted, counts[3] * pairs_per_counted
     unseen = pairs_per_counted if rows.size < n else 0.0
-    return bool(two + unseen > n_pairs or _ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0) > n_pairs)
+    by_chance = max(two + unseen, _ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0))
+    return bool(by_chance > n_differing)
 
 
 # Small differences

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from scipy import special
 
 from corral.array_types import Bools, Floats, Integers, check_array
 from corral.data.dataset import LabelledRows
-from corral.data.weights import effective_weights
+from corral.data.weights import effective_weights, weights_or_ones
 from corral.markers.group_effects import Clusters, count_groups, effects_of_groups, pvalues_with_groups
 from corral.markers.rank_tests import (
     effects_between,
@@ -140,6 +140,7 @@ def contrast(
     codes: Integers,
     n_classes: int,
     *,
+    levels: Integers | None = None,
     weights: Floats | None = None,
     groups: Integers | None = None,
     level: float = LEVEL,
@@ -147,12 +148,17 @@ def contrast(
 ) -> Contrast:
     """Find the variables that describe each class.
 
+    Each category counts as a flag, and a variable is described by its strongest one: the category that the
+    class has most significantly more often or, if there is none, less often. Its number is the `value`, and
+    `typical` is the most frequent category.
+
     Parameters
     ----------
-    X : (n_rows, n_features) values; NaN where one is missing. A row is left out of the tests of variables in
-        which it has no value.
+    X : (n_rows, n_features) values, or numbers of categories; NaN where one is missing. A row is left out of
+        the tests of variables in which it has no value.
     codes : (n_rows,) class numbers below `n_classes`.
     n_classes : number of classes, some perhaps without rows.
+    levels : (n_features,) numbers of categories, 0 for measurements; None if all are.
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
@@ -168,81 +174,41 @@ def contrast(
     Contrast
         The same whatever the order of rows and classes, with class a in row a.
     """
-    if weights is None:
-        weights = np.ones(len(X))
+    weights = weights_or_ones(weights, len(X))
+    if levels is not None and levels.any():
+        columns, variable, category = _flag_columns(X, levels)
+        found = contrast(
+            columns, codes, n_classes, weights=weights, groups=groups, level=level, min_effect=min_effect
+        )
+        found = _strongest_columns(found, variable, category, levels)
+        return _with_modes(found, X, codes, weights, levels)
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
     largest = np.zeros(n_classes)
     np.maximum.at(largest, codes, weights)
     shares = weights / np.where(largest > 0.0, largest, 1.0)[codes]
     present = shares > _NEGLIGIBLE_SHARE
-    X, codes, shares = X[present], codes[present], shares[present]
     if groups is not None:
         groups = np.unique(groups[present], return_inverse=True)[1]
-    blocks = _tabulate(X, codes, n_classes, shares, groups)
+    blocks = _tabulate(X[present], codes[present], n_classes, shares[present], groups)
     found = _join([_compare(table, level, min_effect) for table in blocks])
     n_varying = max(int((found.n_values > 1).sum()), 1)
     pvalue = np.minimum(found.pvalue * n_varying, 1.0)
     return replace(found, pvalue=pvalue, markers=found.markers & (pvalue <= level))
 
 
-def mixed_contrast(
-    X: Floats,
-    codes: Integers,
-    n_classes: int,
-    *,
-    levels: Integers,
-    weights: Floats | None = None,
-    groups: Integers | None = None,
-    min_effect: float = MIN_EFFECT,
-) -> Contrast:
-    """Find the variables that describe each class, some of which have levels.
+def _flag_columns(X: Floats, levels: Integers) -> tuple[Floats, Integers, Integers]:
+    """Columns (n_rows, n_columns) to compare, the variable of each, and the category that it flags.
 
-    Each level counts as a flag, and a variable is described by its strongest one: the level that the class
-    has most significantly more often or, if there is none, less often. Its number is the `value`, and
-    `typical` is the most frequent level.
-
-    Parameters
-    ----------
-    X, codes, n_classes, weights, groups, min_effect : as above; of a column of levels their numbers.
-    levels : (n_features,) numbers of levels, 0 for measurements.
+    A variable of numbers is one column, whose category is -1.
     """
-    owner, level, columns = [], [], []
+    columns, variable, category = [], [], []
     for j, n_levels in enumerate(levels.tolist()):
         x = X[:, j]
-        flags = [-1] if not n_levels else _frequent_levels(x, n_levels)
-        for k in flags:
-            owner.append(j)
-            level.append(k)
-            columns.append(x if k < 0 else np.where(np.isnan(x), np.nan, (x == k).astype(np.float64)))
-    flagged = contrast(
-        np.stack(columns, axis=1), codes, n_classes, weights=weights, groups=groups, min_effect=min_effect
-    )
-    owners, values = np.array(owner), np.array(level, dtype=np.float64)
-    parts = []
-    for j, n_levels in enumerate(levels.tolist()):
-        at = np.flatnonzero(owners == j)
-        if not n_levels:
-            parts.append(_pick(flagged, np.tile(at, (n_classes, 1))))
-            continue
-        signed = np.where(flagged.markers[:, at], flagged.statistic[:, at], -np.inf)
-        some = np.isfinite(signed).any(axis=1) & (signed.max(axis=1) > 0.0)
-        best = np.where(some, signed.argmax(axis=1), np.abs(flagged.statistic[:, at]).argmax(axis=1))
-        part = _pick(flagged, at[best][:, np.newaxis])
-        own_share, background_share = part.shares_of_ones()
-        typical, background = _modes(X[:, j], codes, n_classes, n_levels, weights)
-        parts.append(
-            replace(
-                part,
-                value=values[at[best]][:, np.newaxis],
-                typical=typical[:, np.newaxis],
-                background_typical=background[:, np.newaxis],
-                share=own_share,
-                background_share=background_share,
-                markers=np.logical_or.reduce(flagged.markers[:, at], axis=1, keepdims=True),
-                n_values=np.array([n_levels]),
-            )
-        )
-    return _join(parts)
+        categories = _frequent_levels(x, n_levels) if n_levels else [-1]
+        columns += [np.where(np.isnan(x), np.nan, x == k) if n_levels else x for k in categories]
+        variable += [j] * len(categories)
+        category += categories
+    return np.stack(columns, axis=1), np.array(variable), np.array(category)
 
 
 def _frequent_levels(x: Floats, n_levels: int) -> list[int]:
@@ -251,29 +217,47 @@ def _frequent_levels(x: Floats, n_levels: int) -> list[int]:
     return sorted(frequent.tolist())
 
 
-def _pick(found: Contrast, at: Integers) -> Contrast:
-    """One column for each class, (n_classes, 1) numbers of columns."""
-    rows = np.arange(len(at))[:, np.newaxis]
-    picked = {}
-    for field in fields(Contrast):
-        array = getattr(found, field.name)
-        picked[field.name] = array[at[0]] if field.name == "n_values" else array[..., rows, at]
-    return Contrast(**picked)
+def _strongest_columns(found: Contrast, variable: Integers, category: Integers, levels: Integers) -> Contrast:
+    """Pick for each class and variable the strongest one of its columns; see `contrast`."""
+    n_classes, is_category = len(found.markers), levels > 0
+    strongest = np.zeros((n_classes, levels.size), dtype=np.int64)
+    markers = np.zeros((n_classes, levels.size), dtype=np.bool_)
+    for j in range(levels.size):
+        columns = np.flatnonzero(variable == j)
+        statistic, marked = found.statistic[:, columns], found.markers[:, columns]
+        positive = np.where(marked & (statistic > 0.0), statistic, 0.0)
+        more_often, any_way = positive.argmax(axis=1), np.abs(statistic).argmax(axis=1)
+        strongest[:, j] = columns[np.where(positive.any(axis=1), more_often, any_way)]
+        markers[:, j] = marked.any(axis=1)
+    classes = np.arange(n_classes)[:, np.newaxis]
+    arrays = {field.name: getattr(found, field.name) for field in fields(Contrast)}
+    n_values = np.where(is_category, levels, arrays.pop("n_values")[strongest[0]])
+    picked = Contrast(
+        **{name: array[..., classes, strongest] for name, array in arrays.items()}, n_values=n_values
+    )
+    share, background_share = np.where(
+        is_category, picked.shares_of_ones(), [picked.share, picked.background_share]
+    )
+    value = np.where(is_category, category[strongest], picked.value)
+    return replace(picked, markers=markers, value=value, share=share, background_share=background_share)
 
 
-def _modes(
-    x: Floats, codes: Integers, n_classes: int, n_levels: int, weights: Floats | None
-) -> tuple[Floats, Floats]:
-    """The most frequent level of each class, and of all other rows; NaN where there is none."""
+def _with_modes(found: Contrast, X: Floats, codes: Integers, weights: Floats, levels: Integers) -> Contrast:
+    """Typical values of categories are the most frequent ones of a class, and of all other rows."""
+    typical, background_typical = found.typical.copy(), found.background_typical.copy()
+    for j in np.flatnonzero(levels):
+        modes = _modes(X[:, j], codes, len(typical), int(levels[j]), weights)
+        typical[:, j], background_typical[:, j] = modes
+    return replace(found, typical=typical, background_typical=background_typical)
+
+
+def _modes(x: Floats, codes: Integers, n_classes: int, n_levels: int, weights: Floats) -> Floats:
+    """Most frequent category (2, n_classes) of each class, and of all other rows; NaN where there is none."""
     known = ~np.isnan(x)
     cells = codes[known] * n_levels + x[known].astype(np.int64)
-    of_cells = None if weights is None else weights[known]
-    counts = np.bincount(cells, of_cells, minlength=n_classes * n_levels).reshape(n_classes, n_levels)
-    others = counts.sum(axis=0) - counts
-    own, rest = (
-        np.where(of.sum(axis=1) > 0, of.argmax(axis=1).astype(np.float64), np.nan) for of in (counts, others)
-    )
-    return own, rest
+    counts = np.bincount(cells, weights[known], n_classes * n_levels).reshape(n_classes, n_levels)
+    both = np.stack([counts, counts.sum(axis=0) - counts])
+    return np.where(both.sum(axis=2) > 0, both.argmax(axis=2).astype(np.float64), np.nan)
 
 
 def _join(parts: list[Contrast]) -> Contrast:
@@ -383,8 +367,7 @@ def _coarse(cells: Integers, weights: Floats) -> Integers:
 # --------------------------------------------------------------------------------------- background
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
+class _Pairs(NamedTuple):
     """Comparisons of all pairs of classes, each (n_variables, n_classes, n_classes).
 
     Attributes
@@ -402,23 +385,21 @@ def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
 
     In other variables, as where all classes have three rows, nothing is computed: p-values are 1.
     """
-    n_classes = table.counts.shape[1]
-    pairs = _Pairs(*np.zeros((2, len(table.counts), n_classes, n_classes)))
+    n_variables, n_classes, n_cells = table.counts.shape
+    pairs = _Pairs(*np.zeros((2, n_variables, n_classes, n_classes)))
     variables = np.flatnonzero(_may_differ(table, level))
-    if not variables.size:
-        return pairs
     table = table.take(variables)
-    m, _, n_cells = table.counts.shape
-    part = _Pairs(*np.zeros((2, m, n_classes, n_classes)))
-    a, b = np.triu_indices(n_classes, 1)
     active = table.active
+    a, b = np.triu_indices(n_classes, 1)
     testable = (active[:, a] & active[:, b]).any(axis=0)
     a, b = a[testable], b[testable]
-    step = max(1, _BLOCK // (m * max(n_cells, table.groups.counts.shape[2])))
+    step = max(1, _BLOCK // max(variables.size * max(n_cells, table.groups.counts.shape[2]), 1))
+    variables = variables[:, np.newaxis]
     for first in range(0, a.size, step):
-        block = slice(first, first + step)
-        _compare_some_pairs(table, part, a[block], b[block], level, min_effect)
-    pairs.log_p[variables], pairs.statistic[variables] = part.log_p, part.statistic
+        one, two = a[first : first + step], b[first : first + step]
+        log_p, log_p_of_two, statistic = _compare_some_pairs(table, one, two, level, min_effect)
+        pairs.log_p[variables, one, two], pairs.log_p[variables, two, one] = log_p, log_p_of_two
+        pairs.statistic[variables, one, two] = pairs.statistic[variables, two, one] = statistic
     return pairs
 
 
@@ -438,9 +419,13 @@ def _may_differ(table: _Table, level: float) -> Bools:
 
 
 def _compare_some_pairs(
-    table: _Table, pairs: _Pairs, a: Integers, b: Integers, level: float, min_effect: float
-) -> None:
-    """Compare each of the classes a with that of the classes b in the same place, and fill in the results."""
+    table: _Table, a: Integers, b: Integers, level: float, min_effect: float
+) -> tuple[Floats, Floats, Floats]:
+    """Compare each of the classes a with that of the classes b in the same place.
+
+    Returns log p-values as the first class sees them, as the second does, and squared statistics, each
+    (n_variables, n_pairs).
+    """
     m, _, n_cells = table.counts.shape
     first, second = occupied_cells(*(table.counts[:, of].reshape(-1, n_cells) for of in (a, b)))
     log_p, squared = log_pvalues(first, second)
@@ -453,8 +438,7 @@ def _compare_some_pairs(
     of_second = log_p.copy()
     log_p[doubtful[size_of_difference(first, second, effects) < min_effect]] = 0.0
     of_second[doubtful[size_of_difference(second, first, effects) < min_effect]] = 0.0
-    pairs.log_p[:, a, b], pairs.log_p[:, b, a] = log_p.reshape(m, -1), of_second.reshape(m, -1)
-    pairs.statistic[:, a, b] = pairs.statistic[:, b, a] = squared.reshape(m, -1)
+    return log_p.reshape(m, -1), of_second.reshape(m, -1), squared.reshape(m, -1)
 
 
 def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
@@ -655,13 +639,11 @@ def _most_typical_value(own: Floats, other: Floats, values: Floats) -> tuple[Flo
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
     """Compare each class with its background; a row and its copies are one observation."""
-    compare = contrast
-    if data.levels is not None and data.levels.any():
-        compare = partial(mixed_contrast, levels=data.levels)
-    return compare(
+    return contrast(
         data.X,
         data.codes,
         data.labels.size,
+        levels=data.levels,
         weights=data.weights,
         groups=data.units if data.grouped else None,
         min_effect=min_effect,
