@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.duplicates import copies_and_units, filled, number_copies
-from corral.data.weights import effective_number
 from corral.datasets import make_ten_groups
 from data import data_oracle
 
@@ -194,12 +193,6 @@ def test_copies_become_one_row_with_their_weight():
     assert data.units[1] == data.units[3]  # the same values with another label
     assert np.unique(data.units).size == 40
     assert data.n_copies == 3
-
-
-def test_effective_number():
-    assert effective_number(np.full(7, 0.3)) == 7.0
-    assert effective_number(np.array([1.0, 1.0, 0.0, 1e-300])) == 2.0
-    assert_allclose(effective_number(np.array([1e-250, 3e-250])), 1.6)
 
 
 @quiet

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.subsample import random_rows
 from corral.estimators.collections import by_rows
 from corral.estimators.decisions import Decisions
 from corral.estimators.description import Description, class_description
@@ -392,7 +393,10 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
         rows = self.model_.all_rows
         counts = np.zeros((rows.labels.size, rows.X.shape[1]))
         for _ in range(n):
-            halves = [random.permutation(of_class)[: -(-of_class.size // 2)] for of_class in rows.members()]
+            halves = [
+                of_class[random_rows(of_class.size, -(-of_class.size // 2), random)]
+                for of_class in rows.members()
+            ]
             half = rows.take(np.sort(np.concatenate(halves)))
             counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n

@@ -45,8 +45,6 @@ EQUAL_TO_NONE = "equal to no training row"
 class HeldOut:
     """What a classifier said of rows that it had not seen when it said it.
 
-    Two of them are equal if they say the same of the same number of rows, whoever says it.
-
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
@@ -127,19 +125,6 @@ class HeldOut:
     def positions(self) -> Integers | None:
         """Positions (n_rows,) of the rows in a table, or None if it is not known which rows these are."""
         return np.concatenate([part.rows for part in self.parts]) if self.parts else None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HeldOut):
-            return NotImplemented
-        pairs = (
-            (self.classes, other.classes),
-            (self.truth, other.truth),
-            (self.proba, other.proba),
-            (self.groups, other.groups),
-        )
-        return self.claim == other.claim and all(np.array_equal(*pair) for pair in pairs)
-
-    __hash__ = None  # type: ignore[assignment]  # as arrays have none
 
     @property
     def n_groups(self) -> int | None:

@@ -159,7 +159,7 @@ def least_log_pvalues(first: Integers, second: Integers) -> Floats:
 def effects_of_groups(
     X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """Return by which factor groups lower Kish's effective number of rows, and what few groups leave open.
+    """Return the inverse design effects of groups (see `data.weights`), and what few groups leave open.
 
     The correlation of a class is the largest of those of the polynomials of ranks that `rank_tests` tests,
     so that it serves all their questions: groups may differ in place, in spread, in skewness or in having two
@@ -174,7 +174,8 @@ def effects_of_groups(
 
     Returns
     -------
-    worth : (n_features, n_classes) at most 1; 1 for a class without rows.
+    worth : (n_features, n_classes) by which factor groups lower Kish's effective number of rows; 1 for a
+        class without rows.
     variance, error : (n_features, n_classes) as in `Clusters`; 0 for a class without rows.
     """
     worth = np.ones((X.shape[1], n_classes))
