@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -99,18 +99,8 @@ class LabelledRows:
     grouped: bool = False
 
     @classmethod
-    def sort(
-        cls,
-        training: TrainingRows,
-        expected: NDArray[Any] | None = None,
-        *,
-        find_copies: Callable[[Floats, Integers], Integers | None] = number_copies,
-    ) -> LabelledRows:
-        """Drop rows without weight, number the classes, also those expected, and merge copies.
-
-        `find_copies` numbers the rows that are left, given their class numbers, so that copies share a
-        number, or returns None.
-        """
+    def sort(cls, training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
+        """Drop rows without weight, number the classes, also those expected, and merge copies."""
         X, y, weights, levels, groups = training
         numbers = np.arange(len(X))
         if weights is not None:
@@ -120,7 +110,7 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies, units = copies_and_units(find_copies(X, codes), groups, len(X))
+        copies, units = copies_and_units(number_copies(X, codes), groups, len(X))
         first = np.arange(len(X))
         if copies is not None:
             first, weights = merge_copies(copies * labels.size + codes, weights)
