@@ -164,6 +164,7 @@ def find_silent_report(browser, address: str) -> list[str]:
     frame = browser.find_element(By.CSS_SELECTOR, "iframe.live-report")
     browser.execute_script("arguments[0].scrollIntoView()", frame)
     browser.switch_to.frame(frame)
+    browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
     parts = [browser.find_elements(By.ID, part) for part in ("relevance", "rows")]
     wrong_only = browser.find_elements(By.CSS_SELECTOR, "#rows [type=checkbox]")
     if not all(parts) or not wrong_only:

@@ -46,6 +46,8 @@ myst_heading_anchors = 4
 REQUESTS = [f"set_{name}_request" for name in ("fit", "partial_fit", "predict", "score", "transform")]
 # Other parts of the package use these; readers of the reference do not.
 FOR_THE_PACKAGE = [
+    "lines",
+    "markers_of",
     "missing_phrases",
     "of",
     "phrase",

@@ -81,6 +81,7 @@ def photograph(folder: Path) -> list[Path]:
         page = Path(scratch) / "report.html"
         write_report(page, classifier, X_test, y_test, held_out=held_out, source="groups.csv")
         browser.get(page.as_uri())
+        browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
         browser.find_element(By.CSS_SELECTOR, "#rows [type=checkbox]").click()  # wrong ones only
         browser.execute_script("scrollTo(0, 0)")  # or the links at the top would cover a part
         for part in ("relevance", "rows"):

@@ -177,7 +177,7 @@ def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
 def test_reports_name_rows(folder, frame, tmp_path):
     run("report", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "r.html", "-q")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert frame["patient"][0] in page
+    assert frame["patient"][0] in [row["name"] for row in data_of(page)["rows"]]
 
 
 def test_the_report_of_a_fit_names_patients(frame, tmp_path):

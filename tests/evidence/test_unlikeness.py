@@ -120,10 +120,13 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
         (52.373, "52.373 (training rows 1 to 52.371)"),
         (123456.0, "123456 (training rows 1 to 52.37)"),
     ):
-        beyond = replace(found, values=np.full((1, 4), value), training_range=ends)
-        assert beyond.value_in_words(0, 2) == f"{found.feature_names[2]} = {said}"
-    assert beyond.value_in_words(0, 2, ("setosa", 5.5)).endswith(
-        "(setosa typically 5.5; training rows 1 to 52.37)"
+        far = {"values": np.full((1, 4), value), "training_range": ends, "novel": np.array([True])}
+        beyond = replace(found, unlikeness=np.eye(4)[2:3], **far)
+        assert beyond.novelty(0).endswith(f"differs most by {found.feature_names[2]} = {said}")
+    typical = f"{fitted.describe().typical[0, 2]:g}"
+    assert found.nearest[0] == fitted.classes_[0]
+    assert beyond.novelty(0, fitted.describe()).endswith(
+        f"({found.nearest[0]} typically {typical}; training rows 1 to 52.37)"
     )
 
 

@@ -62,6 +62,8 @@ CLASSES = {
         missing_shares
         adds_nothing()
         also_rests_on(label_number)
+        lines(label_number)
+        markers_of(label_number)
         missing_phrases(label_number)
         phrase(label_number, variable)
         to_frame()
@@ -89,15 +91,14 @@ CLASSES = {
         unlikeness
         stands_for
         training_range
-        carrier(sample)
         caution(sample)
         log_odds
-        novelty(sample)
+        novelty(sample, description=None)
         renumbered(positions)
         support_to_frame()
         to_frame()
         unlike(sample)
-        value_in_words(sample, variable, typical=None)
+        sentences(sample, called=None, description=None)
     """,
     "corral.ExplanationDisplay": """
         label
@@ -174,7 +175,9 @@ CLASSES = {
         log_loss(n_rows)
         n_rows
         needed
+        needs_in_words()
         recall(label, n_rows)
+        table()
     """,
     "corral.MarkerSelector": """
         min_effect=0.15

@@ -16,7 +16,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+    WebDriverException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -173,7 +177,13 @@ def opened(browser, address, width=1280, media="screen", scheme="light"):
     browser.get("about:blank")
     for kind in ("browser", "performance"):
         browser.get_log(kind)  # of earlier pages
+    return drawn(browser, address)
+
+
+def drawn(browser, address):
+    """The browser with a page whose script has run to its end."""
     browser.get(address)
+    until(browser, lambda: one(browser, "[data-drawn]"))
     return browser
 
 
@@ -200,7 +210,7 @@ def click(browser, selector):
 
 def until(browser, condition):
     """Wait for what the page does after the browser has answered: it follows an address in its own time."""
-    wait = WebDriverWait(browser, PATIENCE, 0.02, [StaleElementReferenceException])
+    wait = WebDriverWait(browser, PATIENCE, 0.02, [StaleElementReferenceException, NoSuchElementException])
     return wait.until(lambda _: condition())
 
 
@@ -232,7 +242,7 @@ def pick(browser, name):
 
 
 def misreading(truth, label):
-    return f"recorded {truth}, predicted {label}; check the record or the measurements."
+    return f"recorded {truth}, predicted {label}: check the record or the measurements."
 
 
 def row_table(browser, caption):
@@ -308,7 +318,7 @@ def test_rows_equal_explain(usual, model):
     for i in (0, 17, 41, 79):
         pick(usual, X.index[i])
         assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
-        verdict = f"Label {explanation.label[i]} with probability {explanation.probability[i, 0]:.3f}."
+        verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
         assert one(usual, ".verdict").text == f"{verdict} {judgement}"
@@ -319,8 +329,7 @@ def test_rows_equal_explain(usual, model):
             name: [f"{explanation.values[i, j]:.4g}", signed(explanation.evidence[i, j])]
             for j, name in enumerate(explanation.feature_names)
         }
-        rival = f"Why not {explanation.rival[i]}, which has probability {explanation.probability[i, 1]:.3f}?"
-        assert rival in one(usual, "#row").text
+        assert explanation.sentences(i)["reasons"] in one(usual, "#row").text
         support = row_table(usual, "Nearest training rows")[1:]
         assert [line[:2] for line in support] == [
             [f"training row {row}", f"{share:.3f}"]
@@ -342,10 +351,8 @@ def test_words_name_the_strongest_variables(usual, model):
     odds = np.exp(explanation.log_odds[0])
     assert odds == pytest.approx(explanation.probability[0, 0] / explanation.probability[0, 1], rel=1e-9)
     label, rival = explanation.label[0], explanation.rival[0]
-    assert (
-        f"Before any variable is known, {label} is as likely as {rival}; with all of them, {label} is "
-        in text
-    )
+    equal = f"{label} is as likely as {rival}"
+    assert f"Before any variable is known, {equal}; with all of them, {label} is " in text
     assert f"is carried as if by {explanation.effective_rows[0]:.0f} row" in text
 
 
@@ -546,13 +553,13 @@ def test_a_class_that_no_variable_describes(browser, tmp_path):
     opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
     names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
     assert names
-    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > p")]
-    assert said == ["No variable was found to describe this class.", f"Labels also rest on {names}."]
+    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > ul li")]
+    assert said == ["no variable found", f"labels also rest on {names}"]
 
 
 def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
     fitted, X, _ = model
-    monkeypatch.setattr("corral.report.numbers._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
+    monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
     opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
     found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
     drawn = len(browser.find_elements(By.CSS_SELECTOR, figures))
@@ -706,7 +713,9 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
 def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2)
-    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri())
+    drawn(
+        browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri()
+    )
     n_wrong = (held_out.labels != held_out.truth).sum()
     assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
     click(browser, "#filter-wrong")
@@ -791,8 +800,9 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
     shown = write_report(None, fitted, X, y, max_samples=9)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
-    opened(browser, notebook.as_uri())
+    browser.get(notebook.as_uri())
     browser.switch_to.frame(one(browser, "iframe"))
+    until(browser, lambda: one(browser, "[data-drawn]"))
     assert len(listed(browser)) == 9
     click(browser, "#look a")
     until(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "list")
@@ -806,7 +816,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
     fitted = RodeoClassifier(bandwidth="class").fit(named, y)
-    browser.get(write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    drawn(browser, write_report(tmp_path / "r.html", fitted, named, y).as_uri())
     pick(browser, "P003")
     assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
     support = [line[0] for line in row_table(browser, "Nearest training rows")]
@@ -818,7 +828,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])
-    browser.get(write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
+    drawn(browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
     counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
     assert sum(int(count) for count in counts) == len(y) - 1
     assert not browser.find_elements(By.CSS_SELECTOR, "#confusion table button")
@@ -992,7 +1002,7 @@ def test_five_questions_are_answered(browser, real, name):
     opened(browser, address)
     found = fitted.describe()
     for a, line in enumerate(cells(browser, "#marks .table:has(.sortable)")):
-        strongest = found.order[a, : min(3, found.markers[a].sum())]
+        strongest = found.order[a, : min(4, found.markers[a].sum())]
         assert line[0] == fitted.classes_[a]
         assert line[2].split("\n")[: strongest.size] == [found.phrase(a, j) for j in strongest]
     recalls = held_out.recalls()
@@ -1007,7 +1017,7 @@ def test_five_questions_are_answered(browser, real, name):
     pick(browser, X.index[i])
     explanation = fitted.explain(X.iloc[[i]])
     assert one(browser, ".verdict").text == (
-        f"Label {held_out.labels[i]} with probability {explanation.probability[0, 0]:.3f}. "
+        f"{explanation.sentences(0, f'Row {X.index[i]}')['label']} "
         f"Wrong: {misreading(held_out.truth[i], held_out.labels[i])}"
     )
     assert lines_of_waterfall(browser)[-1] == ["log odds", signed(explanation.log_odds[0])]
@@ -1154,7 +1164,7 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     fitted, X, y = model
     far = X.copy()
     far.iloc[::4, 3] += 100.0
-    browser.get(write_report(tmp_path / "novel.html", fitted, far, y).as_uri())
+    drawn(browser, write_report(tmp_path / "novel.html", fitted, far, y).as_uri())
     novel = fitted.is_novel(far)
     assert novel[::4].all()
     assert not novel.all()
@@ -1163,12 +1173,12 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     click(browser, "#filter-novel")
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
-    assert "⚠ Novel: unlike the training rows of every class" in text
+    assert "⚠ It is novel: unlike all training rows; from " in text
     value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); training rows -?[\d.]+ to [\d.]+\)"
-    said = f"What makes it most unlike them: {value}"
+    said = f"the nearest class, it differs most by {value}"
     label, typical = re.search(said, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
-    assert one(browser, "#row .verdict .faint").text == row_table(browser, "Probabilities")[0][1]
+    assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict.faint").text
     assert "(" not in one(browser, "#list option").text
     bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
     mark = one(browser, "#row .place path.rival")

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats
-from corral.checking.findings import ENOUGH_ROWS, MOST_NAMED, Finding, counted, listed
+from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.labels import alike
 from corral.checking.written_numbers import holds_written_numbers
 from corral.estimators.encoding import are_slips
-from corral.estimators.number_text import exact_text, number_text
+from corral.sentences import MOST_LISTED, counted, exact_text, listed, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +135,7 @@ def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
     n = len(variables)
     mostly = [name for name, missing in counts.items() if 2 * missing > n]
     if mostly:
-        shown = ", ".join(f"{name!r} ({counts[name]})" for name in mostly[:MOST_NAMED])
+        shown = ", ".join(f"{name!r} ({counts[name]})" for name in mostly[:MOST_LISTED])
         yield Finding(
             "mostly empty",
             tuple(mostly),
@@ -184,7 +184,7 @@ def text_among_numbers(columns: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(
             "text among numbers",
             (name,),
-            tuple(held.index[:MOST_NAMED]),
+            tuple(held.index[:MOST_LISTED]),
             f"column {name!r} would be numeric, but {values}{rest}",
             f"mend it, or say that {distinct[0][:40]!r} stands for a missing value"
             if len(distinct) == 1
@@ -202,7 +202,7 @@ def odd_levels(columns: pd.DataFrame) -> Iterator[Finding]:
             continue
         groups = alike(levels)
         if groups:
-            shown = ", ".join(f"({listed(group)})" for group in groups[:MOST_NAMED])
+            shown = ", ".join(f"({listed(group)})" for group in groups[:MOST_LISTED])
             yield Finding(
                 "levels alike",
                 (name,),
@@ -288,7 +288,7 @@ def sentinels(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator[F
                 yield Finding(
                     "sentinel",
                     (name,),
-                    tuple(rows[:MOST_NAMED]),
+                    tuple(rows[:MOST_LISTED]),
                     f"column {name!r} holds {text} in {counted(n, 'row')} and nothing else {side} "
                     f"{exact_text(limit)}",
                     f"say that {text} stands for a missing value",

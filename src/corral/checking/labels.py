@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools
-from corral.checking.findings import MOST_NAMED, Finding, counted, listed
+from corral.checking.findings import Finding
+from corral.sentences import MOST_LISTED, counted, listed
 
 if TYPE_CHECKING:
     pass
@@ -27,14 +28,14 @@ def of_labels(y: NDArray[Any]) -> Iterator[Finding]:
         yield Finding(
             "missing labels",
             (),
-            tuple(np.flatnonzero(missing)[:MOST_NAMED].tolist()),
+            tuple(np.flatnonzero(missing)[:MOST_LISTED].tolist()),
             f"the label is missing in {missing.sum()} of {counted(y.size, 'row')}",
             "fill it in, or leave such rows out",
         )
     classes, counts = np.unique(y[~missing].astype(str), return_counts=True)
     groups = alike(classes.tolist())
     if groups:
-        shown = ", ".join(f"({listed(group)})" for group in groups[:MOST_NAMED])
+        shown = ", ".join(f"({listed(group)})" for group in groups[:MOST_LISTED])
         yield Finding(
             "labels alike",
             (),

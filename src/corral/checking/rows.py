@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from corral.array_types import Floats, Integers
 from corral.checking.columns import numbered_texts
-from corral.checking.findings import Finding, counted, listed
+from corral.checking.findings import Finding
 from corral.data.duplicates import number_copies
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
-from corral.estimators.number_text import number_text
 from corral.estimators.warned import are_many, near_duplicates_words
+from corral.sentences import counted, listed, number_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,11 +19,12 @@ from corral.checking.columns import (
     sentinels,
     text_among_numbers,
 )
-from corral.checking.findings import Finding, listed
+from corral.checking.findings import Finding
 from corral.checking.giveaways import giveaways
 from corral.checking.labels import is_missing, of_labels
 from corral.checking.rows import copies, near_duplicates_of, of_groups, of_near_duplicates, repeated_ids
 from corral.checking.written_numbers import numbers_as_text
+from corral.sentences import listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Integers
 from corral.checking.columns import names_rows, texts_name_rows
-from corral.checking.findings import listed as first_names
 from corral.checking.labels import alike
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
@@ -40,6 +39,7 @@ from corral.cli.variables import (
     learnt_variables,
     refuse_lost_digits,
 )
+from corral.sentences import listed as first_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,20 +27,23 @@ from rich.text import Text
 
 from corral.cli.columns import MOST_NAMED, listed
 from corral.cli.text import visible
-from corral.estimators.explanation import named_value, value_text
-from corral.estimators.number_text import number_text
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
+from corral.sentences import (
+    NO_MARKER,
+    NO_MARKER_AT_ALL,
+    class_lines,
+    interval_text,
+    number_text,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description
     from corral.estimators.explanation import Explanation
     from corral.evaluation.scores import Scores
     from corral.planning import LearningCurve, SampleSizes
-
-# Variables of a class that its line in a table names.
-_MOST_MARKS = 4
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,7 @@ def _marks(found: Description) -> dict[str, Any]:
                 **{name: getattr(found, name)[a, j] for name in numbers},
                 "words": found.phrase(a, j),
             }
-            for j in found.order[a, : found.markers[a].sum()].tolist()
+            for j in found.markers_of(a)
         ]
         for a, label in enumerate(found.classes.tolist())
     }
@@ -252,7 +255,7 @@ def description(
     if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described, accuracy)
     if "markers" in described and not any(described["markers"].values()):
-        yield _no_marker()
+        yield NO_MARKER_AT_ALL
 
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
@@ -280,25 +283,15 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
 def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     """Lines on what marks a class."""
     if "marks" not in described:
-        yield listed(described["relevant"][label], str) or "no variable found"
+        yield listed(described["relevant"][label], str) or NO_MARKER
         return
-    of_values = [mark["words"] for mark in described["marks"][label]] or ["no variable found"]
-    for phrases in (of_values, described["often_missing"][label]):
-        yield from phrases[:_MOST_MARKS]
-        if len(phrases) > _MOST_MARKS:
-            yield f"and {len(phrases) - _MOST_MARKS} more"
-    others = described["also_rests_on"][label]
-    if others:
-        yield f"labels also rest on {', '.join(others)}"
+    yield from class_lines(
+        [mark["words"] for mark in described["marks"][label]],
+        described["often_missing"][label],
+        described["also_rests_on"][label],
+    )
     if "relevant" in described:
         yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
-
-
-def _no_marker() -> str:
-    return (
-        "No variable was found to describe any class: no test of values or of single levels shows one to "
-        "differ from the others by more than chance and not negligibly."
-    )
 
 
 # What commands have found
@@ -309,18 +302,10 @@ def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
     # Within 80 columns, or names would be broken.
     shown = Table("held out: " + measured_on, "accuracy (95% interval)", "log loss", "calibration")
     for name, of_name in scores.items():
-        interval = interval_words(of_name)
+        interval = interval_text(of_name.accuracy_interval)
         accuracy = f"{of_name.accuracy:.3f}" + (f" ({interval})" if interval else "")
         shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
     return shown
-
-
-def interval_words(scores: Scores) -> str:
-    """The 95 % interval of an accuracy; empty if there is none."""
-    if scores.accuracy_interval is None:
-        return ""
-    low, high = scores.accuracy_interval
-    return f"{low:.3f} to {high:.3f}"
 
 
 def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
@@ -363,32 +348,10 @@ def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str
 
 def explanation_words(found: Explanation, called: str) -> Iterator[RenderableType]:
     """The explanation of one row, the most important first."""
-    label, rival = found.label[0], found.rival[0]
-    yield (
-        f"{called} is {label} with probability {found.probability[0, 0]:.3f}, rather than {rival} with "
-        f"probability {found.probability[0, 1]:.3f}."
-    )
-    if found.novelty(0):
-        yield f"It is novel: {found.novelty(0)}. The label means little."
-    else:
-        yield (
-            f"Of the training rows of {found.nearest[0]}, the class nearest to it, "
-            f"{found.typicality[0]:.0%} are at most as typical."
-        )
+    said = found.sentences(0, called)
+    yield from (said[key] for key in ("label", "place", "reasons", "odds"))
     evidence = found.evidence[0]
     order = np.argsort(-np.abs(evidence), kind="stable")
-    for sign, verb in ((1.0, "for"), (-1.0, "against")):
-        strongest = [j for j in order if sign * evidence[j] > 0.05][:3]
-        if strongest:
-            named = ", ".join(
-                f"{named_value(found.feature_names[j], found.values[0, j])} ({times(evidence[j])})"
-                for j in strongest
-            )
-            yield f"What speaks most {verb} {label}: {named}."
-    yield (
-        f"Before any variable is known, {_more_likely(found.base[0], label, rival)}; with all of them, "
-        f"{_more_likely(found.log_odds[0], label, rival)}."
-    )
     shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
         shown.add_row(found.feature_names[j], value_text(found.values[0, j]), f"{evidence[j]:+.2f}")
@@ -396,34 +359,16 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
     names = found.rows[0] if found.row_names is None else found.row_names[0]
-    support = ", ".join(
+    closest = ", ".join(
         f"{name} ({share:.0%})"
         for name, number, share in zip(names, found.rows[0], found.shares[0], strict=True)
         if number >= 0
     )
-    if support:
-        yield (
-            f"The training rows of {label} most like it, with their share of its density: {support}. The "
-            f"density is carried as if by {round(float(found.effective_rows[0]))} rows."
-        )
-    if found.caution(0):
-        yield f"Caution: {found.caution(0)}."
-
-
-def times(evidence: float) -> str:
-    """A factor of odds in words, whichever way it points."""
-    factor = np.exp(min(abs(evidence), 100.0))
-    if factor > 1e6:
-        return "more than a million times"
-    return f"{factor:.1f} times" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f} times"
-
-
-def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
-    """Say how the odds of two classes stand."""
-    if abs(log_odds) < 0.05:
-        return f"{label} is as likely as {rival}"
-    more, less = (label, rival) if log_odds > 0.0 else (rival, label)
-    return f"{more} is {times(log_odds)} as likely as {less}"
+    if closest:
+        yield f"Training rows of {found.label[0]} most like it, with their share of its density: {closest}."
+    yield said["support"]
+    if said["caution"]:
+        yield said["caution"]
 
 
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:

@@ -221,7 +221,8 @@ def _answer(
     """Tell of the scores of a classifier and of two others, and what it has learnt."""
     from dataclasses import asdict
 
-    from corral.cli.console import describe, description, interval_words, score_table
+    from corral.cli.console import describe, description, score_table
+    from corral.sentences import accuracy_interval
 
     name, measured_on = type(fitted).__name__, facts["held_out"]
     scores = {of_name: found.scores() for of_name, found in held_out.items()}
@@ -232,7 +233,7 @@ def _answer(
     if "group" in facts:
         full.append(f"rows that share {facts['group']!r} were held out together{_on_groups(held_out[name])}")
     full += [*description(described, own.accuracy_by_class), *_written(facts["rows"], **written)]
-    interval = f"95% interval {interval_words(own)}" if interval_words(own) else "no interval from one group"
+    interval = accuracy_interval(own.accuracy_interval)
     measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
     out.answer(
         {**facts, **measured, **described, **written},
@@ -317,18 +318,18 @@ def _note_if_repeated(ids: pd.Index[Any], group: str | None) -> None:
 
 def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors) -> None:
     """Say that labels are worse than the same label for all rows, if they are."""
+    from corral.sentences import below_most_frequent
+
     if accuracy >= baseline:
         return
     if priors is Priors.uniform:
         advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
+        note(below_most_frequent(accuracy, baseline, advice))
     elif name != "CorralClassifier":
         advice = "do not rely on its labels, and try --estimator cv, the default"
+        note(below_most_frequent(accuracy, baseline, advice))
     else:
-        advice = "these variables may not tell the classes apart, so do not rely on its labels"
-    note(
-        f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
-        f"most frequent class: {advice}."
-    )
+        note(below_most_frequent(accuracy, baseline))
 
 
 @contextmanager
@@ -344,12 +345,12 @@ def _copies_told_once() -> Iterator[None]:
 
 def _finish(fitted: Any, na_values: Sequence[str], units: Units) -> None:
     """Tell a model what stood for a gap in its table, and the user of copies among its rows."""
-    from corral.estimators.warned import copies_sentence
+    from corral.sentences import copied_rows
 
     if na_values:
         fitted.na_values_ = list(na_values)
     if units.n_copies:
-        note(copies_sentence(units.n_copies, units.copies.size))
+        note(copied_rows(units.n_copies, units.copies.size))
     _silence(fitted)
 
 

@@ -20,9 +20,10 @@ from corral.display.drawing import (
     require,
     short_name,
 )
-from corral.estimators.explanation import Explanation, value_text
+from corral.estimators.explanation import Explanation
 from corral.estimators.pipelines import explain
 from corral.estimators.validation import check_integer, check_position
+from corral.sentences import value_text
 
 # Evidence that would be written as 0.00 gets no bar of its own.
 _LEAST = 0.005

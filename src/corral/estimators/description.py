@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import with_names_of_levels
 from corral.estimators.html import html_table
-from corral.estimators.number_text import different_texts, exact_text, number_text, range_texts
 from corral.markers.contrast import FEW_VALUES, Contrast
+from corral.sentences import (
+    NO_EVIDENCE,
+    NO_MARKER,
+    class_lines,
+    difference,
+    different_texts,
+    exact_text,
+    number_text,
+    often_missing,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Evidence that changes odds by less than a twentieth.
-_NO_EVIDENCE = 0.05
-
-# Variables of a class that are named in a line.
-_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,11 +129,6 @@ class Description:
             return number_text(value)
         return str(levels[int(value)])
 
-    def _quoted(self, variable: int, value: float) -> str:
-        """Write a value within a sentence, where the name of a level has quotes."""
-        text = self.value_text(variable, value)
-        return text if self.levels[variable] is None or np.isnan(value) else f'"{text}"'
-
     def _middles(self, a: int, j: int) -> list[str]:
         """Write what is typical of a class and of its background, so that what differs looks different."""
         middles = [float(self.typical[a, j]), float(self.background[a, j])]
@@ -151,21 +149,14 @@ class Description:
             Position of the variable in `feature_names`.
         """
         a, j = label_number, variable
-        direction = self.direction[a, j]
-        if not direction:  # too few values, or no difference
-            return f"{self.feature_names[j]} (direction unknown)"
-        middles = different_texts([self.typical[a, j], self.background[a, j]])
-        ranges = range_texts(self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist())
-        shares = [f"{share:.0%}" for share in self.shares[:, a, j]]
-        if direction.endswith(" often"):
-            shown = shares
-        elif direction in ("high", "low") and middles[0] != middles[1]:
-            shown = middles
-        elif ranges[0] != ranges[1]:
-            shown = ranges
-        else:  # as where most values are zero
-            shown = [f"{exact_text(self.value[a, j])} in {shares[0]}", f"in {shares[1]}"]
-        return f"{self.feature_names[j]} {direction} ({shown[0]}; others {shown[1]})"
+        return difference(
+            self.feature_names[j],
+            self.direction[a, j],
+            (self.typical[a, j], self.background[a, j]),
+            (self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist()),
+            self.value[a, j],
+            self.shares[:, a, j].tolist(),
+        )
 
     def also_rests_on(self, label_number: int) -> list[int]:
         """List variables that do not mark a class by themselves, but that its labels rest on.
@@ -203,7 +194,7 @@ class Description:
         """
         if self.evidence is None:
             return []
-        used = self.markers | self.often_missing | (np.abs(self.evidence) >= _NO_EVIDENCE)
+        used = self.markers | self.often_missing | (np.abs(self.evidence) >= NO_EVIDENCE)
         return np.flatnonzero(~used.any(axis=0)).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
@@ -214,12 +205,35 @@ class Description:
         label_number : int
             Position of the class in `classes`.
         """
-        phrases = []
-        for j in np.flatnonzero(self.often_missing[label_number]).tolist():
-            own, others = self.missing_shares[:, label_number, j].tolist()
-            often = "more" if own > others else "less"
-            phrases.append(f"{self.feature_names[j]} missing {often} often ({own:.0%}; others {others:.0%})")
-        return phrases
+        return [
+            often_missing(self.feature_names[j], *self.missing_shares[:, label_number, j])
+            for j in np.flatnonzero(self.often_missing[label_number])
+        ]
+
+    def markers_of(self, label_number: int) -> list[int]:
+        """List the variables that mark a class, the strongest first.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        """
+        n_markers = int(self.markers[label_number].sum())
+        return [int(j) for j in self.order[label_number, :n_markers]]
+
+    def lines(self, label_number: int) -> list[str]:
+        """Say what marks a class: its first markers, values that it lacks, and what its labels also rest on.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        """
+        return class_lines(
+            [self.phrase(label_number, j) for j in self.markers_of(label_number)],
+            self.missing_phrases(label_number),
+            [self.feature_names[j] for j in self.also_rests_on(label_number)],
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas).
@@ -247,28 +261,18 @@ class Description:
         )
 
     def __repr__(self) -> str:
-        return "\n".join(f"{label}: {self._line(a)}" for a, label in enumerate(self.classes.tolist()))
-
-    def _line(self, a: int) -> str:
-        """Name the strongest variables of a class."""
-        markers = self.order[a, : self.markers[a].sum()].tolist()
-        line = ", ".join(self.phrase(a, j) for j in markers[:_SHOWN]) or "no variable found"
-        if len(markers) > _SHOWN:
-            line += f" and {len(markers) - _SHOWN} more"
-        line = "; ".join([line, *self.missing_phrases(a)])
-        others = ", ".join(
-            f"{self.feature_names[j]} ({self._quoted(j, self.typical[a, j])})" for j in self.also_rests_on(a)
+        return "\n".join(
+            f"{label}: {', '.join(self.lines(a))}" for a, label in enumerate(self.classes.tolist())
         )
-        return f"{line}; labels also rest on {others}" if others else line
 
     def _repr_html_(self) -> str:
         """Show a table of the markers in notebooks."""
         heads = ("class", "variable", "direction", "typical", "others", "effect", "p-value")
         lines = []
         for a, label in enumerate(self.classes.tolist()):
-            markers = self.order[a, : self.markers[a].sum()].tolist()
+            markers = self.markers_of(a)
             if not markers:
-                lines.append([str(label), "no variable found", "", "", "", "", ""])
+                lines.append([str(label), NO_MARKER, "", "", "", "", ""])
             lines += [
                 [
                     str(label) if not i else "",

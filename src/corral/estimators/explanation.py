@@ -9,12 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.number_text import different_texts, number_text
+from corral.sentences import (
+    label_of_row,
+    novelty,
+    odds,
+    place,
+    reasons,
+    rests_on_group,
+    rests_on_row,
+    support,
+    value_beside_others,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from corral.estimators.description import Description
 
 # Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
 _MOST_UNLIKE = 3
@@ -172,35 +183,12 @@ class Explanation:
         sentence : str
             Empty if there is no reason for caution.
         """
-        carrier, share = self.carrier(sample)
-        if carrier == "row":
+        if self.stands_for[sample, 0] > 1:  # the mean of several rows
+            return ""
+        if self.shares[sample, 0] > _CARRIES:
             name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
-            return f"the label rests on one training row: {name} has {share:.0%} of its density"
-        if carrier == "group":
-            return f"the label rests on one group: its rows have {share:.0%} of its density"
-        return ""
-
-    def carrier(self, sample: int) -> tuple[str, float]:
-        """Tell what more than half of the label's density rests on, and the share of the density that it has.
-
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        carrier : str
-            "row" for one training row, "group" for the rows of one group, "" for neither.
-        share : float
-            Its share; 0 for neither.
-        """
-        largest, of_group = float(self.shares[sample, 0]), float(self.group_share[sample])
-        if self.stands_for[sample, 0] > 1:  # an average of rows
-            return "", 0.0
-        if largest > _CARRIES:
-            return "row", largest
-        return ("group", of_group) if of_group > _CARRIES else ("", 0.0)
+            return rests_on_row(name, self.shares[sample, 0])
+        return rests_on_group(self.group_share[sample]) if self.group_share[sample] > _CARRIES else ""
 
     def unlike(self, sample: int) -> list[int]:
         """Which variables make a sample unlike the nearest class, the strongest first, at most three.
@@ -219,42 +207,15 @@ class Explanation:
         order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
 
-    def value_in_words(self, sample: int, variable: int, typical: tuple[str, Any] | None = None) -> str:
-        """Name a value of a sample, and say from where to where the training rows go in the variable.
-
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-        variable : int
-            Position of the variable.
-        typical : tuple of str and value, default=None
-            A class, and the number or level that is typical of it, to be named as well.
-
-        Returns
-        -------
-        words : str
-            As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that
-            numbers that differ look different. There is no range of levels.
-        """
-        ends = self.training_range[:, variable].tolist()
-        ends = ends if np.isfinite(ends).all() else []
-        value = self.values[sample, variable]
-        compared = [value, *([] if typical is None else [typical[1]]), *ends]
-        are_numbers = all(isinstance(each, float) and not is_gap(each) for each in compared)
-        texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
-        beside = [] if typical is None else [f"{typical[0]} typically {texts[1]}"]
-        beside += [f"training rows {texts[-2]} to {texts[-1]}"] if ends else []
-        said = f"{self.feature_names[variable]} = {_quoted(value, texts[0])}"
-        return f"{said} ({'; '.join(beside)})" if beside else said
-
-    def novelty(self, sample: int) -> str:
+    def novelty(self, sample: int, description: Description | None = None) -> str:
         """Say if a sample is unlike all training rows, and in which variables.
 
         Parameters
         ----------
         sample : int
             Position of the sample.
+        description : Description, default=None
+            Of the same classes; values that are typical of the nearest class are then named as well.
 
         Returns
         -------
@@ -263,16 +224,55 @@ class Explanation:
         """
         if not self.novel[sample]:
             return ""
-        named = [self.value_in_words(sample, j) for j in self.unlike(sample)]
-        if not named:
-            return (
-                f"unlike all training rows, and nearest to those of {self.nearest[sample]}, from which it "
-                "differs by all variables a little"
-            )
-        return (
-            f"unlike all training rows; from {self.nearest[sample]}, the nearest class, it differs most "
-            f"by {', '.join(named)}"
+        values = [self._value_beside_others(sample, j, description) for j in self.unlike(sample)]
+        return novelty(self.nearest[sample], values)
+
+    def _value_beside_others(self, i: int, j: int, description: Description | None) -> str:
+        """Name a value, the range of the training rows, and the typical value of the nearest class."""
+        ends = self.training_range[:, j].tolist()
+        typical = None
+        if description is not None:
+            a = description.classes.tolist().index(self.nearest[i])
+            middle = description.typical[a, j]
+            if np.isfinite(middle):
+                is_number = description.levels[j] is None
+                typical = self.nearest[i], middle if is_number else description.value_text(j, middle)
+        return value_beside_others(
+            self.feature_names[j], self.values[i, j], ends if np.isfinite(ends).all() else [], typical
         )
+
+    def sentences(
+        self, sample: int, called: str | None = None, description: Description | None = None
+    ) -> dict[str, str]:
+        """Say why a sample gets its label, in one sentence on each question.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+        called : str, default=None
+            What the sample is called, by default its position.
+        description : Description, default=None
+            As in `novelty`.
+
+        Returns
+        -------
+        sentences : dict of str
+            "label", "place" (how typical it is, or that it is novel), "reasons" (which values favour the
+            label, and which the rival), "odds", "support", and "caution", which may be empty.
+        """
+        i, label, rival = sample, self.label[sample], self.rival[sample]
+        evidence, caution = self.evidence[i].tolist(), self.caution(i)
+        return {
+            "label": label_of_row(
+                called or f"Sample {i}", label, self.probability[i, 0], rival, self.probability[i, 1]
+            ),
+            "place": place(self.nearest[i], self.typicality[i], self.novelty(i, description)),
+            "reasons": reasons(label, rival, self.feature_names, self.values[i], evidence),
+            "odds": odds(label, rival, self.base[i], self.base[i] + sum(evidence)),
+            "support": support(label, self.effective_rows[i]),
+            "caution": f"Caution: {caution}." if caution else "",
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
@@ -353,20 +353,3 @@ class Explanation:
             f"  closest:  {self._closest(i)}"
             + "".join(f"\n  {name + ':':9} {sentence}" for name, sentence in notes.items() if sentence)
         )
-
-
-def value_text(value: Any) -> str:
-    """Write a value of a sample: a number, the name of a level, or "missing"."""
-    if is_gap(value):
-        return "missing"
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def named_value(name: str, value: Any) -> str:
-    """Write a variable and its value within a sentence, where the name of a level has quotes."""
-    return f"{name} = {_quoted(value, value_text(value))}"
-
-
-def _quoted(value: Any, text: str) -> str:
-    """Put the text of a value in quotes if it is the name of a level."""
-    return f'"{text}"' if isinstance(value, str) else text

@@ -13,6 +13,7 @@ from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
 from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
+from corral.sentences import copied_rows
 
 
 class EmptySelectionWarning(UserWarning):
@@ -86,13 +87,7 @@ def advice_on_units(model: FittedModel, units: Sequence[str]) -> str:
 def warn_of_copies(n_copies: int, n_rows: int) -> None:
     """Warn where copies are too many to be an accident."""
     if are_many(n_copies, n_rows):
-        warn_user(copies_sentence(n_copies, n_rows), CopiedRowsWarning)
-
-
-def copies_sentence(n_copies: int, n_rows: int) -> str:
-    """Say how many rows are copies, and what follows."""
-    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
-    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+        warn_user(copied_rows(n_copies, n_rows), CopiedRowsWarning)
 
 
 def are_many(n_repeated: int, n_rows: int) -> bool:

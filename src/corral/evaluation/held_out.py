@@ -11,13 +11,21 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.metrics import log_loss
+from sklearn.metrics import confusion_matrix, log_loss
 from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_frame
 from corral.estimators.tables import UnknownLevelsWarning, read_table
-from corral.evaluation.scores import Recall, Scores, calibration_error, grouped_interval, wilson_interval
+from corral.evaluation.scores import (
+    RELIABILITY_ENDS,
+    Recall,
+    Reliability,
+    Scores,
+    calibration_error,
+    grouped_interval,
+    wilson_interval,
+)
 from corral.evaluation.splits import Split, Units, split_rows
 
 
@@ -174,6 +182,23 @@ class HeldOut:
                 int(counts[most]) if counts.size else 0,
             )
         return recalls
+
+    def confusion(self) -> Integers:
+        """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""
+        counts: Integers = confusion_matrix(self.truth, self.labels, labels=self.classes)
+        return counts
+
+    def reliability(self) -> list[Reliability]:
+        """How often labels are right, for each interval of their probability that has rows."""
+        confidence = self.proba.max(axis=1)
+        bins = np.searchsorted(RELIABILITY_ENDS[1:-1], confidence, side="right")
+        points = []
+        for b in np.unique(bins).tolist():
+            inside = bins == b
+            low, high = RELIABILITY_ENDS[b], RELIABILITY_ENDS[b + 1]
+            mean = float(confidence[inside].mean())
+            points.append(Reliability(int(inside.sum()), low, high, mean, *self.share_right(inside)))
+        return points
 
     def scores(self) -> Scores:
         """How good it was."""

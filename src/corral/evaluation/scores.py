@@ -16,6 +16,9 @@ from corral.data.weights import effective_number, largest_design_effect
 
 _N_BINS = 10
 
+# Ends of intervals of the label's probability: narrower where most probabilities are.
+RELIABILITY_ENDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+
 # Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
 _MORE_GROUPS = 0.5
 
@@ -64,6 +67,25 @@ class Recall(NamedTuple):
     def share(self) -> float:
         """Share of the rows that get the right label."""
         return self.n_right / self.n_rows
+
+
+class Reliability(NamedTuple):
+    """How often labels are right whose probability lies in an interval.
+
+    Attributes
+    ----------
+    n_rows : how many rows have such a label.
+    low, high : ends of the interval of probabilities.
+    confidence : their mean probability.
+    share_right, interval : how many are right, and the 95 % interval of that, as in `Recall`.
+    """
+
+    n_rows: int
+    low: float
+    high: float
+    confidence: float
+    share_right: float
+    interval: tuple[float, float] | None
 
 
 def wilson_interval(hits: Bools) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Markers: the variables in which a class differs from its background, with error control.
 
 `contrast` is the entry point: `learn_contrast` compares every class with its background. `rank_tests` compare
-two samples by ranks, and `group_effects` accounts for rows that come in groups.
+two samples by ranks, and `group_effects` accounts for rows that come in groups. `distributions` has density
+curves and shares of categories, to be drawn.
 """

@@ -47,10 +47,10 @@ from sklearn.utils.validation import column_or_1d
 from corral.array_types import Floats, Integers
 from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.number_text import number_text
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_gaps
 from corral.estimators.validation import check_choice, check_integer, check_number
+from corral.sentences import number_text
 
 if TYPE_CHECKING:
     import pandas as pd

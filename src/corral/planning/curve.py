@@ -234,14 +234,22 @@ class LearningCurve:
                 )
             ),
             *self._describe_classes(),
-            *self._describe_needs(),
+            *(f"  {sentence}" for sentence in self.needs_in_words()),
         ]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Write what more rows would bring as a table.
+
+        Returns
+        -------
+        heads : list of str
+        lines : list of list of str
+            Accuracy, log loss and recalls, measured by leave-one-out with the rows there are, else
+            extrapolated, with 90 % intervals.
+        """
         sizes = [times * self.n_rows for times in (*TIMES, math.inf)]
-        heads = ("", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes))
+        heads = ["", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes)]
         scores: list[tuple[str, Floats, Callable[[float], Estimate]]] = [
             ("accuracy", self.measured.accuracies, self.accuracy),
             ("log loss", self.measured.mean_log_losses, self.log_loss),
@@ -255,8 +263,12 @@ class LearningCurve:
             [name, f"{measured[0]:.3f}", *(number_in_words(estimate(n)) for n in sizes)]
             for name, measured, estimate in scores
         ]
+        return heads, lines
+
+    def _repr_html_(self) -> str:
+        """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
         said = "Measured by leave-one-out with the rows there are, else extrapolated, with 90 % intervals."
-        return html_table(heads, lines) + html_lines([said, *self._describe_needs()])
+        return html_table(*self.table()) + html_lines([said, *self.needs_in_words()])
 
     def _describe_classes(self) -> Iterator[str]:
         for label, size, law in zip(self.classes.tolist(), self.sizes, self._recalls, strict=True):
@@ -269,27 +281,36 @@ class LearningCurve:
             ]
             yield f"  class {label!r}, {in_rows(size)} rows: recall {', '.join(recalls)} rows in all"
 
-    def _describe_needs(self) -> Iterator[str]:
-        for need in self.needed:
-            label, rows = need.label, need.rows
-            goal = f"accuracy {self.goal:g}" if label is None else f"recall {self.goal:g} of class {label!r}"
-            match need.outcome(self.n_rows):
-                case "enough":
-                    yield f"  {goal}: the rows there are probably suffice"
-                case "never":
-                    yield f"  {goal}: probably no number of rows will do; {need.chance_in_words}"
-                case "far":
-                    yield f"  {goal}: more than {in_rows(FARTHEST * self.n_rows)} rows, if any number will do"
-                case "more":
-                    parts = ", ".join(
-                        f"{name!r} {in_rows(n)}"
-                        for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
-                    )
-                    low, high = (in_rows(max(end, self.n_rows)) for end in (rows.low, rows.high))
-                    yield (
-                        f"  {goal}: about {in_rows(rows.value)} rows in all ({parts}), "
-                        f"{LEVEL:.0%} interval {low} to {high}"
-                    )
+    def needs_in_words(self) -> list[str]:
+        """Say how many rows the goal takes.
+
+        Returns
+        -------
+        sentences : list of str
+            One for the accuracy and one for the recall of each class; none without a goal.
+        """
+        return [f"{self._goal_in_words(need)}: {self._need_in_words(need)}" for need in self.needed]
+
+    def _goal_in_words(self, need: Needed) -> str:
+        return (
+            f"accuracy {self.goal:g}"
+            if need.label is None
+            else f"recall {self.goal:g} of class {need.label!r}"
+        )
+
+    def _need_in_words(self, need: Needed) -> str:
+        match need.outcome(self.n_rows):
+            case "enough":
+                return "the rows there are probably suffice"
+            case "never":
+                return f"probably no number of rows will do; {need.chance_in_words}"
+            case "far":
+                return f"more than {in_rows(FARTHEST * self.n_rows)} rows, if any number will do"
+        parts = ", ".join(
+            f"{name!r} {in_rows(n)}" for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
+        )
+        low, high = (in_rows(max(end, self.n_rows)) for end in (need.rows.low, need.rows.high))
+        return f"about {in_rows(need.rows.value)} rows in all ({parts}), {LEVEL:.0%} interval {low} to {high}"
 
 
 def _turned(loss: Estimate) -> Estimate:

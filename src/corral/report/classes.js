@@ -190,7 +190,7 @@ function makeClassPage(a) {
   redraw();
   articles[a].append(
     heading,
-    ...basisOfLabels(a),
+    make("ul", { class: "plain" }, ...data.lines[a].map((text) => make("li", {}, text))),
     make("div", {}, make("label", { class: "control" }, "Compare with ", rival), curves),
     table(caption, columns, order),
     typicalRows(a, order),
@@ -201,15 +201,6 @@ function makeClassPage(a) {
     heading.focus({ preventScroll: true });
     document.getElementById("classes").scrollIntoView();
   };
-}
-
-// What marks the class if it is no single variable, or not these alone.
-function basisOfLabels(a) {
-  const said = [];
-  if (!data.markers[a].includes(1)) said.push("No variable was found to describe this class.");
-  if (data.missing[a].length) said.push(`Missing values: ${data.missing[a].join(", ")}.`);
-  if (data.restOn[a].length) said.push(`Labels also rest on ${data.restOn[a].join(", ")}.`);
-  return said.map((text) => make("p", {}, text));
 }
 
 // How much the curves of two classes have in common in a variable, or their levels: 1 if they are the same.
@@ -337,13 +328,13 @@ function densityTable(drawn) {
 }
 
 // What a training row is called: by its name, if it has one, else by its position.
-const trainingName = (i) => (data.trainingNames ? data.trainingNames.get(i) : String(i));
+const trainingName = (i) => (data.trainingNames ? data.trainingNames[i] : String(i));
 
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");
   const columns = [
     { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
-    ...valueColumns(order, (i) => data.training.get(i)),
+    ...valueColumns(order, (i) => data.training[i]),
   ];
   const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
   return make("div", { class: "values" }, table(caption, columns, data.typical[a]));

@@ -1,42 +1,63 @@
-"""What the page shows: words, and numbers rounded to the digits that are shown."""
+"""The view model of the page: finished sentences, and numbers rounded to the digits that are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import json
+import zlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.estimators.decisions import is_torn
+from corral.estimators.description import Description
+from corral.estimators.encoding import is_gap
 from corral.estimators.validation import feature_names
+from corral.evidence.typical_rows import typical_rows
+from corral.markers.distributions import N_POINTS, category_shares, density_curves
+from corral.model import LocalModel
+from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
-from corral.report.numbers import (
-    N_STRONGEST,
-    Judged,
-    Shown,
-    browsed,
-    class_pages,
-    errors,
-    has_levels,
-    markers,
-    medians_where_unlike,
-    shown_variables,
-    steps,
-    training_values,
-    yardsticks,
+from corral.report.shown import Judge, Judged, Shown
+from corral.report.words import page_words
+from corral.sentences import (
+    ON_ONE_ROW,
+    label_of_row,
+    misread,
+    reliability,
+    rounded_number,
+    rows_to_look_at,
 )
-from corral.report.packing import pack, pack_column, pack_rows
-from corral.report.words import (
-    called,
-    classes_at_a_glance,
-    facts,
-    in_words,
-    novelty,
-    outlook,
-    parameters,
-    recalls,
-    summary,
-    versions,
-    what_next,
-)
+
+# Beyond these a page would be too large to send or to read. Variables are those that describe some class
+# best.
+_MOST_VARIABLES = 200
+_MOST_CELLS = 4_000  # of the map
+_FEWEST_VARIABLES = 50
+_MOST_CURVE_POINTS = 60_000
+_FEWEST_CURVES = 6
+
+_N_BARS = 24  # of a histogram
+_LEAST_SCORE = -1e6  # what is less typical is drawn there
+_N_TYPICAL = 5
+_MOST_CATEGORIES = 12  # of a variable, as bars
+_FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
+_N_STRONGEST = 12  # variables of a waterfall
+
+# How a class may differ in a variable: by its number the page gives it a colour and a mark.
+_KINDS = ("", "high", "low", "wide", "narrow", "more", "less")
+
+# Why a row deserves a look, in the order of the list.
+_REASONS = {
+    "wrong": "wrong",
+    "novel": "novel",
+    "caution": "resting on one row or group",
+    "torn": "torn between two",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +66,11 @@ class Contents:
 
     Attributes
     ----------
-    words : dict
-        What the template writes.
-    numbers : dict
-        What the script draws, all but the rows.
-    rows : list of dict
-        Rows to browse, in the order in which they were drawn.
-    training : dict
-        Values of the training rows that anything refers to, by position.
-    training_names : list of str or None
-        Names of all training rows, if they have names.
+    words : what the template writes.
+    numbers : what the script draws, all but the rows.
+    rows : rows to browse, in the order in which they were drawn.
+    training : values of the training rows that anything refers to, by position.
+    training_names : names of all training rows, if they have names.
     """
 
     words: dict[str, Any]
@@ -71,86 +87,356 @@ class Contents:
         judged: Judged | None,
         sample_sizes: SampleSizes | LearningCurve | None,
         source: str | None,
-        steps_before: Sequence[str] = (),
+        steps_before: Sequence[str],
     ) -> Contents:
         """Compute everything; `steps_before` are those of a pipeline whose last step is on the page."""
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
-        variables = shown_variables(description, len(names))
-        rows = browsed(estimator, shown, variables, description)
+        variables = _shown_variables(description, len(names))
+        rows = _rows(estimator, shown, variables, description)
+        levels = estimator.encoding_.levels if hasattr(estimator, "encoding_") else [None] * len(names)
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
-            "levels": has_levels(estimator, variables),
+            "levels": [int(levels[j] is not None) for j in variables],
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
-            "ownTable": any(judge.learnt_from is not None for judge in shown.judges),
-            "errors": None if judged is None else errors(judged),
-            "sampleSizes": steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
+            "errors": None if judged is None else _errors(judged),
+            "sampleSizes": _steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
-        medians: dict[str, tuple[float, float]] = {}
         if description is not None:
-            medians = medians_where_unlike(rows, estimator.model_.training.X, variables, names)
-            numbers |= markers(description, variables)
-            numbers |= class_pages(estimator, description, variables)
-            numbers["yardsticks"] = [yardsticks(judge.estimator.model_) for judge in shown.judges]
-            numbers["nStrongest"] = N_STRONGEST
-            training = training_values(estimator, _named_rows(rows, numbers), variables)
-        words = {
-            "summary": summary(estimator, description, judged, source, novelty(rows, medians), steps_before),
-            "classes": classes_at_a_glance(estimator, description),
-            "recalls": [] if judged is None else recalls(judged),
-            "called": [] if judged is None else called(judged),
-            "what_next": what_next(estimator, description, judged, sample_sizes),
-            "kind": type(estimator).__name__,
-            "explains": description is not None,
-            "judged": judged,
-            "sample_sizes": in_words(sample_sizes) if isinstance(sample_sizes, SampleSizes) else [],
-            "curve": outlook(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
-            "n_variables": len(names),
+            model = estimator.model_
+            numbers |= _map(description, variables)
+            numbers["typical"] = [
+                typical_rows(model, a, _N_TYPICAL, Computation()) for a in range(model.labels.size)
+            ]
+            numbers["curves"] = _curves(model, levels, description, variables)
+            numbers["yardsticks"] = [_yardsticks(judge.estimator.model_) for judge in shown.judges]
+            numbers["nStrongest"] = _N_STRONGEST
+            needed = _named_rows(rows, numbers)
+            values = estimator.encoding_.decode(model.rows_by_number(np.array(needed, dtype=np.int64)))
+            training = {i: _cells(row[variables]) for i, row in zip(needed, values, strict=True)}
+        words = page_words(estimator, description, judged, sample_sizes, rows, source, steps_before)
+        words |= {
             "n_shown_variables": len(variables),
             "n_rows": shown.n_rows,
-            "n_wrong": 0
-            if judged is None
-            else int((judged.predictions.labels != judged.predictions.truth).sum()),
-            "which": judged.predictions.claim if judged is not None and judged.predictions.parts else "given",
-            "by_others": numbers["ownTable"],
-            "known": shown.truth is not None,
-            "facts": facts(
-                estimator,
-                source,
-                shown.n_rows,
-                steps_before,
-                measured=judged is not None and judged.unseen,
-            ),
-            "parameters": parameters(estimator),
-            "versions": versions(),
+            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
+            "known": bool((shown.truth >= 0).any()),
         }
         training_names = getattr(estimator, "row_names_in_", None)
         return cls(
             words, numbers, rows, training, None if training_names is None else training_names.tolist()
         )
 
-    def shown(self, n_rows: int) -> dict[str, Any]:
-        """What the script draws, with the first rows that were drawn and the training rows they refer to."""
+    def script_data(self, n_rows: int) -> str:
+        """What the script draws, with the first rows that were drawn and the training rows they refer to.
+
+        It is JSON, compressed, in letters that need no escape.
+        """
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
-        needed = _named_rows(rows, self.numbers)
-        names = self.training_names
-        # Rows that are equal, as a held-out row and a training row of other rows are, are written once.
+        needed, names = _named_rows(rows, self.numbers), self.training_names
+        # Equal rows, such as a held-out row that is a training row of other rows, are written once.
         lines: dict[tuple[Any, ...], int] = {}
-        of_rows = [lines.setdefault(tuple(row["values"]), len(lines)) for row in rows]
-        of_training = [lines.setdefault(tuple(self.training[i]), len(lines)) for i in needed]
-        return self.numbers | {
-            "rows": pack_rows(rows, of_rows),
-            "training": {"rows": pack(needed), "values": pack(of_training)},
-            "trainingNames": None if names is None else [names[i] for i in needed],
-            "values": [pack_column(column) for column in zip(*lines, strict=True)],
+        data = self.numbers | {
+            "rows": [_without_values(row, lines) for row in rows],
+            "training": {i: lines.setdefault(tuple(self.training[i]), len(lines)) for i in needed},
+            "trainingNames": None if names is None else {i: names[i] for i in needed},
+            "look": _rows_to_look_at(rows),
+        }
+        data["values"] = list(lines)
+        # A page that its own script cannot parse must not be written.
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+
+
+def _without_values(row: dict[str, Any], lines: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+    """What the script draws of a row, with the line of its values."""
+    line = lines.setdefault(tuple(row["values"]), len(lines))
+    return {key: value for key, value in row.items() if key != "unlike"} | {"values": line}
+
+
+def _named_rows(rows: Sequence[dict[str, Any]], numbers: dict[str, Any]) -> list[int]:
+    """Positions of the training rows that rows to browse or pages of classes name."""
+    supporting = {i for row in rows for i in row.get("support", ())}
+    return sorted(supporting | {i for typical in numbers.get("typical", ()) for i in typical})
+
+
+# Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
+
+
+def _decimals(values: Any, n: int) -> Any:
+    """Numbers with n digits behind the point."""
+    if np.ndim(values):
+        return [_decimals(value, n) for value in values]
+    return round(float(values), n) + 0.0  # without the sign of -0.0
+
+
+def _digits(values: Any, n: int = 4) -> Any:
+    """Numbers with n digits, more only before the point; whole ones as they are."""
+    if np.ndim(values):
+        return [_digits(value, n) for value in values]
+    return rounded_number(values, n)
+
+
+def _cells(values: Any) -> list[Any]:
+    """Values of a row of a table: numbers, names of categories, None for missing values."""
+    return [
+        None if is_gap(value) else _digits(value) if type(value) in (int, float) else str(value)
+        for value in values.tolist()
+    ]
+
+
+# Markers and classes
+
+
+def _shown_variables(description: Description | None, d: int) -> Integers:
+    """All of d variables, or those that describe some class best, in the order of the columns."""
+    n_classes = 1 if description is None else description.classes.size
+    n_shown = min(d, _MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
+    strongest = np.arange(d) if description is None else _strongest_first(description)
+    return np.sort(strongest[:n_shown])
+
+
+def _strongest_first(description: Description) -> Integers:
+    """Variables by the best place that they have in any class: a class with small effects is not left out."""
+    d = len(description.feature_names)
+    places = np.argsort(description.order, axis=1) + d * ~description.markers
+    return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
+
+
+def _map(description: Description, variables: Integers) -> dict[str, Any]:
+    """How classes differ, by class and variable, and what is said of each class."""
+    assert description.evidence is not None
+    classes = range(description.classes.size)
+    places = {j: i for i, j in enumerate(variables.tolist())}
+    return {
+        "effects": _decimals(description.effect[:, variables], 2),
+        "pvalues": _digits(description.pvalue[:, variables], 1),
+        "markers": description.markers[:, variables].astype(int).tolist(),
+        "kinds": [[_kind(description.direction[a, j]) for j in variables] for a in classes],
+        "differences": [[_difference(description, a, j) for j in variables] for a in classes],
+        "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
+        "evidence": _decimals(description.evidence[:, variables], 2),
+        "lines": [description.lines(a) for a in classes],
+    }
+
+
+def _difference(description: Description, a: int, j: int) -> str:
+    """How a class differs in a variable, without its name; empty if nothing is known."""
+    if not description.direction[a, j]:
+        return ""
+    return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
+
+
+def _kind(direction: str) -> int:
+    """Which of `_KINDS` a difference is; what is no direction counts as something that is more frequent."""
+    if direction in _KINDS:
+        return _KINDS.index(direction)
+    return _KINDS.index("less" if direction.endswith(" less often") else "more")
+
+
+def _curves(
+    model: LocalModel, levels: Sequence[list[Any] | None], description: Description, variables: Integers
+) -> dict[int, dict[str, Any]]:
+    """Densities of single variables, or shares of their categories, by place among the variables shown."""
+    max_drawn = max(_MOST_CURVE_POINTS // (model.labels.size * N_POINTS), _FEWEST_CURVES)
+    strongest = _strongest_first(description)
+    drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
+    return {int(np.searchsorted(variables, j)): _drawn(model, j, levels[j]) for j in drawn.tolist()}
+
+
+def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
+    """Bars of variable j if it has categories, or numbers of which there are few; else curves."""
+    data, n_classes = model.data, model.labels.size
+    x = data.X[:, j]
+    values = np.unique(x[~np.isnan(x)])
+    if not levels and not 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
+        grid, densities = density_curves(x, data.codes, data.weights, n_classes)
+        return {"x": _digits(grid), "y": _thousandths(densities)}
+    if levels:
+        names = [str(level) for level in levels]
+    else:
+        names = [str(value) for value in _digits(values)]
+        x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
+    shares = category_shares(x, data.codes, data.weights, n_classes, len(names))
+    most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
+    return {
+        "levels": [names[k] for k in most],
+        "y": _thousandths(shares[:, most]),
+        "others": len(names) - most.size,
+    }
+
+
+def _thousandths(shares: Floats) -> list[list[int]]:
+    thousandths: list[list[int]] = np.rint(1000.0 * shares).astype(int).tolist()
+    return thousandths
+
+
+def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:
+    """How typical the training rows of each class are: the bounds of their scores, and counts between."""
+    bars = []
+    for scores in model.trust.scores_of_rows(Computation()):
+        low, high = max(float(scores.min(initial=0.0)), _LEAST_SCORE), float(scores.max(initial=1.0))
+        counts, _ = np.histogram(np.maximum(scores, low), bins=_N_BARS, range=(low, high))
+        bars.append({"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()})
+    return bars
+
+
+# Rows
+
+
+def _rows(
+    estimator: Any, shown: Shown, variables: Integers, description: Description | None
+) -> list[dict[str, Any]]:
+    """Label, probabilities, explanation and sentences of each row that is shown."""
+    classes, torn = estimator.classes_, is_torn(shown.proba)
+    ranked = np.argsort(-shown.proba, axis=1, kind="stable")
+    rows: list[dict[str, Any]] = []
+    called = [f"{shown.word} {name}" for name in shown.names]
+    for i, position in enumerate(shown.order.tolist()):
+        label, rival = ranked[i, :2].tolist()
+        proba, rival_proba = shown.proba[i, [label, rival]].tolist()
+        said = label_of_row(called[i], classes[label], proba, classes[rival], rival_proba)
+        rows.append(
+            {
+                "name": str(shown.names[i]),
+                "position": position,
+                "truth": int(shown.truth[i]),
+                "label": label,
+                "rival": rival,
+                "proba": _decimals(shown.proba[i], 3),
+                "words": {"label": said},
+                "why": {"torn": f"torn: {classes[rival]} has {rival_proba:.3f}"} if torn[i] else {},
+            }
+        )
+    for number, judge in enumerate(shown.judges):
+        _judge_rows(judge, number, [(called[i], rows[i]) for i in judge.shown], variables, description)
+    own_table = any(judge.learnt_from is not None for judge in shown.judges)
+    _compare_with_truth(rows, classes.tolist(), own_table=own_table)
+    return rows
+
+
+def _judge_rows(
+    judge: Judge,
+    number: int,
+    rows: list[tuple[str, dict[str, Any]]],
+    variables: Integers,
+    description: Description | None,
+) -> None:
+    """Add how typical rows are, and why they get their labels; each comes with what it is called."""
+    if judge.evaluated is None:
+        values = np.asarray(judge.X, dtype=np.float64)[:, variables]
+        for (_, row), of_row in zip(rows, values, strict=True):
+            row["values"] = _digits(of_row)
+        return
+    assessed, explanation = judge.evaluated.assessment(), judge.evaluated.explanation()
+    nearest = assessed.scores.argmax(axis=1)
+    if judge.learnt_from is not None:
+        explanation = explanation.renumbered(judge.learnt_from)
+    labels = np.searchsorted(judge.estimator.classes_, explanation.label)
+    rivals = np.searchsorted(judge.estimator.classes_, explanation.rival)
+    odds = np.clip(np.stack([explanation.base, explanation.log_odds]), -1e6, 1e6)  # JSON has no infinity
+    for i, (called, row) in enumerate(rows):
+        evidence = _decimals(explanation.evidence[i, variables], 2)
+        strongest = variables[np.argsort(-np.abs(evidence), kind="stable")[:_N_STRONGEST]]
+        listed = explanation.rows[i] >= 0
+        row["words"] = explanation.sentences(i, called, description)
+        novelty, caution = explanation.novelty(i, description), explanation.caution(i)
+        row["why"] |= {"novel": f"novel: {novelty}"} if novelty else {}
+        row["why"] |= {"caution": caution} if caution else {}
+        row |= {
+            "judge": number,
+            "novel": int(assessed.is_novel[i]),
+            "typicality": _decimals(assessed.typicality[i], 3),
+            "nearest": int(nearest[i]),
+            "score": _decimals(max(assessed.scores[i, nearest[i]], _LEAST_SCORE), 2),
+            "label": int(labels[i]),
+            "rival": int(rivals[i]),
+            "values": _cells(explanation.values[i, variables]),
+            "evidence": evidence,
+            "rest": _decimals(np.delete(explanation.evidence[i], strongest).sum(), 2),
+            "base": _decimals(odds[0, i], 2),
+            "odds": _decimals(odds[1, i], 2),
+            "support": explanation.rows[i][listed].tolist(),
+            "shares": _decimals(explanation.shares[i][listed], 3),
+            "unlike": {
+                explanation.feature_names[j]: explanation.values[i, j]
+                for j in (explanation.unlike(i) if novelty else ())
+            },
         }
 
 
-def _named_rows(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[int]:
-    """Positions of the training rows that rows to browse or pages of classes name."""
-    supporting = {i for row in rows for i in row.get("support", []) if i >= 0}
-    return sorted(supporting | {i for typical in numbers.get("typical", []) for i in typical})
+def _compare_with_truth(rows: list[dict[str, Any]], classes: list[Any], *, own_table: bool) -> None:
+    """Say which labels are wrong, as far as that is known, and put the reasons for a look in order.
+
+    If training rows are in the same table, a label that rests on one that is misread itself says so.
+    """
+    misreadings = {
+        row["position"]: misread(classes[row["truth"]], classes[row["label"]])
+        for row in rows
+        if row["truth"] not in (-1, row["label"])
+    }
+    for row in rows:
+        why, words = row["why"], row["words"]
+        if row["position"] in misreadings:
+            why["wrong"] = f"{misreadings[row['position']]}: check the record or the measurements"
+            words["label"] += f" Wrong: {why['wrong']}."
+        elif row["truth"] >= 0:
+            words["label"] += " Right."
+        if own_table and why.get("caution", "").startswith(ON_ONE_ROW) and row["support"][0] in misreadings:
+            why["caution"] += f", and is itself misread: {misreadings[row['support'][0]]}"
+            words["caution"] = f"Caution: {why['caution']}."
+        row["why"] = [[rank, why[key]] for rank, key in enumerate(_REASONS) if key in why]
+
+
+def _rows_to_look_at(rows: Sequence[dict[str, Any]]) -> str:
+    """Say how many rows deserve a look, and why."""
+    to_look_at = [row["why"] for row in rows if row["why"]]
+    counts = Counter(rank for why in to_look_at for rank, _ in why)
+    named = {name: counts[rank] for rank, name in enumerate(_REASONS.values())}
+    if all(row["truth"] < 0 for row in rows):
+        del named["wrong"]
+    return rows_to_look_at(len(to_look_at), len(rows), named, several=any(len(why) > 1 for why in to_look_at))
+
+
+# Errors and sample sizes
+
+
+def _errors(judged: Judged) -> dict[str, Any]:
+    """The confusion matrix, truth by label, and the points of the reliability curve."""
+    predictions = judged.predictions
+    return {
+        "confusion": predictions.confusion().tolist(),
+        "on_page": judged.on_page,
+        "reliability": [
+            {
+                "n": point.n_rows,
+                "from": point.low,
+                "to": point.high,
+                "confidence": _decimals(point.confidence, 3),
+                "right": _decimals(point.share_right, 3),
+                "interval": None if point.interval is None else _decimals(point.interval, 3),
+            }
+            for point in predictions.reliability()
+        ],
+        "said": reliability(predictions.n_groups),
+    }
+
+
+def _steps(found: SampleSizes) -> dict[str, Any]:
+    """The curve of sample sizes."""
+    return {
+        "classes": [str(label) for label in found.classes.tolist()],
+        "tolerance": _digits(found.tolerance),
+        "steps": [
+            {
+                "total": int(step.sizes.sum()),
+                "sizes": step.sizes.tolist(),
+                "epsilon": _digits(step.epsilon),
+                "accuracy": _decimals(step.accuracy, 3),
+            }
+            for step in found.steps
+        ],
+    }

@@ -21,3 +21,4 @@ if (location.protocol === "about:") {
     location.hash = link.getAttribute("href");
   });
 }
+document.body.dataset.drawn = "yes";

@@ -89,46 +89,27 @@ function reliability() {
     { name: "interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
     { name: "rows", show: (point) => String(point.n) },
   ];
-  const said =
-    "On the diagonal, labels are right as often as they claim. A larger dot stands for more rows; " +
-    (data.errors.groups === null
-      ? "bars are 95 % intervals."
-      : `bars are 95 % intervals from ${data.errors.groups} groups; where all rows are of one ` +
-        "group there is none.");
   return [
     make("h3", {}, "Are the probabilities right?"),
-    make("figure", {}, node, make("figcaption", { class: "small" }, said)),
+    make("figure", {}, node, make("figcaption", { class: "small" }, data.errors.said)),
     table("How often labels are right, by their probability", columns, points),
   ];
 }
 
 // Rows that deserve a look
 
-const REASONS = [
-  ...(truthKnown ? [["wrong", wrong, (row) => `${misreading(row)}: check the record or the measurements`]] : []),
-  ["novel", (row) => row.novel, (row) => `novel: unlike all training rows${unlikeIn(row)}`],
-  ["resting on one row or group", (row) => row.rests_on, caution],
-  ["torn between two", (row) => row.torn, (row) => `torn: ${classes[row.rival]} has ${thousandths(row.proba[row.rival])}`],
-];
-
-const unlikeIn = ({ unlike }) => (unlike?.length ? `, most in ${unlike[0]}` : "");
-
 function rowsToLookAt() {
-  const holding = (row) => REASONS.filter(([, holds]) => holds(row));
-  const first = (i) => REASONS.indexOf(holding(rows[i])[0]);
-  const found = positions(rows).filter((i) => holding(rows[i]).length);
-  // By the first reason; wrong labels that were given with confidence before others.
-  found.sort((i, k) => first(i) - first(k) || rows[k].proba[rows[k].label] - rows[i].proba[rows[i].label]);
-  const counted = REASONS.map(([name, holds]) => `${rows.filter(holds).length} ${name}`);
-  const several = found.some((i) => holding(rows[i]).length > 1) ? ", some for more than one reason" : "";
-  const total = `${found.length} of ${plural(rows.length, "row")} on this page${several}: ${counted.join(", ")}.`;
-  const said = make("p", {}, total);
+  const said = make("p", {}, data.look);
+  const found = positions(rows).filter((i) => rows[i].why.length);
   if (!found.length) return [said];
+  // By the first reason; wrong labels that were given with confidence before others.
+  const [first, confidence] = [(i) => rows[i].why[0][0], (i) => rows[i].proba[rows[i].label]];
+  found.sort((i, k) => first(i) - first(k) || confidence(k) - confidence(i));
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
     { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
-    { name: "why", kind: "text", show: (i) => holding(rows[i]).map(([, , words]) => words(rows[i])).join("; ") },
+    { name: "why", kind: "text", show: (i) => rows[i].why.map(([, sentence]) => sentence).join("; ") },
   ];
   const order = truthKnown ? ", wrong ones first, the most confident before others" : "";
   return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];

@@ -75,28 +75,26 @@ function showRow() {
   browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
 }
 
-const misreading = (row) => `recorded ${classes[row.truth]}, predicted ${classes[row.label]}`;
-
 // The probability of a class; faint where it means little.
 function probabilityOf(row, a) {
   return make("span", { class: row.novel ? "faint" : false }, thousandths(row.proba[a]));
 }
 
 function rowPage(row) {
-  const label = classes[row.label];
-  const said = [`Label ${label} with probability `, probabilityOf(row, row.label), "."];
-  const truth = wrong(row) ? ` Wrong: ${misreading(row)}; check the record or the measurements.` : " Right.";
+  const { label, place, reasons, odds, support, caution } = row.words;
+  const verdict = ["verdict", ...(wrong(row) ? ["wrong"] : []), ...(row.novel ? ["faint"] : [])].join(" ");
   const parts = [
-    make("h3", {}, `${data.rowWord} ${row.name}: ${label}`),
-    make("p", { class: wrong(row) ? "verdict wrong" : "verdict" }, ...said, row.truth < 0 ? "" : truth),
-    ...(row.typicality ? place(row) : []),
+    make("h3", {}, `${data.rowWord} ${row.name}: ${classes[row.label]}`),
+    make("p", { class: verdict }, label),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
   return [
     ...parts,
-    make("p", {}, whyNot(row)),
-    make("p", {}, together(row)),
-    ...(row.rests_on ? [make("p", { class: "verdict wrong" }, `Caution: ${caution(row)}.`)] : []),
+    make("p", { class: row.novel ? "note novel" : "small" }, row.novel ? `⚠ ${place}` : place),
+    placeFigure(row, row.nearest),
+    make("p", {}, reasons),
+    make("p", {}, `${odds} ${support}`),
+    ...(caution ? [make("p", { class: "verdict wrong" }, caution)] : []),
     waterfallFigure(row),
     make("div", { class: "sides" }, probabilities(row), evidenceTable(row)),
     supportTable(row),
@@ -104,18 +102,6 @@ function rowPage(row) {
 }
 
 // Where the row lies among the training rows of the class that it is most typical of.
-function place(row) {
-  const a = row.nearest;
-  const share = `${(100 * row.typicality[a]).toFixed(row.typicality[a] < 0.1 ? 1 : 0)} %`;
-  const said = row.novel
-    ? "⚠ Novel: unlike the training rows of every class, so that the label means little. By the yardstick of " +
-      `${classes[a]} alone, the class that fits best, ${share} of its training rows are at most as typical.` +
-      (row.unlike?.length ? ` What makes it most unlike them: ${row.unlike.join(", ")}.` : "")
-    : `Among the training rows of ${classes[a]}, ${share} are at most as typical.`;
-  const text = make("p", { class: row.novel ? "note novel" : "small" }, said);
-  return data.yardsticks ? [text, placeFigure(row, a)] : [text];
-}
-
 function placeFigure(row, a) {
   const { low, high, counts } = data.yardsticks[row.judge][a];
   const left = Math.min(low, Math.max(row.score, low - (high - low))) - 0.05 * (high - low);
@@ -166,51 +152,6 @@ function yardstickTable(judge, a) {
   return table(`Scores of the training rows of ${classes[a]}; 0 is their median`, columns, positions(counts));
 }
 
-// Why not the runner-up, in words.
-function whyNot(row) {
-  const [label, rival] = [classes[row.label], classes[row.rival]];
-  const strongest = (sign) => byEvidence(row).filter((j) => sign * row.evidence[j] >= 0.05).slice(0, 3);
-  const listed = (found) =>
-    found.map((j) => `${variables[j]} = ${valueInWords(j, row.values[j])} (${times(row.evidence[j])})`).join(", ");
-  const [pro, contra] = [strongest(1), strongest(-1)];
-  const question = `Why not ${rival}, which has probability ${thousandths(row.proba[row.rival])}?`;
-  if (!pro.length && !contra.length) return `${question} No single variable tells the two apart here.`;
-  const speaksFor = pro.length
-    ? `In favour of ${label}: ${listed(pro)}.`
-    : `No single variable speaks for ${label}.`;
-  const speaksAgainst = contra.length
-    ? `In favour of ${rival}: ${listed(contra)}.`
-    : `No single variable speaks for ${rival}.`;
-  return `${question} ${speaksFor} ${speaksAgainst}`;
-}
-
-// What the evidence adds up to.
-function together(row) {
-  const likely = (odds) => {
-    if (Math.abs(odds) < 0.05) return `${classes[row.label]} is as likely as ${classes[row.rival]}`;
-    const [more, less] = odds > 0 ? [row.label, row.rival] : [row.rival, row.label];
-    return `${classes[more]} is ${times(odds)} as likely as ${classes[less]}`;
-  };
-  const odds = `Before any variable is known, ${likely(row.base)}; with all of them, ${likely(row.odds)}.`;
-  return `${odds} The density of ${classes[row.label]} here is carried as if by ${plural(row.effective, "row")}.`;
-}
-
-// What the label rests on, in the words of Explanation.caution.
-function caution(row) {
-  const share = `${Math.abs(row.rests_on)}% of its density`;
-  if (row.rests_on < 0) return `the label rests on one group: its rows have ${share}`;
-  const name = data.trainingNames ? trainingName(row.support[0]) : `row ${row.support[0]}`;
-  const carrier = data.ownTable && rows.find(({ position }) => position === row.support[0]);
-  const doubt = carrier && wrong(carrier) ? `, and is itself misread: ${misreading(carrier)}` : "";
-  return `the label rests on one training row: ${name} has ${share}${doubt}`;
-}
-
-function times(evidence) {
-  const factor = Math.exp(Math.abs(evidence));
-  if (factor > 1e6) return "more than a million times";
-  return `${factor < 10 ? factor.toFixed(1) : Number(factor.toPrecision(2))} times`;
-}
-
 const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.evidence[j])));
 
 function probabilities(row) {
@@ -254,15 +195,15 @@ function evidenceTable(row) {
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
   const known = (values) => values.filter((value) => value !== null).length;
-  const named = positions(row.support).filter((k) => row.support[k] >= 0);
+  const named = positions(row.support);
   // Rows that hardly anything is known of resemble all others.
-  const telling = named.filter((k) => 2 * known(data.training.get(row.support[k])) >= known(row.values));
+  const telling = named.filter((k) => 2 * known(data.training[row.support[k]]) >= known(row.values));
   const listed = telling.length ? telling : named;
   const others = listed.map((k) => ({
     name: data.trainingNames ? trainingName(row.support[k]) : `training row ${row.support[k]}`,
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
-    values: data.training.get(row.support[k]),
+    values: data.training[row.support[k]],
   }));
   const columns = [
     { name: "row", kind: "text", show: (each) => each.name },

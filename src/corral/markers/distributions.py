@@ -1,0 +1,69 @@
+"""Distributions of one variable in each class, to be drawn: density curves, shares of categories."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.data.tiles import ClassRows, tile_density
+
+N_POINTS = 49  # of a curve
+
+
+def density_curves(
+    x: Floats, codes: Integers, weights: Floats | None, n_classes: int
+) -> tuple[Floats, Floats]:
+    """Points (n_points,) and kernel densities (n_classes, n_points) in relation to the highest density.
+
+    Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
+    points. The grid leaves out values far outside. Without values there is no point.
+
+    Parameters
+    ----------
+    x, codes : (n_rows,) values, NaN where they are missing, and numbers of the classes.
+    weights : (n_rows,) or None.
+    n_classes : how many classes there are.
+    """
+    known = ~np.isnan(x)
+    if not known.any():
+        return np.empty(0), np.empty((n_classes, 0))
+    largest = np.abs(x[known]).max() or 1.0  # so that no square overflows
+    low, high = np.quantile(x[known] / largest, [0.005, 0.995])
+    margin = 0.05 * (high - low) or 0.5
+    grid = np.linspace(low - margin, high + margin, N_POINTS)
+    log_density = []
+    for a in range(n_classes):
+        at = known & (codes == a)
+        rows = ClassRows.arrange(x[at, np.newaxis] / largest, None if weights is None else weights[at])
+        bandwidth = max(_silverman(rows), float(grid[1] - grid[0]))
+        log_density.append(tile_density(rows, grid[:, np.newaxis], np.array([bandwidth])))
+    return grid * largest, np.exp(np.array(log_density) - np.max(log_density))
+
+
+def _silverman(rows: ClassRows) -> float:
+    """Silverman's bandwidth of one variable."""
+    if rows.n_rows < 2:
+        return 0.0
+    x = rows.all()[:, 0]
+    low, high = np.quantile(x, [0.25, 0.75])
+    spread = min(x.std(), (high - low) / 1.34) or x.std()
+    return float(0.9 * spread * rows.measure.n**-0.2)
+
+
+def category_shares(
+    x: Floats, codes: Integers, weights: Floats | None, n_classes: int, n_categories: int
+) -> Floats:
+    """Shares (n_classes, n_categories) of categories among the known values of each class.
+
+    Parameters
+    ----------
+    x, codes : (n_rows,) numbers of categories, NaN where they are missing, and of classes.
+    weights : (n_rows,) or None.
+    n_classes, n_categories : how many there are.
+    """
+    known = ~np.isnan(x)
+    counts = np.zeros((n_classes, n_categories))
+    cells = codes[known], x[known].astype(np.int64)
+    np.add.at(counts, cells, 1.0 if weights is None else weights[known])
+    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return shares

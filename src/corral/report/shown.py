@@ -1,0 +1,227 @@
+"""Which rows the page shows, and which classifier labels and explains each of them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
+
+from corral.array_types import Floats, Integers
+from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
+from corral.estimators.lspc import LSPClassifier
+from corral.estimators.pipelines import last_step, rows_of_last_step
+from corral.estimators.tables import UnknownLevelsWarning
+from corral.evaluation.held_out import HeldOut, take_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Predictions whose truth is known.
+
+    Attributes
+    ----------
+    predictions : what was said of rows, and their labels.
+    unseen : whether these rows are new to the estimator, as they claim.
+    on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
+    """
+
+    predictions: HeldOut
+    unseen: bool
+    on_page: bool
+
+
+class Judge(NamedTuple):
+    """A classifier that labels and explains rows on the page.
+
+    Attributes
+    ----------
+    estimator : the classifier, fitted.
+    X : the rows.
+    shown : (n_rows,) which of the rows on the page they are, in the order in which these were drawn.
+    evaluated : the rows with their densities; None if the classifier has none and explains nothing.
+    learnt_from : positions among all rows of its training rows, if it has learnt from some of them only.
+    """
+
+    estimator: Any
+    X: Any
+    shown: Integers
+    evaluated: EvaluatedRows | None
+    learnt_from: Integers | None
+
+
+class Shown(NamedTuple):
+    """Rows that can be browsed, in the order in which they were drawn.
+
+    Attributes
+    ----------
+    judges : who labels and explains which of them.
+    proba : (n_shown, n_classes) their probabilities.
+    order : (n_shown,) their positions among all rows.
+    names : (n_shown,) what they are called.
+    word : what such a name names, "Row" if that has no name.
+    truth : (n_shown,) numbers of their classes, -1 if they are not known.
+    n_rows : how many rows could be shown.
+    """
+
+    judges: list[Judge]
+    proba: Floats
+    order: Integers
+    names: list[Any]
+    word: str
+    truth: Integers
+    n_rows: int
+
+    @classmethod
+    def choose(
+        cls,
+        whole: Any,
+        X: Any,
+        y: ArrayLike | None,
+        held_out: HeldOut | None,
+        max_rows: int,
+        random: np.random.RandomState,
+    ) -> tuple[Shown, Judged | None]:
+        """Choose rows for the page of a classifier or a pipeline, and find predictions whose truth is known.
+
+        Rows with wrong labels come first, as far as they are known, then classes in turns.
+        """
+        estimator = last_step(whole)
+        rows = rows_of_last_step(whole, X)
+        truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
+        if held_out is not None:
+            _check_held_out(held_out, truth, len(rows), estimator.classes_)
+        judged, evaluated = _judged(estimator, rows, truth, held_out)
+        positions = np.arange(len(rows))
+        if held_out is not None and held_out.positions is not None:
+            positions = held_out.positions
+        proba = judged.predictions.proba if judged is not None and judged.on_page else None
+        codes = np.full(len(rows), -1) if truth is None else np.searchsorted(estimator.classes_, truth)
+        chosen = _draw(codes[positions], proba, np.argsort(positions), random)[:max_rows]
+        order = positions[chosen]
+        judges = (
+            _judges_of_parts(X, held_out, order)
+            if held_out is not None and held_out.parts
+            else [_judge_of_all(estimator, rows, order, evaluated)]
+        )
+        index = getattr(X, "index", None)
+        shown = cls(
+            judges,
+            _proba(judges[0].estimator, judges[0].X, judges[0].evaluated) if proba is None else proba[chosen],
+            order,
+            order.tolist() if index is None else index[order].tolist(),
+            "Row" if index is None or index.name is None else str(index.name),
+            codes[order],
+            positions.size,
+        )
+        return shown, judged
+
+
+def _judged(
+    estimator: Any, rows: Any, truth: NDArray[Any] | None, held_out: HeldOut | None
+) -> tuple[Judged | None, EvaluatedRows | None]:
+    """Find predictions whose truth is known, and the densities of all rows if these had to be evaluated."""
+    if held_out is not None and held_out.positions is not None:
+        return Judged(held_out, unseen=True, on_page=True), None
+    if truth is None:
+        return None if held_out is None else Judged(held_out, unseen=True, on_page=False), None
+    # Other labels tell without a prediction of all rows, which may take long.
+    if held_out is not None and not np.array_equal(held_out.truth, truth):
+        return Judged(held_out, unseen=True, on_page=False), None
+    evaluated = _evaluated(estimator, rows)
+    proba = _proba(estimator, rows, evaluated)
+    if held_out is None:
+        own = HeldOut(estimator.classes_, truth, proba)
+        return Judged(own, unseen=False, on_page=True), evaluated
+    return Judged(held_out, unseen=True, on_page=np.array_equal(held_out.proba, proba)), evaluated
+
+
+def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
+    """Rows with their densities, or None if the classifier has none."""
+    return None if isinstance(estimator, LSPClassifier) else evaluate_rows(estimator, rows)
+
+
+def _proba(estimator: Any, rows: Any, evaluated: EvaluatedRows | None) -> Floats:
+    proba: Floats = estimator.predict_proba(rows) if evaluated is None else evaluated.proba
+    return proba
+
+
+def _judge_of_all(estimator: Any, rows: Any, order: Integers, evaluated: EvaluatedRows | None) -> Judge:
+    """The one classifier that labels and explains all rows that are shown."""
+    shown = take_rows(rows, order)
+    of_shown = _evaluated(estimator, shown) if evaluated is None else evaluated.take(order)
+    return Judge(estimator, shown, np.arange(order.size), of_shown, None)
+
+
+def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:
+    """The classifiers that have not seen the rows that are shown."""
+    judges = []
+    for part in held_out.parts:
+        shown = np.flatnonzero(np.isin(order, part.rows))
+        if not shown.size:
+            continue
+        estimator, rows = (
+            last_step(part.estimator),
+            rows_of_last_step(part.estimator, take_rows(X, order[shown])),
+        )
+        with warnings.catch_warnings():
+            if part.learnt_from is not None:  # categories that only rows left out have, as new rows may, too
+                warnings.simplefilter("ignore", UnknownLevelsWarning)
+            evaluated = _evaluated(estimator, rows)
+        judges.append(Judge(estimator, rows, shown, evaluated, part.learnt_from))
+    return judges
+
+
+def _check_held_out(held_out: HeldOut, truth: NDArray[Any] | None, n: int, classes: NDArray[Any]) -> None:
+    """Refuse predictions of other classes, and rows that were held out, but are not those on the page."""
+    if not np.array_equal(held_out.classes, classes):
+        raise ValueError(
+            f"held_out has the classes {held_out.classes.tolist()}, and the estimator {classes.tolist()}."
+        )
+    positions = held_out.positions
+    if positions is None:
+        return
+    if truth is None:
+        raise ValueError("held_out names rows of X, and y, their labels, is not given.")
+    if positions.size and positions.max() >= n:
+        raise ValueError(f"held_out names row {positions.max()} of X, which has {n} rows.")
+    if not np.array_equal(held_out.truth, truth[positions]):
+        raise ValueError(
+            "held_out has other labels of its rows than y: hand over the X and y it was made of."
+        )
+
+
+def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels of the rows, all of them known to the estimator."""
+    labels: NDArray[Any] = column_or_1d(y)
+    if len(labels) != n:
+        raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
+    known = set(classes.tolist())
+    for i, label in enumerate(labels.tolist()):
+        if label not in known:
+            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
+    return labels.astype(classes.dtype)
+
+
+def _draw(
+    codes: Integers, proba: Floats | None, in_order: Integers, random: np.random.RandomState
+) -> Integers:
+    """Rows in random order: wrong ones first, as far as probabilities are known, then classes in turns.
+
+    `in_order` sorts the rows by their position, so that the order of `codes` does not matter.
+    """
+    order: Integers = in_order[random.permutation(codes.size)]
+    if (codes < 0).all():
+        return order
+    right = (
+        np.zeros(order.size, dtype=np.bool_) if proba is None else proba.argmax(axis=1)[order] == codes[order]
+    )
+    order, right = order[np.argsort(right, kind="stable")], np.sort(right)
+    turn = np.empty(order.size, dtype=np.int64)  # how many rows of its class come before each
+    for code in np.unique(codes):
+        of_class = np.flatnonzero(codes[order] == code)
+        turn[of_class] = np.arange(of_class.size)
+    return order[np.lexsort((turn, right))]
