@@ -131,6 +131,7 @@ CLASSES = {
         claim='that took no part in fitting'
         groups=None
         parts=()
+        confusion()
         groups_are_new
         labels
         most_frequent_share()
@@ -138,6 +139,7 @@ CLASSES = {
         of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0)
         positions
         recalls()
+        reliability()
         scores()
         share_right(chosen)
     """,
