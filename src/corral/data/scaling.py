@@ -111,29 +111,31 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Inte
     missing = np.isnan(X)
     scaled = ~missing.all(axis=0) & (np.ones(d, dtype=np.bool_) if levels is None else levels == 0)
     if kind in ("rank", "score"):
-        learn = _midranks if kind == "rank" else _normal_scores
         knots: list[tuple[Floats, Floats] | None] = [None] * d
         for j in np.flatnonzero(scaled).tolist():
             known = ~missing[:, j]
-            knots[j] = learn(X[known, j], None if weights is None else weights[known])
+            knots[j] = _learn_knots(X[known, j], None if weights is None else weights[known], kind)
         return replace(identity, knots=tuple(knots))
     if not scaled.all():
         X = np.where(scaled, X, np.nan)
-    units = standard_of_values(X, weights) if kind == "standard" else range_units(*_finite_ranges(X))
+    units = standard_of_values(X, weights) if kind == "standard" else _range_units(*_finite_ranges(X))
     return Scale(np.where(scaled, units.center, 0.0), np.where(scaled, units.half_width, 0.5))
 
 
 def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
     """Standard units of columns, from the values that are there."""
     low, high = _finite_ranges(X)
-    shares, m = X / largest_values(low, high), weights_or_ones(weights, len(X))[:, np.newaxis]
+    largest = np.maximum(np.abs(low), np.abs(high))
+    largest = np.where(largest == 0.0, 1.0, largest)  # squares overflow long before values do
+    shares, m = X / largest, weights_or_ones(weights, len(X))[:, np.newaxis]
     missing = np.isnan(shares)
     if missing.any():
         shares, m = np.where(missing, 0.0, shares), np.where(missing, 0.0, m)
     total = np.maximum(m.sum(axis=0), np.finfo(np.float64).tiny)
     mean = (m * shares).sum(axis=0) / total
     variance = (m * (shares - mean) ** 2).sum(axis=0) / total
-    return standard_units(low, high, mean, variance)
+    half_width = np.minimum(0.5 * np.sqrt(variance) * largest, 0.5 * high - 0.5 * low)
+    return _centred(low, mean * largest, half_width)
 
 
 def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
@@ -147,7 +149,7 @@ def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
 
 
-def range_units(low: Floats, high: Floats) -> Scale:
+def _range_units(low: Floats, high: Floats) -> Scale:
     """Units of columns with these smallest and largest values."""
     return _centred(low, low, 0.5 * high - 0.5 * low)
 
@@ -156,20 +158,7 @@ def blurred_range(X: Floats) -> Scale:
     """Units of columns by the means of a few of their smallest and largest values."""
     few = min(_FEW, len(X))
     ordered = np.partition(X, [few - 1, len(X) - few], axis=0)
-    return range_units(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
-
-
-def largest_values(low: Floats, high: Floats) -> Floats:
-    """What to divide columns by before they are squared: squares overflow long before they do."""
-    largest = np.maximum(np.abs(low), np.abs(high))
-    return np.where(largest == 0.0, 1.0, largest)
-
-
-def standard_units(low: Floats, high: Floats, mean: Floats, variance: Floats) -> Scale:
-    """Units of columns whose values over `largest_values` have this mean and variance."""
-    largest = largest_values(low, high)
-    half_width = np.minimum(0.5 * np.sqrt(variance) * largest, 0.5 * high - 0.5 * low)
-    return _centred(low, mean * largest, half_width)
+    return _range_units(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
 
 
 def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
@@ -222,7 +211,7 @@ class SortedColumns:
         before = np.take_along_axis(below, self._first, axis=0)
         up_to = np.take_along_axis(below, self._last + 1, axis=0)
         ranks = (before + 0.5 * (up_to - before)) / total
-        scores = normal_quantiles(ranks)
+        scores = _normal_quantiles(ranks)
         scores -= (weights * scores).sum(axis=0) / total
         return self._interpolated(ranks, is_knot), self._interpolated(scores, is_knot)
 
@@ -251,21 +240,19 @@ class SortedColumns:
         return found
 
 
-def _midranks(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Distinct values, and the share of rows below each of them, counting ties half."""
-    values, counts = _count(x, weights)
-    below = np.cumsum(counts)
-    return values, (below - 0.5 * counts) / below[-1]
+def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:
+    """Distinct values, and their mid-ranks (shares of rows below them, ties counted half) or normal scores.
 
-
-def _normal_scores(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Distinct values, and normal quantiles of their mid-ranks, of mean 0.
-
-    Ties lower their variance. They are not standardised: that would put rare values far away.
+    Scores have mean 0. Ties lower their variance; they are not standardised, which would put rare values far
+    away.
     """
-    values, counts = _count(x, weights)
+    values, which = np.unique(x, return_inverse=True)
+    counts = np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
     below = np.cumsum(counts)
-    scores = normal_quantiles((below - 0.5 * counts) / below[-1])
+    ranks = (below - 0.5 * counts) / below[-1]
+    if kind == "rank":
+        return values, ranks
+    scores = _normal_quantiles(ranks)
     return values, scores - counts / below[-1] @ scores
 
 
@@ -282,15 +269,10 @@ def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats,
     return halfway[between], 0.5 * (ranks[at] + ranks[at + 1])[between]
 
 
-def normal_quantiles(ranks: Floats) -> Floats:
+def _normal_quantiles(ranks: Floats) -> Floats:
     """Normal quantiles of ranks, which may be 0 or 1."""
     scores: Floats = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))
     return scores
-
-
-def _count(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    values, which = np.unique(x, return_inverse=True)
-    return values, np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
 
 
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
