@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import warnings
-from dataclasses import asdict
 from zipfile import ZipFile
 
 import numpy as np
@@ -23,7 +22,7 @@ from typer.testing import CliRunner
 import corral.cli.tables
 from corral import RodeoClassifier, load_model, save_model
 from corral.cli import app
-from corral.cli.formats import Given, find_table, open_table
+from corral.cli.formats import as_table_file, open_table
 from corral.cli.tables import read_table
 from corral.cli.writing import write_table
 from support.cli import refused, run
@@ -51,7 +50,7 @@ def read(path, **given):
     """The table, and what is told of how it is written."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        table = read_table(open_table(path, Given(**given)), NUMBERS, as_text=["y"], verbatim=["id"])
+        table = read_table(open_table(path, **given), NUMBERS, as_text=["y"], verbatim=["id"])
     return table, [str(each.message).removeprefix(f"{path} ") for each in told]
 
 
@@ -114,8 +113,7 @@ def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame,
     expected = [f"separator {separator!r}"] * (separator != ",") + ["decimal comma"] * (decimal == ",")
     expected += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
     assert told == ([f"is read with {', '.join(expected)}."] if expected else [])
-    given = Given.checked(separator, decimal, encoding)
-    found, told = read(tmp_path / "t.csv", **asdict(given))
+    found, told = read(tmp_path / "t.csv", separator=separator, decimal=decimal, encoding=encoding)
     assert told == []
     assert_same(found, frame)
 
@@ -140,7 +138,7 @@ def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame,
 )
 def test_separators_and_decimals(text, separator, decimal, tmp_path):
     (tmp_path / "t.csv").write_text(text)
-    found = find_table(tmp_path / "t.csv", Given()).dialect
+    found = as_table_file(tmp_path / "t.csv").dialect
     assert (found.separator, found.decimal) == (separator, decimal)
 
 
@@ -160,9 +158,9 @@ def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
 def test_a_strange_letter_far_below(tmp_path):
     text = "a,y\n" + "1,u\n" * 400_000
     (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode("cp1252"))
-    assert find_table(tmp_path / "t.csv", Given()).dialect.encoding == "cp1252"
+    assert as_table_file(tmp_path / "t.csv").dialect.encoding == "cp1252"
     (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode())
-    assert find_table(tmp_path / "t.csv", Given()).dialect.encoding == "utf-8-sig"
+    assert as_table_file(tmp_path / "t.csv").dialect.encoding == "utf-8-sig"
 
 
 @pytest.mark.parametrize(

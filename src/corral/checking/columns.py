@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Collection, Iterator
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats
 from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.labels import alike
-from corral.checking.written_numbers import holds_written_numbers
+from corral.checking.written_numbers import numbers_as_written
 from corral.estimators.encoding import are_slips
 from corral.sentences import MOST_LISTED, counted, exact_text, listed, number_text
 
@@ -49,34 +49,52 @@ def numbered_texts(column: pd.Series[Any]) -> Floats:
     return np.where(codes < 0.0, np.nan, codes)
 
 
-def is_numeric(column: pd.Series[Any], numbers: Floats) -> bool:
-    """Whether a column, and what is read from it, holds numbers and gaps alone."""
-    return bool((np.isfinite(numbers) | column.isna().to_numpy()).all() and np.isfinite(numbers).any())
+class Content(NamedTuple):
+    """What the cells of a column are, where texts that can be read as numbers are numbers.
+
+    Attributes
+    ----------
+    kind : "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like.
+    numbers : (n_rows,) numbers, NaN where there is none.
+    wrong : (n_rows,) which cells are neither missing nor finite numbers.
+    """
+
+    kind: str
+    numbers: Floats
+    wrong: Bools
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all cells are numbers, yes or no, or missing."""
+        return not self.wrong.any() and bool(np.isfinite(self.numbers).any())
 
 
-def nearly_numeric(column: pd.Series[Any]) -> bool:
-    """Whether a column would be numeric but for the text of a few rows, unlike columns of levels."""
-    wrong = _not_numbers(column)
-    return are_slips(int(wrong.sum()), int(column.notna().sum()))
+def content_of(column: pd.Series[Any], *, is_levels: bool = False) -> Content:
+    """Decide what a column of a file holds, as estimators decide it; `is_levels` is what a user says."""
+    numbers, known = numbers_in(column), column.notna().to_numpy()
+    wrong = ~np.isfinite(numbers) & known
+    if is_levels or hasattr(column.dtype, "categories"):
+        kind = "levels"
+    elif column.dtype.kind in "mM":
+        kind = "strange"
+    elif are_slips(int(wrong.sum()), int(known.sum())):
+        kind = "slips"
+    elif column.dtype == object and any(map(_is_strange, column[known])):
+        kind = "strange"
+    else:
+        are_truths = column.dtype.kind == "b" or all(isinstance(value, bool) for value in column[known])
+        kind = "levels" if wrong.any() or are_truths else "number"
+    return Content(kind, numbers, wrong)
 
 
-def _not_numbers(column: pd.Series[Any]) -> Bools:
-    wrong: Bools = ~np.isfinite(numbers_in(column)) & column.notna().to_numpy()
-    return wrong
+def _is_strange(value: Any) -> bool:
+    return not isinstance(value, str | bool | np.bool_ | Number)
 
 
 def first_strange(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The first value of a column that is neither number nor text, such as a date or a list, if one is.
-
-    A column that would be numeric but for a few values has no strange ones: they are slips.
-    """
+    """The first value of a strange column that is neither number nor text."""
     known = column.dropna()
-    if column.dtype.kind in "mM":
-        return known[:1]
-    if column.dtype != object:
-        return known[:0]
-    strange = [not isinstance(value, str | bool | np.bool_ | Number) for value in known]
-    return known[:0] if not any(strange) or nearly_numeric(column) else known[strange][:1]
+    return known[:1] if column.dtype.kind in "mM" else known[known.map(_is_strange).astype(bool)][:1]
 
 
 def is_time(value: Any) -> bool:
@@ -87,19 +105,11 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(columns: pd.DataFrame, categorical: Collection[str]) -> Iterator[Finding]:
     """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
     for name in columns.columns:
-        strange = first_strange(columns[name])
-        if strange.empty or (name in categorical and is_time(strange.iloc[0])):
+        if content_of(columns[name]).kind != "strange":
             continue
-        row, shown = strange.index[0], str(strange.iloc[0])[:40]
-        if is_time(strange.iloc[0]):
-            yield Finding(
-                "dates",
-                (name,),
-                (row,),
-                f"column {name!r} holds dates or times, which are not taken, such as {shown!r} in row {row}",
-                "leave it out, or write a number in its place, such as the days since a certain one",
-            )
-        else:
+        value = first_strange(columns[name])
+        row, shown = value.index[0], str(value.iloc[0])[:40]
+        if not is_time(value.iloc[0]):
             yield Finding(
                 "neither numbers nor text",
                 (name,),
@@ -107,12 +117,20 @@ def neither_numbers_nor_text(columns: pd.DataFrame, categorical: Collection[str]
                 f"column {name!r} holds {shown!r} in row {row}, which is neither a number nor text",
                 "leave it out",
             )
+        elif name not in categorical:
+            yield Finding(
+                "dates",
+                (name,),
+                (row,),
+                f"column {name!r} holds dates or times, which are not taken, such as {shown!r} in row {row}",
+                "leave it out, or write a number in its place, such as the days since a certain one",
+            )
 
 
 def texts_name_rows(column: pd.Series[Any]) -> bool:
     """Whether a column of text seems to name rows: another text in each of them."""
     different = len(column) >= ENOUGH_ROWS and column.notna().all() and column.is_unique
-    return bool(different and not nearly_numeric(column) and not holds_written_numbers(column))
+    return bool(different and content_of(column).kind != "slips" and not numbers_as_written(column))
 
 
 def names_rows(name: str, values: Floats) -> bool:
@@ -173,14 +191,13 @@ def identifiers(variables: pd.DataFrame, numeric: dict[str, Floats]) -> Iterator
 def text_among_numbers(columns: pd.DataFrame) -> Iterator[Finding]:
     """Columns that would be numeric but for the text of a few rows."""
     for name in columns.columns:
-        column = columns[name]
-        if hasattr(column.dtype, "categories") or not nearly_numeric(column):
+        content = content_of(columns[name])
+        if content.kind != "slips":
             continue
-        wrong = _not_numbers(column)
-        held = column[wrong]
+        held = columns[name][content.wrong]
         distinct = held.astype(str).unique().tolist()
         values = f"row {held.index[0]} holds {str(held.iloc[0])[:40]!r}"
-        rest = f", and {wrong.sum() - 1} more rows do not hold numbers either" if wrong.sum() > 1 else ""
+        rest = f", and {len(held) - 1} more rows do not hold numbers either" if len(held) > 1 else ""
         yield Finding(
             "text among numbers",
             (name,),
@@ -198,7 +215,7 @@ def odd_levels(columns: pd.DataFrame) -> Iterator[Finding]:
     for name in columns.columns:
         known = columns[name].dropna().astype(str)
         levels = sorted(known.unique().tolist())
-        if nearly_numeric(columns[name]) and not hasattr(columns[name].dtype, "categories"):
+        if content_of(columns[name]).kind == "slips":
             continue
         groups = alike(levels)
         if groups:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from corral.checking.columns import (
     constants,
+    content_of,
     identifiers,
-    is_numeric,
     mostly_empty,
     neither_numbers_nor_text,
-    numbers_in,
     odd_levels,
     sentinels,
     text_among_numbers,
@@ -92,13 +91,13 @@ def table_findings(
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     strange = [*neither_numbers_nor_text(variables, categorical)]
     variables = variables.drop(columns=[finding.columns[0] for finding in strange])
-    numeric = {name: numbers_in(variables[name]) for name in variables.columns}
+    contents = {
+        name: content_of(variables[name], is_levels=name in categorical) for name in variables.columns
+    }
     numeric = {
-        name: x
-        for name, x in numeric.items()
-        if name not in categorical
-        and not hasattr(variables[name].dtype, "categories")
-        and is_numeric(variables[name], x)
+        name: content.numbers
+        for name, content in contents.items()
+        if content.is_numeric and name not in categorical and not hasattr(variables[name].dtype, "categories")
     }
     known = None if y is None else ~is_missing(y)
     findings = [*([] if y is None else of_labels(y)), *strange]

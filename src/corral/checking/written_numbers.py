@@ -44,15 +44,10 @@ class _Written(NamedTuple):
         return not self.unit and _PLAIN.fullmatch(self.number) is not None
 
 
-def holds_written_numbers(column: pd.Series[Any]) -> bool:
-    """Whether nearly all texts of a column are numbers, but not plain ones."""
-    return bool(_numbers_as_written(column))
-
-
 def numbers_as_text(columns: pd.DataFrame) -> Iterator[Finding]:
     """Columns of text whose cells are numbers with a unit, a percent sign or marks of thousands."""
     for name in columns.columns:
-        written = _numbers_as_written(columns[name])
+        written = numbers_as_written(columns[name])
         if written:
             yield _finding(name, written)
 
@@ -79,7 +74,7 @@ def _finding(name: str, written: Sequence[_Written]) -> Finding:
     return Finding("numbers as text", (name,), (example.row,), found, advice)
 
 
-def _numbers_as_written(column: pd.Series[Any]) -> list[_Written]:
+def numbers_as_written(column: pd.Series[Any]) -> list[_Written]:
     """The numbers that a column holds as text; none if these are not nearly all, or few different ones.
 
     A unit must be the same in all of them. Few different texts, such as doses, may well be levels.

@@ -89,11 +89,11 @@ def check(
     from corral.checking.table import table_findings
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.cli.tables import is_index, read_table, table_columns
 
     out = Output(as_json, quiet)
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     columns, dropped = table_columns(file), drop or ()
     named = [name for name in (target, *(ids or ()), group) if name is not None]
     check_names(file, [*named, *dropped, *(categorical or ())], columns)
@@ -134,18 +134,12 @@ def check(
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
     """How many levels columns have that hold levels, and how many values are missing, by column."""
-    import numpy as np
+    from corral.checking.columns import content_of
 
-    from corral.checking.columns import first_strange, nearly_numeric, numbers_in
-
-    levels = {}
-    for name in variables.columns:
-        if name not in categorical and not first_strange(variables[name]).empty:
-            continue
-        known = variables[name].dropna()
-        is_text = np.isnan(numbers_in(known)).any() or known.dtype.kind == "b"
-        if name in categorical or (is_text and not nearly_numeric(known)):
-            levels[name] = int(known.nunique())
+    kinds = {
+        name: content_of(column, is_levels=name in categorical).kind for name, column in variables.items()
+    }
+    levels = {str(name): int(variables[name].nunique()) for name, kind in kinds.items() if kind == "levels"}
     gaps = {name: int(n) for name, n in variables.isna().sum().items() if n}
     return {"levels": levels, "gaps": gaps}
 

@@ -68,7 +68,7 @@ def explain(
     """
     from corral.cli.columns import class_called, read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.cli.outputs import PLOT, check_kinds, note_replaced
     from corral.cli.tables import table_columns
 
@@ -77,7 +77,7 @@ def explain(
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
     fitted, variables = load_classifier(model, explains=True)
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     gaps = variables.gap_marks(na_values)
     asked = read_rows(file, variables, row, gaps, naming_column(fitted, table_columns(file)))
     variables.note_unknown_levels()

@@ -130,7 +130,7 @@ def fit(
     """
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.cli.outputs import MODEL, REPORT, check_kinds, note_replaced
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
     from corral.evaluation.splits import Units, split_rows
@@ -152,7 +152,7 @@ def fit(
         names=ids[0] if ids else None,
         group=group,
     )
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     with out.share(f"Read {file.name}") as on_progress:
         X, y, groups = training_rows(file, target, asked, on_progress)
     units = Units.of(X, y, groups)

@@ -145,17 +145,6 @@ class Dialect:
     encoding: str
     n_before: int = 0
 
-    def described(self, expected: str) -> str:
-        """What is unlike text in UTF-8 with decimal points and an expected separator; empty if nothing is."""
-        parts = []
-        if self.separator != expected:
-            parts.append(f"separator {self.separator!r}")
-        if self.decimal != ".":
-            parts.append("decimal comma")
-        if self.encoding != _UTF8:
-            parts.append(f"encoding {self.encoding}")
-        return ", ".join(parts)
-
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
@@ -237,20 +226,23 @@ def as_table_file(path: Path | TableFile) -> TableFile:
     return path if isinstance(path, TableFile) else find_table(path, Given())
 
 
-def open_table(path: Path, given: Given) -> TableFile:
-    """Find out how a file is written, and tell if it is unlike what its name lets expect."""
+def open_table(
+    path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> TableFile:
+    """Find out how a file is written, as far as options do not say it; tell what its name does not say."""
+    given = Given.checked(separator, decimal, encoding)
     file = find_table(path, given)
-    if file.dialect is not None:
-        found = file.dialect
-        expected = given.separator or named_separator(path)
-        unasked = Dialect(
-            found.separator,
-            "." if given.decimal else found.decimal,
-            _UTF8 if given.encoding else found.encoding,
-        )
-        said = unasked.described(expected)
-        if said:
-            note(f"{file} is read with {said}.")
+    if file.dialect is None:
+        return file
+    parts = []
+    if file.dialect.separator != (given.separator or named_separator(path)):
+        parts.append(f"separator {file.dialect.separator!r}")
+    if given.decimal is None and file.dialect.decimal != ".":
+        parts.append("decimal comma")
+    if given.encoding is None and file.dialect.encoding != _UTF8:
+        parts.append(f"encoding {file.dialect.encoding}")
+    if parts:
+        note(f"{file} is read with {', '.join(parts)}.")
     return file
 
 

@@ -122,7 +122,7 @@ def predict(
     import pandas as pd
 
     from corral.cli.console import Output
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.cli.outputs import PREDICTIONS, check_kinds, note_replaced
     from corral.cli.tables import table_columns
     from corral.cli.writing import formula_in, without_formulas, writing_table
@@ -131,7 +131,7 @@ def predict(
     check_different(model, table, to)
     check_kinds((None if to == STANDARD_STREAM else to, PREDICTIONS))
     fitted, variables = load_classifier(model)
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     known = naming_column(fitted, table_columns(file))
     kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
     answers = Answers.of(

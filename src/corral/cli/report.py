@@ -95,7 +95,7 @@ def report(
     """
     from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
     from corral.cli.console import Output
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.cli.outputs import REPORT, check_kinds, note_replaced
     from corral.cli.tables import table_columns
     from corral.cli.variables import as_numbers
@@ -114,7 +114,7 @@ def report(
     fitted, variables = load_classifier(model)
     if goal is not None:
         _check_rows_for_goal(model, fitted)
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     asked = Asked(
         missing=missing,
         na_values=variables.gap_marks(na_values),

@@ -89,7 +89,7 @@ def sample_size(
     """
     from corral.cli.columns import Asked, training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
-    from corral.cli.formats import Given, open_table
+    from corral.cli.formats import open_table
     from corral.planning import estimate_sample_sizes
 
     out = Output(as_json, quiet)
@@ -113,7 +113,7 @@ def sample_size(
         na_values=na_values or (),
         group=group,
     )
-    file = open_table(table, Given.checked(sep, decimal, encoding))
+    file = open_table(table, sep, decimal, encoding)
     with out.share(f"Read {file.name}") as on_progress:
         X, y, groups = training_rows(file, target, asked, on_progress)
     if tolerance is None:

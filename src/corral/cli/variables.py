@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Floats
-from corral.checking.columns import first_strange, is_time, nearly_numeric, numbers_in
+from corral.checking.columns import content_of, first_strange, is_time, numbers_in
 from corral.cli.formats import TableFile, looks_like_comma_number
 from corral.cli.shared import note
 from corral.estimators.encoding import Unknown, infinite_value, lost_digits, unknown_sentence
@@ -42,28 +42,21 @@ def columns_of_levels(table: pd.DataFrame, path: TableFile, categorical: Collect
 
 
 def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
-    kind = column.dtype.kind
-    if kind in "iuf":
+    content = content_of(column)
+    if column.dtype.kind in "iuf" or content.kind == "number":
         return False
-    known = column.dropna()
-    if kind == "b" or hasattr(column.dtype, "categories") or all(type(value) is bool for value in known):
-        return True
-    is_text = np.isnan(numbers_in(known))
-    if not is_text.any():
-        return False
-    held = known[is_text]
-    if not held.map(lambda value: isinstance(value, str | bool)).all():  # dates and lists of a Parquet file
-        strange = first_strange(column)
-        is_slip = strange.empty
-        held = held if is_slip else strange
-        raise ValueError(_not_numeric(held, path, IF_TEXT, na_values=False, is_slip=is_slip))
-    if nearly_numeric(column) or looks_like_comma_number(str(held.iloc[0])):
+    cells = column[content.wrong & ~np.isinf(content.numbers)]
+    if content.kind == "strange":
+        raise ValueError(_not_numeric(first_strange(column), path, IF_TEXT, na_values=False))
+    if content.kind == "slips" or (len(cells) and looks_like_comma_number(str(cells.iloc[0]))):
+        if not cells.map(lambda value: isinstance(value, str)).all():  # such as dates of a spreadsheet
+            raise ValueError(_not_numeric(cells, path, IF_TEXT, na_values=False, is_slip=True))
         advice = f"{IF_TEXT}, or say --categorical {column.name!r} if its values are levels"
-        raise ValueError(_not_numeric(held, path, advice, na_values=True, is_slip=nearly_numeric(column)))
-    if not is_text.all():
+        raise ValueError(_not_numeric(cells, path, advice, na_values=True, is_slip=content.kind == "slips"))
+    if len(cells) and not hasattr(column.dtype, "categories") and len(cells) < column.notna().sum():
         note(
-            f"column {column.name!r} holds text in {is_text.sum()} of {len(column)} rows, such as "
-            f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
+            f"column {column.name!r} holds text in {len(cells)} of {len(column)} rows, such as "
+            f"{_shown(cells.iloc[0])}, and numbers in others: all of them count as levels."
         )
     return True
 
@@ -254,7 +247,7 @@ def _numbers(column: pd.Series[Any], path: Path | TableFile, if_text: str, if_mi
     numbers = numbers_in(column)
     text = np.isnan(numbers) & column.notna().to_numpy()
     if text.any():
-        is_slip = if_text == IF_TEXT and nearly_numeric(column)
+        is_slip = if_text == IF_TEXT and content_of(column).kind == "slips"
         raise ValueError(
             _not_numeric(column[text], path, if_text, na_values=bool(if_missing), is_slip=is_slip)
         )
