@@ -33,7 +33,6 @@ EXCLUDED = 1e300  # exponent of a row without weight
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 _BATCH = 4  # queries that share one reading of a class too large for the cache
 _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
-_SHARING = 8  # rows of a product that share one reading of the other matrix
 
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -114,6 +113,30 @@ def _exp_rough(x):
     r = x - (z - _ROUND) * _LN2
     p = (_R0 + _R1 * r) + ((_R2 + _R3 * r) + (_R4 + _R5 * r) * (r * r)) * (r * r)
     return _double(_bits(p) + (_bits(z) << 52))
+
+
+@compiled(**_INNER, fastmath={"nnan", "nsz"})
+def _least(e):
+    """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those), or EXCLUDED."""
+    least = EXCLUDED
+    for i in range(e.shape[0]):
+        least = e[i] if e[i] < least else least
+    return least
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _exponentiate(e, low, weights, out):
+    """Write weights_i exp(low - e_i), with weights 1 if there are none, and return the sum."""
+    total = 0.0
+    if weights is None:
+        for i in range(e.shape[0]):
+            out[i] = _exp(low - e[i])
+            total += out[i]
+    else:
+        for i in range(e.shape[0]):
+            out[i] = weights[i] * _exp(low - e[i])
+            total += out[i]
+    return total
 
 
 # ------------------------------------------------------------------------------------------ the Rodeo
@@ -432,110 +455,51 @@ def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum
         log_sum[q] = math.log(last) - exponent
 
 
-# ------------------------------------------------------------------------------------------- products
-
-
-def product_by_rows(A: Any, B: Any) -> Any:
-    """The matrix product A B in which a row of A has the same bits whatever other rows there are.
-
-    BLAS chooses its loops, and with them how sums are rounded, by the number of rows; how many rows are
-    computed at once depends on the number of threads.
-    """
-    out = np.empty((A.shape[0], B.shape[1]))
-    _multiply_rows(np.ascontiguousarray(A), np.ascontiguousarray(B), out)
-    return out
-
-
-@compiled(**_OUTER, fastmath={"contract"})
-def _multiply_rows(A, B, out):
-    """Write the product to `out`; no "reassoc", so that every row is summed in the order written here."""
-    for first in range(0, A.shape[0], _SHARING):
-        last = min(first + _SHARING, A.shape[0])
-        for i in range(first, last):
-            for k in range(B.shape[1]):
-                out[i, k] = 0.0
-        for j in range(0, A.shape[1] - 3, 4):  # four terms share the reading and writing of the sums
-            for i in range(first, last):
-                a0, a1, a2, a3 = A[i, j], A[i, j + 1], A[i, j + 2], A[i, j + 3]
-                for k in range(B.shape[1]):
-                    out[i, k] += a0 * B[j, k] + a1 * B[j + 1, k] + a2 * B[j + 2, k] + a3 * B[j + 3, k]
-        for j in range(A.shape[1] - A.shape[1] % 4, A.shape[1]):
-            for i in range(first, last):
-                for k in range(B.shape[1]):
-                    out[i, k] += A[i, j] * B[j, k]
-
-
 # --------------------------------------------------------------------- sums over the tiles of a class
 
 
-@compiled(**_INNER, fastmath={"nnan", "nsz"})
-def _least(a, k):
-    """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those)."""
-    least = a[k, 0]
-    for i in range(a.shape[1]):
-        least = a[k, i] if a[k, i] < least else least
-    return least
-
-
 @compiled(**_OUTER, fastmath=_FAST)
-def kernel_sums(X, n_rows, root, x, own, half_c, squares, a, least, log_sum):
-    """Kernel sums for many queries and one class, with m given vectors of bandwidths.
+def kernel_sums(X, n_rows, weights, x, own, half_c, a, least, log_sum):
+    """Kernel sums for many queries and one class, with given bandwidths.
 
-    Tiles are outermost, so that a tile serves all queries while it is in the cache; squared distances
-    are computed once for all vectors.
+    Tiles are outermost, so that a tile serves all queries while it is in the cache.
 
     Parameters
     ----------
-    X, n_rows, root, x, own : as above.
-    half_c : (m, n_features) 1 / (2 h_j^2), or 0 for a variable that takes no part.
-    squares, a, least : (2, tile), (m, tile) and (m, n_queries) work space.
-    log_sum : (m, n_queries) written as above; about -EXCLUDED where no row is left.
+    X, n_rows, x, own : as above.
+    weights : (n_tiles, tile) the rows' own weights, or None if all are 1.
+    half_c : (n_features,) 1 / (2 h_j^2), or 0 for a variable that takes no part.
+    a, least : (tile,) and (n_queries,) work space.
+    log_sum : (n_queries,) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
-    m = half_c.shape[0]
-    for k in range(m):
-        for q in range(x.shape[0]):
-            least[k, q] = EXCLUDED
-            log_sum[k, q] = 0.0  # the sum itself, times exp(least), until the end
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
+        begin = t * tile
         for q in range(x.shape[0]):
-            for k in range(m):
+            for i in range(tile):
+                a[i] = 0.0 if begin + i < n_rows else EXCLUDED
+            for j in range(0, d, 2):  # two variables share the reading and writing of the sums
+                other = j + 1 if j + 1 < d else j
+                x0, x1, c0 = x[q, j], x[q, other], half_c[j]
+                c1 = half_c[other] if other > j else 0.0
                 for i in range(tile):
-                    a[k, i] = 0.0
-            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
-                for i in range(tile):
-                    one = X[t, j, i] - x[q, j]
-                    two = X[t, j + 1, i] - x[q, j + 1]
-                    squares[0, i] = one * one
-                    squares[1, i] = two * two
-                for k in range(m):
-                    for i in range(tile):
-                        a[k, i] += squares[0, i] * half_c[k, j] + squares[1, i] * half_c[k, j + 1]
-            if d % 2 == 1:
-                for k in range(m):
-                    for i in range(tile):
-                        one = X[t, d - 1, i] - x[q, d - 1]
-                        a[k, i] += one * one * half_c[k, d - 1]
-            for k in range(m):
-                for i in range(min(tile, max(0, n_rows - t * tile)), tile):
-                    a[k, i] = EXCLUDED
-                if own[q] // tile == t and own[q] >= 0:
-                    a[k, own[q] % tile] = EXCLUDED
-                low = _least(a, k)
-                if low < least[k, q]:
-                    log_sum[k, q] *= _exp(low - least[k, q])
-                    least[k, q] = low
-                for i in range(tile):
-                    a[k, i] = _exp(least[k, q] - a[k, i])
-                if root is None:
-                    for i in range(tile):
-                        log_sum[k, q] += a[k, i]
-                else:
-                    for i in range(tile):
-                        log_sum[k, q] += a[k, i] * root[t, i] * root[t, i]
-    for k in range(m):
-        for q in range(x.shape[0]):
-            log_sum[k, q] = math.log(log_sum[k, q]) - least[k, q]
+                    one, two = X[t, j, i] - x0, X[t, other, i] - x1
+                    a[i] += one * one * c0 + two * two * c1
+            if begin <= own[q] < begin + tile:
+                a[own[q] - begin] = EXCLUDED
+            low = _least(a)
+            if low < least[q]:
+                log_sum[q] *= _exp(low - least[q])
+                least[q] = low
+            if weights is None:
+                log_sum[q] += _exponentiate(a, least[q], None, a)
+            else:
+                log_sum[q] += _exponentiate(a, least[q], weights[t], a)
+    for q in range(x.shape[0]):
+        log_sum[q] = math.log(log_sum[q]) - least[q]
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -588,7 +552,7 @@ def unit_sums(X, half_c, mass, x, a, least, log_sum):
                     a[2, i] -= u * x20
                     a[3, i] -= u * x30
             for k in range(min(4, n - q0)):
-                q, low = q0 + k, _least(a, k)
+                q, low = q0 + k, _least(a[k])
                 if low < least[q]:
                     log_sum[q] *= _exp(low - least[q])
                     least[q] = low
@@ -671,7 +635,7 @@ def sweep_sums(X, n_rows, root, x, u, half_c, asked, a, least, density, s1, s2):
                     a[0, i] += (u0 - X[t, d - 1, i]) * (v0 - X[t, d - 1, i]) * c0
             for i in range(min(tile, max(0, n_rows - t * tile)), tile):
                 a[0, i] = EXCLUDED
-            low = _least(a, 0)
+            low = _least(a[0])
             if low < least[q]:
                 factor = _exp(low - least[q])
                 density[q] *= factor
@@ -717,25 +681,14 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
-                g = square * half_c[i] - pull[k] * product[q, i]
+                g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
                 a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
             if left == 0.0:
                 log_mean[k, q] = -np.inf
                 continue
-            low = _least(a, 0)
-            total = 0.0
-            for i in range(n):
-                total += weights[i] * _exp(precision[k] * (low - a[0, i]))
-            log_mean[k, q] = math.log(total / left) - precision[k] * (half_x[q] + low)
-
-
-@compiled(**_INNER, fastmath={"nnan", "nsz"})
-def _least_of(a):
-    """The smallest of some finite numbers, EXCLUDED if there are none."""
-    least = EXCLUDED
-    for i in range(a.shape[0]):
-        least = a[i] if a[i] < least else least
-    return least
+            low = _least(a[0])
+            total = _exponentiate(a[0], low, weights, a[0])
+            log_mean[k, q] = math.log(total / left) - precision[k] * half_x[q] - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -760,7 +713,7 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
             a = product[q, starts[y] : starts[y + 1]]
             w = weights[starts[y] : starts[y + 1]]
             unit = unit_of_c[starts[y] : starts[y + 1]]
-            low = _least_of(a)
+            low = _least(a)
             left = 0.0
             for i in range(a.shape[0]):
                 left += w[i] if unit[i] != unit_of_x[q] else 0.0
@@ -769,71 +722,8 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
                 log_mean[q, y] = -np.inf
                 a[:] = 0.0
                 continue
-            sum_of_weights = 0.0
-            for i in range(a.shape[0]):
-                a[i] = w[i] * _exp(low - a[i])
-                sum_of_weights += a[i]
-            total[q, y] = sum_of_weights
-            log_mean[q, y] = math.log(sum_of_weights / left) - low
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def scale_weights(shares, starts, factor, of_row):
-    """Multiply weights (n_queries, n_rows) by a factor (n_queries, n_classes), and sum them over queries."""
-    for i in range(of_row.shape[0]):
-        of_row[i] = 0.0
-    for q in range(shares.shape[0]):
-        for y in range(starts.shape[0] - 1):
-            a = shares[q, starts[y] : starts[y + 1]]
-            sums = of_row[starts[y] : starts[y + 1]]
-            for i in range(a.shape[0]):
-                a[i] *= factor[q, y]
-                sums[i] += a[i]
-
-
-@compiled(**_OUTER)
-def loss_by_log_power(log_density, codes, weights, log_prior, log_power, work, derivatives):
-    """Mean log loss of log densities that are multiplied by exp(log_power), and its two derivatives.
-
-    Parameters
-    ----------
-    log_density : (n_points, n_classes), finite.
-    codes : (n_points,) right classes.
-    weights : (n_points,); points of weight 0 do not count.
-    log_prior : (n_classes,)
-    log_power : number.
-    work : (n_classes,) work space.
-    derivatives : (2,) written: the derivative of the loss, and a positive curvature.
-    """
-    power = math.exp(log_power)
-    loss = 0.0
-    excess = 0.0
-    variance = 0.0
-    for q in range(log_density.shape[0]):
-        if weights[q] == 0.0:
-            continue
-        highest = -np.inf
-        for y in range(work.shape[0]):
-            work[y] = log_prior[y] + power * log_density[q, y]
-            highest = work[y] if work[y] > highest else highest
-        right = work[codes[q]] - highest
-        total = 0.0
-        mean = 0.0
-        for y in range(work.shape[0]):
-            work[y] = math.exp(work[y] - highest)
-            total += work[y]
-            mean += work[y] * log_density[q, y]
-        mean /= total
-        square = 0.0
-        for y in range(work.shape[0]):
-            difference = log_density[q, y] - mean
-            square += work[y] * difference * difference
-        loss -= weights[q] * (right - math.log(total))
-        excess += weights[q] * (mean - log_density[q, codes[q]])
-        variance += weights[q] * square / total
-    derivatives[0] = power * excess
-    derivatives[1] = power * power * variance + max(power * excess, 0.0)
-    return loss
+            total[q, y] = _exponentiate(a, low, w, a)
+            log_mean[q, y] = math.log(total[q, y] / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -856,7 +746,6 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nea
     ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
     """
     n_axes, n = c.shape
-    first, second = np.int64(0), np.int64(1)  # numba would compile the callee once more for literals
     for s in range(z.shape[0]):
         for i in range(n):
             a[0, i] = 0.0
@@ -874,21 +763,16 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nea
             u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
             for i in range(n):
                 a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
-        low = _least(a, first)
-        whole = 0.0
         for i in range(n):
             relative[s, i] = a[0, i]
-            whole += _exp(low - a[0, i])
-        whole = math.log(whole) - low
+        low = _least(a[0])
+        whole = math.log(_exponentiate(a[0], low, None, a[1])) - low
         for j in range(half_inverse.shape[0]):
             u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
             for i in range(n):
                 a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
-            low = _least(a, second)
-            without = 0.0
-            for i in range(n):
-                without += _exp(low - a[1, i])
-            ratio[s, j] = whole - (math.log(without) - low)
+            low = _least(a[1])
+            ratio[s, j] = whole - (math.log(_exponentiate(a[1], low, None, a[1])) - low)
 
 
 # ---------------------------------------------------------------------- gaps and levels, in the Rodeo
@@ -919,7 +803,6 @@ def general_sums(
     least, density, s1, s2 : as above.
     """
     d, n = X.shape
-    first = np.int64(0)
     for q in range(x.shape[0]):
         for i in range(n):
             a[0, i] = 0.0
@@ -938,7 +821,7 @@ def general_sums(
                     a[0, i] += apart if X[j, i] == X[j, i] else gap
         for i in range(n):
             a[0, i] = a[0, i] if units[i] != unit_of_x[q] else EXCLUDED
-        low = _least(a, first)
+        low = _least(a[0])
         least[q] = low
         total = 0.0
         for i in range(n):
@@ -978,11 +861,10 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
     total, log_sum : (n_queries,) written: sum of the weights, and the logarithm of that of the kernels.
     """
     n = values.shape[0]
-    first = np.int64(0)
     for q in range(x.shape[0]):
         left = 0.0
         for i in range(n):
-            apart = (values[i] - x[q]) * (values[i] - x[q])
+            apart = (values[i] - x[q]) * (values[i] - x[q]) * half_c[q]
             out = units[i] == unit_of_x[q]
             a[0, i] = EXCLUDED if out else apart
             left += 0.0 if out else weights[i]
@@ -991,13 +873,11 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
         log_sum[q] = -np.inf
         if left == 0.0:
             continue
-        low = _least(a, first)
-        sums = 0.0
+        low = _least(a[0])
         for i in range(n):
             if a[0, i] == low:
                 nearest[q] = values[i]
-            sums += weights[i] * _exp((low - a[0, i]) * half_c[q])
-        log_sum[q] = math.log(sums) - low * half_c[q]
+        log_sum[q] = math.log(_exponentiate(a[0], low, weights, a[0])) - low
 
 
 # ----------------------------------------------------------------------- levels, in members of a pool
@@ -1039,7 +919,7 @@ def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def log_means(exponents, weights, log_mean):
-    """Logarithms (n_queries,) of weighted means of exp(-exponents); the mean of no rows is -inf."""
+    """Logarithms (n_queries,) of weighted means of exp(-exponents), which are overwritten; -inf for none."""
     for q in range(exponents.shape[0]):
         a = exponents[q]
         left = 0.0
@@ -1048,11 +928,8 @@ def log_means(exponents, weights, log_mean):
         log_mean[q] = -np.inf
         if left == 0.0:
             continue
-        low = _least_of(a)
-        total = 0.0
-        for i in range(a.shape[0]):
-            total += weights[i] * _exp(low - a[i])
-        log_mean[q] = math.log(total / left) - low
+        low = _least(a)
+        log_mean[q] = math.log(_exponentiate(a, low, weights, a) / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -1105,11 +982,8 @@ def mixed_log_means(
             _add_levels(q, of_levels[k], offsets, x, c, has_gaps, a)
             for i in range(a.shape[0]):
                 a[i] = a[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-            low = _least_of(a)
-            total = 0.0
-            for i in range(a.shape[0]):
-                total += weights[i] * _exp(low - a[i])
-            log_mean[k, q] = math.log(total / left) - low
+            low = _least(a)
+            log_mean[k, q] = math.log(_exponentiate(a, low, weights, a) / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -1283,16 +1157,6 @@ _LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _sum_exponentials(e, low, out):
-    """Write exp(low - e) and return the sum."""
-    total = 0.0
-    for i in range(e.shape[0]):
-        out[i] = _exp(low - e[i])
-        total += out[i]
-    return total
-
-
-@compiled(**_INNER, fastmath=_FAST)
 def _multiply(a, k, factor, j):
     """Write the product of weights k and factors j as weights k + 1, and return its sum."""
     # Unsigned, because an index that might be negative keeps loops from being vectorised, and a view costs
@@ -1304,23 +1168,6 @@ def _multiply(a, k, factor, j):
         a[new, i] = product
         total += product
     return total
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def square_terms(x, c, b, T):
-    """Write the exponents (n_queries, n_variables, n_rows) of normal kernels by variable, with their norms.
-
-    `x` are queries (n_queries, n_variables), `c` rows (n_variables, n_rows), and `b` inverse bandwidths that
-    have the shape of the queries.
-    """
-    for q in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            t, of_rows = T[q, j], c[j]
-            xj, bj = x[q, j], b[q, j]
-            norm = LOG_ROOT - math.log(bj)
-            for i in range(c.shape[1]):
-                apart = bj * (xj - of_rows[i])
-                t[i] = 0.5 * apart * apart + norm
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -1347,11 +1194,11 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
         for j in range(T.shape[1]):
             if not unknown[q, j]:
                 t = T[q, j]
-                least[j] = _least_of(t)
-                _sum_exponentials(t, least[j], factor[j])
+                least[j] = _least(t)
+                _exponentiate(t, least[j], None, factor[j])
         level[0] = 0
-        shift[0] = _least_of(start[q])
-        whole = math.log(_sum_exponentials(start[q], shift[0], a[0])) - shift[0]
+        shift[0] = _least(start[q])
+        whole = math.log(_exponentiate(start[q], shift[0], None, a[0])) - shift[0]
         value[0] = 0.0
         for s in range(depth.shape[0]):
             k, j = depth[s], variable[s]
@@ -1372,8 +1219,8 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
                         t = T[q, path[m]]
                         for i in range(n):
                             e[i] += t[i]
-                    shift[after] = _least_of(e)
-                    total = _sum_exponentials(e, shift[after], a[after])
+                    shift[after] = _least(e)
+                    total = _exponentiate(e, shift[after], None, a[after])
                 value[k + 1] = math.log(total) - shift[after] - whole
             out[q, s] = value[k + 1]
 
@@ -1394,8 +1241,8 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, value, out):
     """
     n = start.shape[1]
     for q in range(start.shape[0]):
-        low = _least_of(start[q])
-        whole = math.log(_sum_exponentials(start[q], low, e)) - low
+        low = _least(start[q])
+        whole = math.log(_exponentiate(start[q], low, None, e)) - low
         for i in range(n):
             a[0, i] = start[q, i]
         level[0] = 0
@@ -1417,67 +1264,6 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, value, out):
                     at, zs = np.uint64(s), z[q, s]
                     for i in range(n):
                         a[new, i] = a[old, i] + 0.5 * (zs - Z[at, i]) * (zs - Z[at, i])
-                low = _least_of(a[new])
-                value[k + 1] = math.log(_sum_exponentials(a[new], low, e)) - low - whole
+                low = _least(a[new])
+                value[k + 1] = math.log(_exponentiate(a[new], low, None, e)) - low - whole
             out[q, s] = value[k + 1]
-
-
-@compiled(**_OUTER, fastmath={"contract"})
-def residual_directions(G, depth, variable, unknown, Q, U, r, level, norms, directions, log_norm):
-    """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
-
-    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G.
-
-    Parameters
-    ----------
-    G : (n_variables, n_axes)
-    depth, variable : (n_steps,) as above.
-    unknown : (n_variables,) which variables are integrated out.
-    Q, U : (n_variables + 1, n_axes) and (n_variables + 1, n_variables) work space.
-    r, level, norms : (n_variables + 1,) work space.
-    directions : (n_steps, n_variables) written; 0 for a variable that is integrated out.
-    log_norm : (n_steps,) written: logarithms of the normal densities at their centres.
-    """
-    d, m = G.shape
-    level[0] = 0
-    norms[0] = 0.0
-    for s in range(depth.shape[0]):
-        k, j = depth[s], variable[s]
-        before = level[k]
-        if unknown[j]:
-            level[k + 1] = before
-            norms[k + 1] = norms[k]
-            for i in range(d):
-                directions[s, i] = 0.0
-        else:
-            v, u = Q[before], U[before]
-            for i in range(m):
-                v[i] = G[j, i]
-            for i in range(d):
-                u[i] = 0.0
-            for b in range(before):
-                r[b] = 0.0
-            for _ in range(2):
-                for b in range(before):
-                    product = 0.0
-                    for i in range(m):
-                        product += v[i] * Q[b, i]
-                    r[b] += product
-                    for i in range(m):
-                        v[i] -= product * Q[b, i]
-            square = 0.0
-            for i in range(m):
-                square += v[i] * v[i]
-            norm = math.sqrt(square)
-            for i in range(m):
-                v[i] /= norm
-            u[j] = 1.0
-            for b in range(before):
-                for i in range(d):
-                    u[i] -= r[b] * U[b, i]
-            for i in range(d):
-                u[i] /= norm
-                directions[s, i] = u[i]
-            level[k + 1] = before + 1
-            norms[k + 1] = norms[k] - math.log(norm) - LOG_ROOT
-        log_norm[s] = norms[k + 1]

@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 _CHUNK = 10_000_000
 _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 
+# Chunks that queries are cut into, at least 64 in each.
+_MOST_CHUNKS = 64
+
 # Whether this thread is one of those that `on_threads` has started, which start no others.
 _here = threading.local()
 
@@ -53,8 +56,7 @@ def for_each_class(
 ) -> None:
     """Call ``estimate(y, chunk)`` for chunks of the queries of every class y, on threads.
 
-    The kernels release the GIL, and each query is computed on its own, so the numbers do not depend on
-    threads.
+    The kernels release the GIL. The chunks are the same for any number of threads, and so are the numbers.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def for_each_class(
     computation : threads and progress.
     """
     total = sum(n_queries)
-    fair = max(64, -(-total // (4 * effective_n_jobs(computation.n_jobs))))  # so that every thread stays busy
+    # Enough chunks to keep every thread busy. Their sizes do not depend on the number of threads, since BLAS
+    # rounds a product of few rows in another way than one of many.
+    fair = max(64, -(-total // _MOST_CHUNKS))
 
     def run(y: int, chunk: slice) -> int:
         estimate(y, chunk)

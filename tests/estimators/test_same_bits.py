@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from corral import CorralClassifier, LSPClassifier, RodeoClassifier, RodeoDensity
-from corral.kernels import product_by_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -121,14 +120,6 @@ def test_chunks_of_a_collection():
     model = RodeoClassifier().fit(X, y)
     lazy = model.predict_proba(da.from_array(queries, chunks=((1, 2, 7, 9), 3)))
     assert_close(lazy.compute(scheduler="synchronous"), model.predict_proba(queries))
-
-
-@pytest.mark.parametrize(("n", "m", "d"), [(0, 3, 2), (1, 1, 1), (8, 4, 3), (9, 5, 1), (20, 3, 70)])
-def test_product(n, m, d):
-    rng = np.random.default_rng(n)
-    A, B = rng.normal(size=(n, m)), rng.normal(size=(m, d))
-    for left, right in ((A, B), (np.asfortranarray(A), B[:, ::-1][:, ::-1])):
-        assert_allclose(product_by_rows(left, right), A @ B, rtol=1e-12, atol=1e-12)
 
 
 def test_accuracies_are_at_most_one():

@@ -174,12 +174,12 @@ def test_the_density_integrates_to_one():
     assert abs(log_integral) < 1e-9
 
 
-# Many vectors of bandwidths, and rows that leave themselves out
+# Rows that leave themselves out
 
 
 @st.composite
 def samples(draw):
-    """Rows of a class, weights, queries, which rows these are (or -1), and vectors of bandwidths."""
+    """Rows of a class, weights, queries, which rows these are (or -1), and bandwidths."""
     n, d = draw(st.integers(1, 24)), draw(st.sampled_from([1, 2, 3, 5]))
     random = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
     X = random.uniform(size=(n, d))
@@ -195,8 +195,8 @@ def samples(draw):
     own = np.append(random.randint(0, n, 4), [-1, -1])
     x = X[own]
     x[-2:] += draw(st.sampled_from([0.1, 30.0, 1e6])) * random.choice([-1.0, 1.0], (2, d))
-    h = 10.0 ** random.uniform(-2.5, 0.5, (3, d))
-    h[1:][random.uniform(size=(2, d)) < 0.3] = np.inf  # takes no part
+    h = 10.0 ** random.uniform(-2.5, 0.5, d)
+    h[random.uniform(size=d) < 0.2] = np.inf  # takes no part
     return X, w, x, own, h
 
 
@@ -213,13 +213,10 @@ def left_out(w, n, i):
 def test_each_row_leaves_itself_out(sample, tile):
     X, w, x, own, h = sample
     found = kernel_density(arrange(X, w, tile), x, h, own)
-    assert found.shape == (3, 6)
-    for k in range(3):
-        expected = [
-            kernels_oracle.kernel_log_density(X, x[q], h[k], weights=left_out(w, len(X), own[q]))
-            for q in range(6)
-        ]
-        assert_allclose(found[k], expected, rtol=1e-13, atol=1e-11)
+    expected = [
+        kernels_oracle.kernel_log_density(X, x[q], h, weights=left_out(w, len(X), own[q])) for q in range(6)
+    ]
+    assert_allclose(found, expected, rtol=1e-13, atol=1e-11)
 
 
 @pytest.mark.parametrize("w", [None, [1.0], [0.5]])
@@ -231,31 +228,12 @@ def test_a_row_alone_leaves_nothing(w):
     assert np.isfinite(found[1])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_vector_does_not_depend_on_the_others(weighted):
-    random = np.random.RandomState(6)
-    X, x = random.uniform(size=(70, 3)), random.uniform(size=(9, 3))
-    rows = arrange(X, random.uniform(0.5, 2.0, 70) if weighted else None, 32)
-    h = 10.0 ** random.uniform(-2, 0, (2, 4, 3))
-    h[0, 1, 2] = np.inf
-    together = kernel_density(rows, x, h)
-    assert together.shape == (2, 4, 9)
-    for at in np.ndindex(2, 4):
-        assert_array_equal(together[at], kernel_density(rows, x, h[at]))
-
-
 def test_a_variable_of_infinite_bandwidth_takes_no_part():
     random = np.random.RandomState(7)
     X, x = random.uniform(size=(30, 4)), random.uniform(size=(5, 4))
     h = np.array([0.1, np.inf, 0.3, np.inf])
     without = kernel_density(arrange(X[:, [0, 2]]), x[:, [0, 2]], h[[0, 2]])
     assert_allclose(kernel_density(arrange(X), x, h), without, rtol=1e-13)
-
-
-def test_without_rows_there_is_no_density_at_any_bandwidth():
-    rows = arrange(np.empty((0, 3)))
-    found = kernel_density(rows, np.zeros((2, 3)), np.ones((4, 3)), np.array([-1, -1]))
-    assert_array_equal(found, np.full((4, 2), -np.inf))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -200,8 +200,11 @@ def test_the_descent_of_bandwidths(update, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_kernel_densities_with_given_bandwidths(weighted):
     plain, general = rows_of_a_class(weighted)
-    h, own = np.array([[0.3, 0.6, 0.5, 0.4], [0.1, np.inf, 2.0, 0.2]]), np.arange(12)
-    for new_rows, left_out in ((NEW_ROWS, None), (plain.take(own), own)):
+    own = np.arange(12)
+    for new_rows, left_out, h in (
+        (NEW_ROWS, None, np.array([0.3, 0.6, 0.5, 0.4])),
+        (plain.take(own), own, np.array([0.1, np.inf, 2.0, 0.2])),
+    ):
         expected = kernel_density(plain, new_rows, h, left_out)
         assert_close(kernel_density(general, new_rows, h, left_out), expected)
 

@@ -450,7 +450,7 @@ def test_rows_survive_the_cutting_into_tiles(n: int, tile: int, weighted: bool) 
     np.testing.assert_array_equal(rows.take(which), case.X[which])
     padding = rows.tiles.transpose(0, 2, 1).reshape(-1, d)[n:]
     np.testing.assert_array_equal(padding, np.broadcast_to(case.X[0], padding.shape))
-    root = rows.root()
+    root = rows.root
     if case.weights is None or np.ptp(case.weights) == 0.0:
         assert root is None
     else:

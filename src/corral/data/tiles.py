@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -139,14 +140,26 @@ class ClassRows:
             return np.where(positions >= 0, 1.0, 0.0)
         return np.where(positions >= 0, self.weights[positions], 0.0)
 
+    @cached_property
+    def tiled_weights(self) -> Floats | None:
+        """Weights (n_tiles, tile), 0 behind the last row; None if all rows matter alike."""
+        return None if self.weights is None else self._in_tiles(self.weights)
+
+    def _in_tiles(self, values: Floats) -> Floats:
+        n_tiles, _, size = self.tiles.shape
+        tiles = np.zeros(n_tiles * size)
+        tiles[: self.n_rows] = values
+        return tiles.reshape(n_tiles, size)
+
+    @cached_property
     def root(self) -> Floats | None:
         """Square roots of the weights, in tiles."""
-        if self.weights is None:
-            return None
-        n_tiles, _, size = self.tiles.shape
-        root = np.zeros(n_tiles * size)
-        root[: self.n_rows] = np.sqrt(self.weights)
-        return root.reshape(n_tiles, size)
+        return None if self.tiled_weights is None else np.sqrt(self.tiled_weights)
+
+    @cached_property
+    def mass(self) -> Floats:
+        """Weights (n_tiles, tile), 1 if all rows matter alike, 0 behind the last row."""
+        return self._in_tiles(np.ones(self.n_rows) if self.weights is None else self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,37 +257,34 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
     ----------
     rows : the class.
     x : (n_queries, n_features) scaled queries.
-    h : (..., n_features) bandwidths, one estimate for each vector; infinite where a variable takes no part.
+    h : (n_features,) bandwidths, infinite where a variable takes no part.
     own : (n_queries,) for each query the row that it is, which is left out, or -1.
 
     Returns
     -------
-    log_density : (..., n_queries), -inf where no row is left.
+    log_density : (n_queries,), -inf where no row is left.
     """
-    vectors = h.reshape(-1, h.shape[-1])
-    shape = (*h.shape[:-1], len(x))
     if rows.n_rows == 0:
-        return np.full(shape, -np.inf)
+        return np.full(len(x), -np.inf)
     own = np.full(len(x), -1) if own is None else own
-    log_sum = np.empty((len(vectors), len(x)))
+    log_sum = np.empty(len(x))
     kernels.kernel_sums(
         rows.tiles,
         rows.n_rows,
-        rows.root(),
+        rows.tiled_weights,
         np.ascontiguousarray(x),
         own,
-        0.5 / (vectors * vectors),
-        np.empty((2, rows.tiles.shape[2])),
-        np.empty((len(vectors), rows.tiles.shape[2])),
-        np.empty(log_sum.shape),
+        0.5 / (h * h),
+        np.empty(rows.tiles.shape[2]),
+        np.empty(len(x)),
         log_sum,
     )
     log_sum[log_sum < -0.5 * kernels.EXCLUDED] = -np.inf
     log_total = np.log(np.maximum(rows.left(own).total, TINY))
-    used = np.isfinite(vectors)
-    log_norm = np.log(np.where(used, math.sqrt(2.0 * math.pi) * vectors, 1.0)).sum(axis=1)
-    of_vectors: Floats = log_sum - log_norm[:, np.newaxis] - log_total
-    return of_vectors.reshape(shape)
+    used = np.isfinite(h)
+    log_norm = np.log(h[used]).sum() + used.sum() * kernels.LOG_ROOT
+    log_density: Floats = log_sum - log_norm - log_total
+    return log_density
 
 
 def unit_density(rows: ClassRows, x: Floats) -> Floats:
@@ -283,14 +293,10 @@ def unit_density(rows: ClassRows, x: Floats) -> Floats:
     As `tile_density` but for rounding, in less time, above all if tiles are small. There are rows, and no
     gaps, and coordinates are relative to a point near the rows.
     """
-    root = rows.root()
-    if root is None:
-        root = (np.arange(rows.tiles.shape[0] * rows.tiles.shape[2]) < rows.n_rows).astype(np.float64)
-    mass = (root * root).reshape(rows.tiles.shape[0], rows.tiles.shape[2])
     log_sum = np.empty(len(x))
     half_squares = 0.5 * (rows.tiles * rows.tiles).sum(axis=1)
     work = np.empty((4, rows.tiles.shape[2])), np.empty(len(x))
-    kernels.unit_sums(rows.tiles, half_squares, mass, np.ascontiguousarray(x), *work, log_sum)
+    kernels.unit_sums(rows.tiles, half_squares, rows.mass, np.ascontiguousarray(x), *work, log_sum)
     log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.measure.total)
     log_density: Floats = log_sum - log_norm
     return log_density

@@ -42,7 +42,6 @@ from corral.estimators.validation import (
     check_two_classes,
     unchanged_by_errors,
 )
-from corral.kernels import product_by_rows
 from corral.parallel import on_threads
 
 # The reference implementation's widths and regularisers.
@@ -331,7 +330,7 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
             functions = _gaussian(squares, sigma, self.n_features_in_)
-            of_classes: Floats = product_by_rows(functions, self.dual_coef_)
+            of_classes: Floats = functions @ self.dual_coef_
             return of_classes
 
         scaled = self.scale_.transform(queries)

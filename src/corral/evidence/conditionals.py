@@ -140,11 +140,8 @@ def mixture_conditionals(mixture: Mixture, x: Floats, weights: Floats) -> tuple[
     if not n or not used.any():
         return conditional, shares
     origin = mixture.centres.mean(axis=0)
-    c, z = (
-        kernels.product_by_rows(of - origin, mixture.factor)
-        for of in (mixture.centres, x[:, mixture.variables])
-    )
-    pull_c, pull_z = (kernels.product_by_rows(of, mixture.factor[used].T) for of in (c, z))
+    c, z = ((rows - origin) @ mixture.factor for rows in (mixture.centres, x[:, mixture.variables]))
+    pull_c, pull_z = (rows @ mixture.factor[used].T for rows in (c, z))
     relative, ratio = np.empty((len(x), n)), np.empty(pull_z.shape)
     nearest = np.empty(len(x), dtype=np.int64)
     kernels.conditional_sums(

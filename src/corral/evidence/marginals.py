@@ -73,9 +73,11 @@ def normal_terms(x: Floats, centres: Floats, precision: Floats) -> Floats:
 
     `centres` are (n_rows, n_variables), and `precision` inverse bandwidths (n_variables,) or by sample.
     """
-    T = np.empty((*x.shape, len(centres)))
-    of_samples = np.ascontiguousarray(np.broadcast_to(precision, x.shape))
-    kernels.square_terms(np.ascontiguousarray(x), np.ascontiguousarray(centres.T), of_samples, T)
+    T = x[:, :, np.newaxis] - np.ascontiguousarray(centres.T)
+    T *= np.broadcast_to(precision, x.shape)[:, :, np.newaxis]
+    T *= T
+    T *= 0.5
+    T += np.broadcast_to(kernels.LOG_ROOT - np.log(precision), x.shape)[:, :, np.newaxis]
     return T
 
 
@@ -96,22 +98,46 @@ class NormalWalk(NamedTuple):
     @classmethod
     def prepare(cls, walk: Walk, G: Floats, rows: Floats, unknown: Bools) -> NormalWalk:
         """Find the coordinates of rows (n_rows, n_variables), where the covariance is G G^T."""
-        d, n_axes = G.shape
-        directions, log_norm = np.empty((walk.depth.size, d)), np.empty(walk.depth.size)
-        kernels.residual_directions(
-            np.ascontiguousarray(G),
-            walk.depth,
-            walk.variable,
-            unknown,
-            np.empty((d + 1, n_axes)),
-            np.empty((d + 1, d)),
-            np.empty(d + 1),
-            np.empty(d + 1, dtype=np.int64),
-            np.empty(d + 1),
-            directions,
-            log_norm,
-        )
-        return cls(directions, log_norm, kernels.product_by_rows(directions, rows.T))
+        directions, log_norm = residual_directions(walk, G, unknown)
+        return cls(directions, log_norm, directions @ rows.T)
+
+
+def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
+    """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
+
+    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G,
+    for all steps of a depth together.
+
+    Parameters
+    ----------
+    G : (n_variables, n_axes)
+    unknown : (n_variables,) which variables are integrated out.
+
+    Returns
+    -------
+    directions : (n_steps, n_variables), 0 for a variable that is integrated out.
+    log_norm : (n_steps,) logarithms of the normal densities at their centres.
+    """
+    d, n_axes = G.shape
+    directions, log_norm = np.zeros((walk.depth.size, d)), np.zeros(walk.depth.size)
+    before, norms = np.full(1, -1), np.zeros(1)  # the steps of the last depth; none has led to the first one
+    Q, U = np.zeros((1, 0, n_axes)), np.zeros((1, 0, d))  # their axes, and these in terms of the variables
+    for depth in range(int(walk.depth.max(initial=-1)) + 1):
+        steps = np.flatnonzero(walk.depth == depth)
+        parents = np.searchsorted(before, steps) - 1  # a step follows its parent before the next of its depth
+        j = walk.variable[steps]
+        Q, U = Q[parents], U[parents]
+        v, r = G[j], np.zeros((steps.size, 1, depth))
+        for _ in range(2):
+            products = np.matmul(v[:, np.newaxis], Q.transpose(0, 2, 1))
+            v = v - np.matmul(products, Q)[:, 0]
+            r += products
+        norm = np.where(unknown[j], np.inf, np.sqrt(np.vecdot(v, v)))[:, np.newaxis]
+        u = (np.eye(d)[j] - np.matmul(r, U)[:, 0]) / norm
+        Q, U = (np.concatenate([old, new[:, np.newaxis]], axis=1) for old, new in ((Q, v / norm), (U, u)))
+        norms = norms[parents] - np.where(unknown[j], 0.0, np.log(norm[:, 0]) + kernels.LOG_ROOT)
+        directions[steps], log_norm[steps], before = u, norms, steps
+    return directions, log_norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +183,7 @@ class NormalKernels:
         """Log densities (n_samples, n_steps) of samples that miss the same variables."""
         depth, variable = self.walk.depth, self.walk.variable
         out, (n, d) = np.empty((len(x), depth.size)), self.rows.shape
-        z = kernels.product_by_rows(np.where(np.isnan(x), 0.0, x), prepared.directions.T)
+        z = np.where(np.isnan(x), 0.0, x) @ prepared.directions.T
         if out.size:
             kernels.walk_squares(
                 depth,

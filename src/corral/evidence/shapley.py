@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 
 # Up to so many variables all sets are looked at.
@@ -133,7 +132,7 @@ class Coalitions:
 
     def sums(self, of_variables: Floats) -> Floats:
         """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
-        sums: Floats = kernels.product_by_rows(of_variables, self.columns)
+        sums: Floats = of_variables @ self.columns
         return sums
 
     def contributions(self, v: Floats) -> tuple[Floats, Floats]:
@@ -143,7 +142,9 @@ class Coalitions:
         """
         mean = np.zeros((len(v), self.members.shape[1]))
         if self.exact:
-            return kernels.product_by_rows(v, self._shapley_weights()), mean
+            # Log odds may be so large that a product by BLAS, which rounds a row alone in another way than
+            # rows together, would change digits of small contributions.
+            return np.vecdot(v[:, np.newaxis], self._shapley_weights().T), mean
         squares = np.zeros(mean.shape)
         n_pairs = len(self.orders) // 2
         for pair in range(n_pairs):

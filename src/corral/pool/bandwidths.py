@@ -81,8 +81,8 @@ def refined_loss(parameters: Floats, sample: RefinedRows, deviation: float) -> t
     shares = x @ c.T
     total, log_mean = _weigh_kernels(shares, 0.5 * np.vecdot(x, x), 0.5 * np.vecdot(c, c), sample)
     labels = LossOfLabels.of(log_mean, log_power, sample.target)
-    factor, of_row = labels.factors(total), np.empty(len(c))
-    kernels.scale_weights(shares, sample.starts, factor, of_row)
+    factor = labels.factors(total)
+    of_row = scale_weights(shares, sample.starts, factor)
     of_point = (factor * total).sum(axis=1)
     gradient = of_point @ x**2 + of_row @ c**2 - 2.0 * np.vecdot(x.T, (shares @ c).T)
     return labels.penalised(gradient, theta - theta.mean(), deviation)
@@ -155,6 +155,14 @@ def _weigh_kernels(
         log_mean,
     )
     return total, log_mean
+
+
+def scale_weights(shares: Floats, starts: Integers, factor: Floats) -> Floats:
+    """Multiply weights (n_points, n_rows) by a factor (n_points, n_classes), and sum them over points."""
+    for y in range(starts.size - 1):
+        shares[:, starts[y] : starts[y + 1]] *= factor[:, y, np.newaxis]
+    of_row: Floats = shares.sum(axis=0)
+    return of_row
 
 
 def _common_bandwidth(sample: RefinedRows) -> Floats:

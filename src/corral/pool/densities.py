@@ -41,7 +41,7 @@ from corral.array_types import (
 from corral.data.missing import patterns
 from corral.data.scaling import Scale
 from corral.data.tiles import ClassRows, tile_density, unit_density
-from corral.kernels import SMALL_TILE, product_by_rows
+from corral.kernels import SMALL_TILE
 from corral.parallel import Computation, for_each_class
 from corral.pool.categories import LevelKernels
 from corral.pool.general_densities import MixedMixture
@@ -175,9 +175,20 @@ class Mixture:
         """What coordinates are relative to, so that they keep their digits."""
         return self.centres.mean(axis=0) if len(self.centres) else np.zeros(self.variables.size)
 
+    def _coordinates(self, rows: Floats) -> Floats:
+        """Whitened rows, each with the same bits whatever other rows there are.
+
+        BLAS rounds products of few rows in another way than those of many, and typicality compares the score
+        of a row with those of training rows that may equal it.
+        """
+        coordinates: Floats = np.vecdot(
+            (rows - self._origin)[:, np.newaxis], np.ascontiguousarray(self.factor.T)
+        )
+        return coordinates
+
     @cached_property
     def _rows(self) -> ClassRows:
-        coordinates = product_by_rows(self.centres - self._origin, self.factor)
+        coordinates = self._coordinates(self.centres)
         tile_rows = SMALL_TILE if self.averaged else None
         return ClassRows.arrange(coordinates, self.weights, tile_rows=tile_rows)
 
@@ -198,7 +209,7 @@ class Mixture:
             return self._integrated(scaled, gaps)
         if not self.factor.size:  # no variable is left, but something may be known of the class
             return np.full(len(scaled), self.log_volume if len(self.centres) else -np.inf)
-        coordinates = product_by_rows(scaled[:, self.variables] - self._origin, self.factor)
+        coordinates = self._coordinates(scaled[:, self.variables])
         if self.averaged:
             return unit_density(self._rows, coordinates) + self.log_volume
         of_axes: Floats = tile_density(self._rows, coordinates, np.ones(self.factor.shape[1]))

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
-from corral.pool.bandwidths import LARGEST_THETA, OPTIONS, STARTS, LossOfLabels
+from corral.pool.bandwidths import LARGEST_THETA, OPTIONS, STARTS, LossOfLabels, scale_weights
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.categories import LevelsOfRows
 from corral.pool.general_transforms import MixedFrame
@@ -165,8 +165,8 @@ class _RefinedState:
         theta, log_power = np.minimum(parameters[:-1], LARGEST_THETA), parameters[-1]
         shares, log_mean, total = self.weigh(theta)
         labels = LossOfLabels.of(log_mean, log_power, self.sample.target)
-        factor, of_row = labels.factors(total), np.empty(shares.shape[1])
-        kernels.scale_weights(shares, self.sample.starts, factor, of_row)
+        factor = labels.factors(total)
+        of_row = scale_weights(shares, self.sample.starts, factor)
         gradient = self._gradient(shares, (factor * total).sum(axis=1), of_row, theta)
         return labels.penalised(gradient, self._deviations(theta), deviation)
 

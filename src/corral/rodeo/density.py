@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from corral.array_types import Floats, Integers
-from corral.data.tiles import AnyRows, ClassRows, GeneralRows, tile_density
+from corral.data.tiles import AnyRows, GeneralRows, tile_density
 from corral.parallel import Computation, for_each_class
 from corral.rodeo.descent import rodeo
 from corral.rodeo.general_descent import general_density, general_rodeo
@@ -36,20 +36,16 @@ def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = N
 
     Rows and queries may have missing values, and variables categories.
     """
-    vectors = h.reshape(-1, h.shape[-1])
-    shape = (*h.shape[:-1], len(x))
-    own = np.full(len(x), -1) if own is None else own
-    gaps = np.isnan(x).any(axis=1)
-    if isinstance(rows, ClassRows) and rows.n_rows and gaps.any():
-        log_density = np.empty(shape)
-        log_density[..., ~gaps] = kernel_density(rows, x[~gaps], h, own[~gaps])
-        log_density[..., gaps] = kernel_density(GeneralRows.of(rows), x[gaps], h, own[gaps])
-        return log_density
     if isinstance(rows, GeneralRows):
-        if rows.n_rows == 0:
-            return np.full(shape, -np.inf)
-        return np.array([general_density(rows, x, vector, own) for vector in vectors]).reshape(shape)
-    return tile_density(rows, x, h, own)
+        return general_density(rows, x, h, own)
+    gaps = np.isnan(x).any(axis=1)
+    if not rows.n_rows or not gaps.any():
+        return tile_density(rows, x, h, own)
+    log_density = np.empty(len(x))
+    own = np.full(len(x), -1) if own is None else own
+    log_density[~gaps] = tile_density(rows, x[~gaps], h, own[~gaps])
+    log_density[gaps] = general_density(GeneralRows.of(rows), x[gaps], h, own[gaps])
+    return log_density
 
 
 @dataclass(frozen=True, eq=False)

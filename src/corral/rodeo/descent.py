@@ -68,7 +68,7 @@ def rodeo(
         _KERNELS[update](
             rows.tiles,
             rows.n_rows,
-            rows.root(),
+            rows.root,
             np.ascontiguousarray(x[asked]),
             own[asked],
             left.total[asked],

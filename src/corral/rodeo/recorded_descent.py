@@ -70,7 +70,7 @@ def sweep(rows: ClassRows, question: Question) -> Sums:
     kernels.sweep_sums(
         rows.tiles,
         rows.n_rows,
-        rows.root(),
+        rows.root,
         *(np.ascontiguousarray(array) for array in question),
         np.empty((1, rows.tiles.shape[2])),
         *sums,
