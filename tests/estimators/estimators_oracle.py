@@ -1,9 +1,40 @@
-"""The rival, least squares probabilistic classification: solves linear equations, so numbers are rounded."""
+"""Scales of columns, and the rival, least squares probabilistic classification.
+
+The rival solves linear equations, so its numbers are rounded.
+"""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+
+def units(
+    X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The scale of pooled rows, by the formulas of the documentation; a function of queries."""
+    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    if scale is None:
+        return lambda Q: Q
+    if scale == "rank":
+
+        def ranks(Q: np.ndarray) -> np.ndarray:
+            columns = []
+            for x, q in zip(X.T, Q.T, strict=True):
+                values = np.unique(x)
+                share = [(w[x < value].sum() + 0.5 * w[x == value].sum()) / w.sum() for value in values]
+                columns.append(np.interp(q, values, share))
+            return np.column_stack(columns)
+
+        return ranks
+    constant = np.ptp(X, axis=0) == 0
+    center = X.min(axis=0) if scale == "range" else np.average(X, axis=0, weights=w)
+    width = np.ptp(X, axis=0)
+    if scale == "standard":
+        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=w))
+    center, width = np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
+    return lambda Q: (Q - center) / width
 
 
 def least_squares_outputs(

@@ -14,7 +14,7 @@ import rich.progress
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
@@ -222,9 +222,8 @@ def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data, priors):
     assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
 
 
-@pytest.mark.parametrize("other", [{}, {"n_jobs": 2}, {"n_jobs": -1}])
-def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted, other):
-    assert_same_model(CorralClassifier(random_state=0, **other).fit(*data), fitted, data[0])
+def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted):
+    assert_same_model(CorralClassifier(random_state=0, n_jobs=2).fit(*data), fitted, data[0])
 
 
 def test_the_search_reads_some_rows_only(monkeypatch):
@@ -240,10 +239,11 @@ def test_the_search_reads_some_rows_only(monkeypatch):
 # Odd data
 
 
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e12, 1e300])
-def test_far_samples(data, fitted, far):
+def test_far_samples(data, fitted):
     X, y = data
-    queries = np.vstack([X[:4] + far, X[:4] - far, X[:1] * [far, 1.0, 1.0, 1.0]])
+    queries = np.vstack(
+        [[*(X[:4] + far), *(X[:4] - far), X[0] * [far, 1.0, 1.0, 1.0]] for far in (1e3, 1e6, 1e12, 1e300)]
+    )
     assert_sound(fitted, queries)
     assert fitted.predict_proba(queries).min() >= 0.999 / 3.0 / (y.size + 2.0)
 
@@ -264,12 +264,9 @@ def test_odd_rows(name):
     model = CorralClassifier(random_state=0).fit(X, y)
     assert_sound(model, np.vstack([X, np.asarray(X) + 1e6, np.asarray(X) - 7.0]))
     assert np.isfinite(model.feature_importances_).all()
-
-
-def test_constants_tell_nothing():
-    model = CorralClassifier(random_state=0).fit(np.ones((12, 2)), [0, 1] * 6)
-    assert_allclose(model.predict_proba([[1.0, 1.0]]), [[0.5, 0.5]], rtol=1e-9)
-    assert_array_equal(model.explain([[1.0, 1.0]]).evidence, 0.0)
+    if name == "nothing but constants":
+        assert_allclose(model.predict_proba(X), 0.5, rtol=1e-9)
+        assert_array_equal(model.explain(X).evidence, 0.0)
 
 
 def test_a_class_without_rows(data):
@@ -360,13 +357,15 @@ def test_labels_come_back_as_they_were(data, fitted):
 # Progress
 
 
-@pytest.mark.parametrize("verbose", [1, 2, True])
-def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys, verbose):
-    model = CorralClassifier(random_state=0, verbose=verbose).fit(*data)
+def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys):
+    model = CorralClassifier(random_state=0, verbose=1).fit(*data)
     out, err = capsys.readouterr()
     assert out == ""
     assert "Search" in err
     assert_same_model(model, fitted, data[0])
+    capsys.readouterr()
+    CorralClassifier(random_state=0).fit(*data).predict(data[0])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_the_bar_ends_with_the_search(data, monkeypatch):
@@ -387,12 +386,6 @@ def test_the_bar_ends_with_the_search(data, monkeypatch):
     assert sum(done) >= len(KINDS)
 
 
-@pytest.mark.parametrize("verbose", [0, -1, False])
-def test_silence(data, capsys, verbose):
-    CorralClassifier(random_state=0, verbose=verbose).fit(*data).predict(data[0])
-    assert capsys.readouterr() == ("", "")
-
-
 # What is refused
 
 BAD = {
@@ -403,22 +396,22 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_bad_parameters_are_refused_and_nothing_changes(data, fitted, method, name):
+def test_bad_parameters_are_refused_and_nothing_changes(data, fitted, method):
     X, y = data
     model = pickle.loads(pickle.dumps(fitted))
     before = dict(vars(model))
     # Fewer columns must leave no trace either.
     rows = X[:, :2] if method == "fit" else X + 0.1
-    for value in BAD[name]:
-        model.set_params(**{name: value})
-        said = rf"^{name} .*, got {re.escape(repr(value))}\.$"
-        if name == "random_state":  # of which scikit-learn's own sentence does not give the name
-            said = f"^{value!r} cannot be used to seed"
-        with pytest.raises(ValueError, match=said):
-            getattr(model, method)(rows, y)
-    model.set_params(**{name: getattr(fitted, name)})
+    for name, values in BAD.items():
+        for value in values:
+            model.set_params(**{name: value})
+            said = rf"^{name} .*, got {re.escape(repr(value))}\.$"
+            if name == "random_state":  # of which scikit-learn's own sentence does not give the name
+                said = f"^{value!r} cannot be used to seed"
+            with pytest.raises(ValueError, match=said):
+                getattr(model, method)(rows, y)
+        model.set_params(**{name: getattr(fitted, name)})
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[key] is before[key] for key in before if key.endswith("_"))
     assert_same_model(model, fitted, X)
@@ -463,16 +456,9 @@ def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
         fitted.predict(X[:, :3])
 
 
-@pytest.mark.parametrize("method", [*PREDICTIONS, "explain"])
-def test_unfitted(method):
-    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
-        getattr(CorralClassifier(), method)([[0.0]])
+def test_unfitted():
+    for method in (*PREDICTIONS, "explain"):
+        with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
+            getattr(CorralClassifier(), method)([[0.0]])
     with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
         CorralClassifier().selection_frequency()
-
-
-def test_iris_is_learnt_by_its_species():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    model = CorralClassifier(random_state=0).fit(X, y)
-    assert model.cv_accuracy_ > 0.94
-    assert model.cv_recall_[0] == 1.0

@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -36,35 +35,18 @@ def shifted():
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 @pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
-@parametrize_with_checks(
-    [
-        RodeoSelector(scale="rank"),
-        RodeoClassifier(bandwidth="class", features="selected"),
-    ]
-)
+@parametrize_with_checks([RodeoClassifier(bandwidth="class", features="selected")])
 def test_estimator_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("scale", ["range", "rank"])
-@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
-def test_relevant_are_those_of_the_classifier(shifted, scale):
-    X, y = shifted
-    parameters = {"scale": scale, "random_state": 0, "cutpoint": -0.9, "beta": 0.8, "c0": 1.2}
-    selector = RodeoSelector(**parameters).fit(X, y)
-    classifier = RodeoClassifier(**parameters).fit(X, y)
-    assert selector.relevant_.shape == (5, 10)
-    assert_array_equal(selector.relevant_, classifier.relevant_)
-    assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
-    assert_array_equal(selector.zscores_, classifier.zscores_)
-    assert_array_equal(selector.classes_, [1, 2, 3, 4, 5])
 
 
 @pytest.mark.parametrize(
     "parameters",
     [
+        {},
         {"update": "sequential"},
         {"scale": "standard"},
+        {"scale": "rank"},
         {"beta": 0.5},
         {"c0": 0.5},
         {"min_bandwidth": 0.3},
@@ -80,7 +62,9 @@ def test_parameters_reach_the_classifier(parameters):
     classifier = RodeoClassifier(**{"cutpoint": -0.5, **parameters}).fit(X, y)
     assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
     assert_array_equal(selector.relevant_, classifier.relevant_)
-    if "n_jobs" not in parameters:  # or the parameter would not have mattered here
+    assert_array_equal(selector.zscores_, classifier.zscores_)
+    assert_array_equal(selector.classes_, [4, 5])
+    if parameters.keys() - {"n_jobs"}:  # or the parameter would not have mattered here
         changed = (selector.bandwidths_ != plain.bandwidths_) | (selector.relevant_ != plain.relevant_)
         assert changed.any()
 
@@ -105,7 +89,9 @@ def test_the_union_of_all_classes_is_kept(selector):
 def test_names_of_the_selected_columns(shifted):
     X, y = shifted
     selector = MarkerSelector()
-    named = selector.fit(pd.DataFrame(X, columns=NAMES), y)
+    labels = np.array(["", "ant", "bee", "cat", "dog", "eel"])[y]
+    named = selector.fit(pd.DataFrame(X, columns=NAMES), labels)
+    assert named.classes_.tolist() == ["ant", "bee", "cat", "dog", "eel"]
     assert named.feature_names_in_.tolist() == NAMES
     assert named.get_feature_names_out().tolist() == ["column 0", "column 1"]
     assert selector.fit(X, y).get_feature_names_out().tolist() == ["x0", "x1"]
@@ -133,14 +119,6 @@ def test_selection_before_another_classifier(shifted):
     same = LogisticRegression().fit(X[:, :2], y)
     assert_array_equal(pipeline.predict_proba(X_test), same.predict_proba(X_test[:, :2]))
     assert pipeline.score(X_test, y_test) > 0.7
-
-
-def test_parameters_can_be_searched(shifted):
-    X, y = shifted
-    pipeline = make_pipeline(RodeoSelector(random_state=0), LogisticRegression())
-    search = GridSearchCV(pipeline, {"rodeoselector__cutpoint": [-1.0, np.inf]}, cv=2, error_score="raise")
-    search.fit(X, y)
-    assert len(search.cv_results_["params"]) == 2
 
 
 def test_nothing_selected(shifted):
@@ -176,25 +154,11 @@ def test_weights_pass_through_a_pipeline(shifted):
     assert_array_equal(pipeline[0].bandwidths_, RodeoSelector().fit(X[y > 1], y[y > 1]).bandwidths_)
 
 
-def test_labels_may_be_names(shifted):
-    X, y = shifted
-    names = np.array(["", "ant", "bee", "cat", "dog", "eel"])[y]
-    selector = MarkerSelector()
-    masks = selector.fit(X, y).markers_
-    assert_array_equal(selector.fit(X, names).markers_, masks)
-    assert selector.classes_.tolist() == ["ant", "bee", "cat", "dog", "eel"]
-
-
 @pytest.mark.parametrize("selector", [RodeoSelector(), MarkerSelector()], ids=repr)
-def test_transform_needs_fit(selector):
-    with pytest.raises(NotFittedError):
-        clone(selector).transform([[0.0]])
-    with pytest.raises(NotFittedError):
-        clone(selector).get_support()
-
-
-@pytest.mark.parametrize("selector", [RodeoSelector(), MarkerSelector()], ids=repr)
-def test_targets_are_required(selector, shifted):
+def test_transform_needs_fit_and_fit_needs_targets(selector, shifted):
+    for call in (lambda: clone(selector).transform([[0.0]]), lambda: clone(selector).get_support()):
+        with pytest.raises(NotFittedError):
+            call()
     assert selector.__sklearn_tags__().target_tags.required
     with pytest.raises(ValueError, match="requires y"):
         selector.fit(shifted[0], None)

@@ -33,6 +33,8 @@ OF_ALL_VARIABLES = {
 OF_SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1, "conditional_sums": -1}
 LOOPS = OF_ALL_VARIABLES | OF_SETS_OF_VARIABLES
 
+pytestmark = pytest.mark.all_divisions  # limits are those of users
+
 X, Y = make_shifted_groups(30, groups=(1, 4, 5), random_state=0)
 X = X[:, :4]
 COLOURS = np.where(np.random.default_rng(0).random(len(Y)) < 0.7, Y, 1).astype(str)

@@ -709,6 +709,7 @@ def test_units_leave_together():
     assert pooled(X, y, data=together).scores.accuracy < 0.65
 
 
+@pytest.mark.all_divisions
 def test_noise_scores_at_chance():
     scores = []
     for seed in range(10):
@@ -765,6 +766,7 @@ def test_few_rows(n):
     assert np.isfinite(pool.scores.log_loss)
 
 
+@pytest.mark.all_divisions
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "case", ["huge", "tiny", "outlier", "collinear", "class of one value", "wild weights"]
@@ -889,6 +891,7 @@ def rearranged(X, y, seed=0):
     return rows, (X * signs)[rows][:, columns], (2 - y)[rows]
 
 
+@pytest.mark.all_divisions
 def test_probabilities_hardly_depend_on_seed_and_not_on_names():
     rng = np.random.default_rng(0)
     y = np.arange(540) % 2
@@ -907,6 +910,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
     assert np.abs(proba(X_train, y_train, X_test, 1) - first).mean() < 0.014  # with one division 0.019
 
 
+@pytest.mark.all_divisions
 def test_rows_left_out_are_ranked_by_one_division():
     X, y = table(50)
     data = labelled(X, y)
@@ -950,6 +954,7 @@ def test_even_classes_were_chosen():
     assert not even_classes(labelled(rng.normal(size=(100, 1)), np.zeros(100, dtype=int)))
 
 
+@pytest.mark.all_divisions
 def test_noise_in_small_classes_scores_as_chance():
     scores = []
     for seed in range(4):

@@ -19,6 +19,8 @@ import corral.dask
 import corral.datasets
 from corral.datasets import make_shifted_groups
 
+pytestmark = pytest.mark.all_divisions  # the pages show numbers
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
