@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from corral.estimators.pipelines import rows_of_last_step
 from corral.estimators.validation import feature_names
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BandwidthDisplay:
     """Box plots of bandwidths: one panel for each class, one box for each variable.
 
@@ -72,22 +74,12 @@ class BandwidthDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidths: Sequence[Floats],
-        titles: Sequence[str],
-        feature_names: Sequence[str],
-        initial_bandwidths: Sequence[float] | None = None,
-        relevant: Bools | None = None,
-        units: str = "scaled units",
-    ) -> None:
-        self.bandwidths = bandwidths
-        self.titles = titles
-        self.feature_names = feature_names
-        self.initial_bandwidths = initial_bandwidths
-        self.relevant = relevant
-        self.units = units
+    bandwidths: Sequence[Floats]
+    titles: Sequence[str]
+    feature_names: Sequence[str]
+    initial_bandwidths: Sequence[float] | None = None
+    relevant: Bools | None = None
+    units: str = "scaled units"
 
     @classmethod
     def from_estimator(

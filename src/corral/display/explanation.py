@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from corral.sentences import value_text
 _LEAST = 0.005
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
     """Why a sample got its label: from the priors to the log odds by its variables, and the rows behind it.
 
@@ -77,28 +79,15 @@ class ExplanationDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        label: Any,
-        rival: Any,
-        probability: Floats,
-        feature_names: Sequence[str],
-        values: NDArray[Any],
-        evidence: Floats,
-        rows: Integers,
-        shares: Floats,
-        base: float = 0.0,
-    ) -> None:
-        self.label = label
-        self.rival = rival
-        self.probability = probability
-        self.feature_names = feature_names
-        self.values = values
-        self.evidence = evidence
-        self.rows = rows
-        self.shares = shares
-        self.base = base
+    label: Any
+    rival: Any
+    probability: Floats
+    feature_names: Sequence[str]
+    values: NDArray[Any]
+    evidence: Floats
+    rows: Integers
+    shares: Floats
+    base: float = 0.0
 
     @classmethod
     def from_explanation(

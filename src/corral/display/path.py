@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from corral.estimators.validation import check_integer, feature_names
 from corral.rodeo.path import RodeoPath
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RodeoPathDisplay:
     r"""How the Rodeo chose the bandwidths of one sample, sweep by sweep.
 
@@ -68,18 +70,10 @@ class RodeoPathDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        path: RodeoPath,
-        feature_names: Sequence[str],
-        title: str = "",
-        units: str = "scaled units",
-    ) -> None:
-        self.path = path
-        self.feature_names = feature_names
-        self.title = title
-        self.units = units
+    path: RodeoPath
+    feature_names: Sequence[str]
+    title: str = ""
+    units: str = "scaled units"
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ _KINDS = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RelevanceDisplay:
     """A map of classes by variables: how each class differs from its background, what marks it pointed out.
 
@@ -85,22 +87,12 @@ class RelevanceDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        values: Floats,
-        relevant: Bools,
-        classes: NDArray[Any],
-        feature_names: Sequence[str],
-        direction: NDArray[Any] | None = None,
-        quantity: Literal["effect", "zscore"] = "effect",
-    ) -> None:
-        self.values = values
-        self.relevant = relevant
-        self.classes = classes
-        self.feature_names = feature_names
-        self.direction = direction
-        self.quantity = quantity
+    values: Floats
+    relevant: Bools
+    classes: NDArray[Any]
+    feature_names: Sequence[str]
+    direction: NDArray[Any] | None = None
+    quantity: Literal["effect", "zscore"] = "effect"
 
     @classmethod
     def from_estimator(
