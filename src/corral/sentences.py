@@ -382,6 +382,14 @@ def accuracy_interval(
     return f"95% interval {interval_text(interval, style)}{groups}"
 
 
+def label_precision(label: Any, n_right: int, n_rows: int, confidence: float) -> str:
+    """Say how many rows with a label are of its class, and how many would be by their probabilities."""
+    return (
+        f"Of {counted(n_rows, 'row')} called {label}, {n_right} {'is' if n_right == 1 else 'are'} "
+        f"({n_right / n_rows:.1%}); by the probabilities it would be {confidence:.1%}."
+    )
+
+
 def reliability(n_groups: int | None) -> str:
     """Say how to read a picture of how often labels are right, by their probability."""
     groups = (

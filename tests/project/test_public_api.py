@@ -139,6 +139,7 @@ CLASSES = {
         of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0)
         positions
         recalls()
+        precisions()
         reliability()
         scores()
         share_right(chosen)

@@ -230,22 +230,26 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     errors = data_of(page)["errors"]
     assert_array_equal(errors["confusion"], confusion_matrix(held_out.truth, held_out.labels))
     points = errors["reliability"]
-    assert sum(point["n"] for point in points) == 200
+    assert sum(point["n_rows"] for point in points) == 200
     hits = held_out.labels == held_out.truth
     top = proba.max(axis=1)
-    assert [(point["from"], point["to"]) for point in points[-3:]] == [(0.9, 0.95), (0.95, 0.99), (0.99, 1.0)]
+    assert [(point["low"], point["high"]) for point in points[-3:]] == [
+        (0.9, 0.95),
+        (0.95, 0.99),
+        (0.99, 1.0),
+    ]
     for point in points:
-        inside = (top >= point["from"]) & (top < point["to"])
-        assert point["n"] == inside.sum()
-        assert point["right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
+        inside = (top >= point["low"]) & (top < point["high"])
+        assert point["n_rows"] == inside.sum()
+        assert point["share_right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
         assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
     for label in classifier.classes_:
         called = held_out.labels == label
         assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
-    gaps = [abs(point["right"] - point["confidence"]) * point["n"] for point in points]
+    gaps = [abs(point["share_right"] - point["confidence"]) * point["n_rows"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     for point in points:
-        assert point["interval"][0] <= point["right"] <= point["interval"][1]
+        assert point["interval"][0] <= point["share_right"] <= point["interval"][1]
     text = Outline(page).text
     assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
     assert "may be training rows" not in text
@@ -357,7 +361,7 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     errors = data_of(page)["errors"]
     assert "intervals from 9 groups" in errors["said"]
     for point in errors["reliability"]:
-        inside = (confidence >= point["from"]) & (confidence < point["to"])
+        inside = (confidence >= point["low"]) & (confidence < point["high"])
         expected = grouped_interval(hits[inside], groups[inside])
         assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
     for label in ("two", "five"):
@@ -509,15 +513,15 @@ def test_the_accuracy_is_said_once(rows, tmp_path):
 
 
 def test_words_on_rows_of_which_none_is_novel():
-    assert words.novelty([{"novel": False}] * 3) == [
+    assert words.novelty([0] * 3, [], {}) == [
         "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
         "of all classes together."
     ]
 
 
 def test_words_on_many_rows_that_are_novel_by_one_variable():
-    rows = [{"novel": 1, "unlike": ["length", "mass"][: 1 + i % 3 // 2]} for i in range(9)]
-    said = words.novelty([*rows, {"novel": 0, "unlike": []}])
+    unlike = [dict.fromkeys(["length", "mass"][: 1 + i % 3 // 2], 1.0) for i in range(9)]
+    said = words.novelty([*[1] * 9, 0], [*unlike, {}], {})
     assert "most often length (in 9 of 9): see whether the units" in said[1]
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
@@ -525,10 +529,10 @@ def test_words_on_many_rows_that_are_novel_by_one_variable():
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = words.novelty(rows, {"length": (new, known)})
+        said = words.novelty([1] * 9, unlike, {"length": (new, known)})
         assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
-    assert len(words.novelty([*rows[:1], *[{"novel": 0}] * 9])) == 1
-    assert words.novelty([*rows[:1], {"novel": 0}])[0].endswith("Its label means little.")
+    assert len(words.novelty([1, *[0] * 9], unlike[:1], {})) == 1
+    assert words.novelty([1, 0], unlike[:1], {})[0].endswith("Its label means little.")
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):

@@ -310,39 +310,17 @@ def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
 
 def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
     """The explanation of one row, which may have a name."""
-    names = [None] * found.rows.shape[1] if found.row_names is None else found.row_names[0]
-    columns = {
-        "value": found.values[0],
-        "evidence": found.evidence[0],
-        "evidence_error": found.evidence_error[0],
-        "conditional": found.conditional[0],
-        "unlikeness": found.unlikeness[0],
-    }
-    if found.bandwidths is not None:
-        columns |= {"bandwidth": found.bandwidths[0, 0], "bandwidth_rival": found.bandwidths[0, 1]}
+    keys = ("label", "rival", "base", "log_odds", "effective_rows", "nearest", "typicality", "novel")
+    support = found.support_to_frame().rename(columns={"training_row": "row", "name": "id"})
     return {
         "row": row,
         "id": name,
-        "label": found.label[0],
-        "rival": found.rival[0],
+        **{key: getattr(found, key)[0] for key in keys},
         "probability": found.probability[0, 0],
         "probability_rival": found.probability[0, 1],
-        "base": found.base[0],
-        "log_odds": found.log_odds[0],
-        "effective_rows": found.effective_rows[0],
         "caution": found.caution(0),
-        "nearest": found.nearest[0],
-        "typicality": found.typicality[0],
-        "novel": found.novel[0],
-        "variables": [
-            {"variable": name, **{column: values[j] for column, values in columns.items()}}
-            for j, name in enumerate(found.feature_names)
-        ],
-        "training_rows": [
-            {"row": number, "id": of_row, "share": share}
-            for number, of_row, share in zip(found.rows[0], names, found.shares[0], strict=True)
-            if number >= 0
-        ],
+        "variables": found.to_frame().drop(columns=["sample", "label", "rival"]).to_dict("records"),
+        "training_rows": support.drop(columns="sample").to_dict("records"),
     }
 
 

@@ -391,6 +391,17 @@ class Trust:
         """For each class the scores of its training rows, each left out, in order."""
         return [shares.values for shares in self.reference(computation).typical]
 
+    def histograms(
+        self, n_bars: int, least: float, computation: Computation
+    ) -> list[tuple[float, float, Integers]]:
+        """For each class the lowest score of its training rows, at least `least`, the highest, and counts."""
+        bars = []
+        for scores in self.scores_of_rows(computation):
+            low, high = max(float(scores.min(initial=0.0)), least), float(scores.max(initial=1.0))
+            counts, _ = np.histogram(np.maximum(scores, low), bins=n_bars, range=(low, high))
+            bars.append((low, high, counts))
+        return bars
+
     def reference(self, computation: Computation) -> Reference:
         """Training rows as they are, each left out; computed when it is first needed."""
         if self._reference is None:

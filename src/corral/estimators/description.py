@@ -113,15 +113,7 @@ class Description:
     missing_shares: Floats
 
     def value_text(self, variable: int, value: float) -> str:
-        """Write a value of a variable: a number, or the name of a level.
-
-        Parameters
-        ----------
-        variable : int
-            Position of the variable in `feature_names`.
-        value : float
-            The value, or the number of a level.
-        """
+        """Write a value of a variable: a number, or the name of a level."""
         levels = self.levels[variable]
         if np.isnan(value):
             return "missing"
@@ -140,13 +132,6 @@ class Description:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
         Of a level it says ``island = "Dream" more often (55%; others 34%)``.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-        variable : int
-            Position of the variable in `feature_names`.
         """
         a, j = label_number, variable
         return difference(
@@ -198,37 +183,19 @@ class Description:
         return np.flatnonzero(~used.any(axis=0)).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
-        """Say which variables a class lacks more or less often than its background.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-        """
+        """Say which variables a class lacks more or less often than its background."""
         return [
             often_missing(self.feature_names[j], *self.missing_shares[:, label_number, j])
             for j in np.flatnonzero(self.often_missing[label_number])
         ]
 
     def markers_of(self, label_number: int) -> list[int]:
-        """List the variables that mark a class, the strongest first.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-        """
+        """List the variables that mark a class, the strongest first."""
         n_markers = int(self.markers[label_number].sum())
         return [int(j) for j in self.order[label_number, :n_markers]]
 
     def lines(self, label_number: int) -> list[str]:
-        """Say what marks a class: its first markers, values that it lacks, and what its labels also rest on.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-        """
+        """Say what marks a class: its first markers, values that it lacks, what its labels also rest on."""
         return class_lines(
             [self.phrase(label_number, j) for j in self.markers_of(label_number)],
             self.missing_phrases(label_number),

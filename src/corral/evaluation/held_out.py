@@ -19,6 +19,7 @@ from corral.estimators.encoding import is_frame
 from corral.estimators.tables import UnknownLevelsWarning, read_table
 from corral.evaluation.scores import (
     RELIABILITY_ENDS,
+    Precision,
     Recall,
     Reliability,
     Scores,
@@ -182,6 +183,17 @@ class HeldOut:
                 int(counts[most]) if counts.size else 0,
             )
         return recalls
+
+    def precisions(self) -> dict[Any, Precision]:
+        """How often each label is right, by label; labels that no row gets are left out."""
+        labels, confidence = self.labels, self.proba.max(axis=1)
+        precisions = {}
+        for label in np.unique(labels).tolist():
+            of_label = labels == label
+            n_right = int((self.truth[of_label] == label).sum())
+            mean = float(confidence[of_label].mean())
+            precisions[label] = Precision(n_right, int(of_label.sum()), mean)
+        return precisions
 
     def confusion(self) -> Integers:
         """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""

@@ -69,6 +69,20 @@ class Recall(NamedTuple):
         return self.n_right / self.n_rows
 
 
+class Precision(NamedTuple):
+    """How many rows with a label are of its class.
+
+    Attributes
+    ----------
+    n_right, n_rows : rows of the class, and all that got the label.
+    confidence : mean probability of the label at these rows.
+    """
+
+    n_right: int
+    n_rows: int
+    confidence: float
+
+
 class Reliability(NamedTuple):
     """How often labels are right whose probability lies in an interval.
 

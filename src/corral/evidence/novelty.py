@@ -17,6 +17,9 @@ a variable with l_j makes the score lower by l_j than a usual row has it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from corral.array_types import Floats
@@ -56,3 +59,24 @@ def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation:
     return np.array(
         [lower_median(x[has], examples.weights[has]) for x, has in zip(parts.T, known.T, strict=True)]
     )
+
+
+def medians_where_unlike(
+    unlike: Sequence[Mapping[str, Any]], training: Mapping[str, Floats]
+) -> dict[str, tuple[float, float]]:
+    """Medians of numeric variables in the rows that they make unlike the training rows, and in these.
+
+    Parameters
+    ----------
+    unlike : for each row the values that make it unlike, by variable.
+    training : values of the training rows, by variable.
+    """
+    values: dict[str, list[Any]] = {}
+    for row in unlike:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {
+        name: (float(np.median(given)), float(np.nanmedian(training[name])))
+        for name, given in values.items()
+        if all(isinstance(value, int | float) for value in given)
+    }

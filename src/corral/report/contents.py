@@ -276,12 +276,10 @@ def _thousandths(shares: Floats) -> list[list[int]]:
 
 def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:
     """How typical the training rows of each class are: the bounds of their scores, and counts between."""
-    bars = []
-    for scores in model.trust.scores_of_rows(Computation()):
-        low, high = max(float(scores.min(initial=0.0)), _LEAST_SCORE), float(scores.max(initial=1.0))
-        counts, _ = np.histogram(np.maximum(scores, low), bins=_N_BARS, range=(low, high))
-        bars.append({"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()})
-    return bars
+    return [
+        {"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()}
+        for low, high, counts in model.trust.histograms(_N_BARS, _LEAST_SCORE, Computation())
+    ]
 
 
 # Rows
@@ -410,17 +408,7 @@ def _errors(judged: Judged) -> dict[str, Any]:
     return {
         "confusion": predictions.confusion().tolist(),
         "on_page": judged.on_page,
-        "reliability": [
-            {
-                "n": point.n_rows,
-                "from": point.low,
-                "to": point.high,
-                "confidence": _decimals(point.confidence, 3),
-                "right": _decimals(point.share_right, 3),
-                "interval": None if point.interval is None else _decimals(point.interval, 3),
-            }
-            for point in predictions.reliability()
-        ],
+        "reliability": [point._asdict() for point in predictions.reliability()],
         "said": reliability(predictions.n_groups),
     }
 

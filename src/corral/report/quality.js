@@ -74,20 +74,20 @@ function reliability() {
     xLabel: "probability of the label",
     yLabel: "share that is right",
   });
-  const most = Math.max(...points.map((point) => point.n));
+  const most = Math.max(...points.map((point) => point.n_rows));
   node.append(draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }));
-  for (const { n, confidence, right, interval } of points) {
-    const radius = 2.5 + 5 * Math.sqrt(n / most);
+  for (const { n_rows, confidence, share_right, interval } of points) {
+    const radius = 2.5 + 5 * Math.sqrt(n_rows / most);
     const at = { x1: x(confidence), x2: x(confidence) };
     if (interval) node.append(draw("line", { class: "interval", ...at, y1: y(interval[0]), y2: y(interval[1]) }));
-    node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(right), r: radius }));
+    node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(share_right), r: radius }));
   }
   const columns = [
-    { name: "probability", show: (point) => `${hundredths(point.from)} to ${hundredths(point.to)}`, sort: (point) => point.to },
+    { name: "probability", show: (point) => `${hundredths(point.low)} to ${hundredths(point.high)}`, sort: (point) => point.high },
     { name: "mean", show: (point) => thousandths(point.confidence) },
-    { name: "share right", show: (point) => thousandths(point.right) },
+    { name: "share right", show: (point) => thousandths(point.share_right) },
     { name: "interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
-    { name: "rows", show: (point) => String(point.n) },
+    { name: "rows", show: (point) => String(point.n_rows) },
   ];
   return [
     make("h3", {}, "Are the probabilities right?"),

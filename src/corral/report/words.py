@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from corral.array_types import Floats
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
+from corral.estimators.validation import feature_names
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral.evaluation.scores import Recall, rows_to_halve_interval
+from corral.evidence.novelty import medians_where_unlike
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged
 from corral.sentences import (
@@ -23,6 +26,7 @@ from corral.sentences import (
     copied_rows,
     counted,
     interval_text,
+    label_precision,
     median_beside_training,
     needless_variables,
     novel_rows,
@@ -47,12 +51,13 @@ def page_words(
 ) -> dict[str, Any]:
     """All words of the template; `steps_before` are those of a pipeline whose last step is on the page."""
     predictions = None if judged is None else judged.predictions
-    medians = {} if description is None else _medians_where_unlike(rows, estimator, description.feature_names)
+    unlike = [row.get("unlike", {}) for row in rows]
+    medians = medians_where_unlike(unlike, _training_columns(estimator))
     return {
         "summary": [
             _what_was_fitted(estimator, source, steps_before),
             *(_quality(estimator, judged) if judged is not None else _expected(estimator)),
-            *novelty(rows, medians),
+            *novelty([row["novel"] for row in rows if "novel" in row], unlike, medians),
             *([] if description is None else [_markers(description)]),
         ],
         "classes": [
@@ -141,43 +146,41 @@ def _most_frequent_mistake(predictions: HeldOut) -> str:
 
 
 def novelty(
-    rows: Sequence[Mapping[str, Any]], medians: Mapping[str, tuple[float, float]] | None = None
+    novel: Sequence[int], unlike: Sequence[Mapping[str, Any]], medians: Mapping[str, tuple[float, float]]
 ) -> list[str]:
-    """Say how many of the rows drawn for the page are novel, if that is known, and by which variables.
+    """Say how many rows are novel, if that is known, and which variables most often make them so.
 
-    `medians` are those of variables in the rows that they make unlike the training rows, and in these.
+    Parameters
+    ----------
+    novel : whether each row drawn for the page is novel.
+    unlike : for each, the variables that make it unlike the training rows.
+    medians : of such variables, in these rows and in the training rows.
     """
-    if not rows or "novel" not in rows[0]:
+    if not novel:
         return []
-    n_novel = sum(row["novel"] for row in rows)
-    said = [novel_rows(n_novel, len(rows))]
-    counts = Counter(name for row in rows for name in row.get("unlike", ()))
-    beside = {name: f"; {median_beside_training(*pair)}" for name, pair in (medians or {}).items()}
+    n_novel = sum(novel)
+    said = [novel_rows(n_novel, len(novel))]
+    counts = Counter(name for names in unlike for name in names)
+    beside = {name: f"; {median_beside_training(*pair)}" for name, pair in medians.items()}
     named = [
         f"{name} (in {n} of {n_novel}{beside.get(name, '')})"
-        for name, n in counts.most_common()
+        for name, n in counts.most_common(_MOST_NAMED)
         if n >= n_novel / 2.0
     ]
-    if named and n_novel >= max(3.0, _MANY_NOVEL * len(rows)):
+    if named and n_novel >= max(3.0, _MANY_NOVEL * len(novel)):
         said.append(
             "These are more than chance makes novel. What makes them unlike the training rows is most often "
-            f"{', '.join(named[:_MOST_NAMED])}: see whether the units are those of the training rows, and "
-            "whether the rows were measured in the same way."
+            f"{', '.join(named)}: see whether the units are those of the training rows, and whether the rows "
+            "were measured in the same way."
         )
     return said
 
 
-def _medians_where_unlike(
-    rows: Sequence[Mapping[str, Any]], estimator: Any, names: Sequence[str]
-) -> dict[str, tuple[float, float]]:
-    """Medians of numbers in novel rows that they make unlike, and in the training rows, by variable."""
-    training, medians = estimator.model_.training.X, {}
-    for name in {name for row in rows for name in row["unlike"]}:
-        values = [row["unlike"][name] for row in rows if name in row["unlike"]]
-        if all(isinstance(value, int | float) for value in values):
-            own = np.nanmedian(training[:, names.index(name)])
-            medians[name] = float(np.median(values)), float(own)
-    return medians
+def _training_columns(estimator: Any) -> dict[str, Floats]:
+    """Training values by variable, if the classifier keeps them."""
+    if not hasattr(estimator, "model_"):
+        return {}
+    return dict(zip(feature_names(estimator), estimator.model_.training.X.T, strict=True))
 
 
 def _markers(description: Description) -> str:
@@ -191,16 +194,10 @@ def _markers(description: Description) -> str:
 
 def _called(predictions: HeldOut) -> list[str]:
     """Say of each label how many of the rows that got it are of the class, and what probabilities promise."""
-    labels, confidence = predictions.labels, predictions.proba.max(axis=1)
-    said = []
-    for label in np.unique(labels).tolist():
-        of_label = labels == label
-        right, n = int((predictions.truth[of_label] == label).sum()), int(of_label.sum())
-        said.append(
-            f"Of {counted(n, 'row')} called {label}, {right} {'is' if right == 1 else 'are'} "
-            f"({right / n:.1%}); by the probabilities it would be {confidence[of_label].mean():.1%}."
-        )
-    return said
+    return [
+        label_precision(label, found.n_right, found.n_rows, found.confidence)
+        for label, found in predictions.precisions().items()
+    ]
 
 
 # What next
