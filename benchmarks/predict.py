@@ -7,6 +7,9 @@ chunks.
 Missing values: training tables have 1,000 rows of four classes in 30 columns, without missing values and with
 5 % of them. New rows lack values at random, so that nearly every row lacks another combination of columns.
 The figure is the processor time of the command over that for the same table without missing values.
+
+Text columns: 1,000,000 cells become numbers in `fit` and again in `predict`, beside OrdinalEncoder of
+scikit-learn.
 """
 
 import json
@@ -15,15 +18,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import OrdinalEncoder
 
-from benchmarks._measure import Figure, Options, seconds
+from benchmarks._measure import Figure, Options, Task, ratio, seconds, time_alternately
 from benchmarks._measure import peak as peak_memory
 from corral import RodeoClassifier, save_model
 from corral.datasets import make_shifted_groups
+from corral.estimators.tables import read_table
 
 _ROWS, _VARIABLES, _PART = 1_000_000, 20, 100_000
 _COLUMNS, _TRAINING_ROWS = 30, 1000
@@ -34,6 +42,7 @@ def run(options: Options) -> Iterator[Figure]:
     """The large table first, then missing values."""
     yield from _large_table()
     yield from _missing_values()
+    yield from _text_cells()
 
 
 def _large_table() -> Iterator[Figure]:
@@ -64,6 +73,25 @@ def _large_table() -> Iterator[Figure]:
     detail = f"{seconds(found['seconds'])}, CSV of {size:.0f} MB to CSV"
     yield Figure("rows per second", _ROWS / found["seconds"], digits=0, detail=detail)
     yield Figure("peak memory", float(peak), high=500.0, unit=" MB", digits=0)
+
+
+def _text_cells() -> Iterator[Figure]:
+    """Read text columns of several libraries as an estimator does."""
+    cells = np.array([f"category {k}" for k in range(30)], dtype=object)[
+        np.random.default_rng(0).integers(0, 30, size=(100_000, 10))
+    ]
+    frame = pd.DataFrame(cells).rename(columns=str).astype("str")
+    kinds = {"str": frame, "category": frame.astype("category"), "polars": pl.from_pandas(frame)}
+    for kind, X in kinds.items():
+        estimator = BaseEstimator()
+        tasks = {
+            "fit": Task(partial(read_table, estimator, X, reset=True)),
+            "predict": Task(partial(read_table, estimator, X, reset=False)),
+            "rival": Task(partial(OrdinalEncoder().fit_transform, X)),
+        }
+        times = time_alternately(tasks, 3)
+        for name in ("fit", "predict"):
+            yield ratio(f"text cells, {name}, {kind} / OrdinalEncoder", times[name], times["rival"], high=1.0)
 
 
 def _rows(n_per_class: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:

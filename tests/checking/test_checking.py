@@ -315,9 +315,8 @@ def test_ids_and_groups(planted):
     table = X.assign(patient=who, visit=np.arange(len(X)))
     (finding,) = table_findings(table, y, ids=["patient", "visit"])
     assert str(finding) == (
-        "column 'patient' names 75 different things in 300 rows, one of them again in row 1: rows of one "
-        "belong "
-        "together, so name it as the group."
+        "column 'patient' names 75 different things in 300 rows, one of them again in row 1: name it as the "
+        "group, or rows of one are held out and learnt from, which makes scores too good."
     )
     (finding,) = table_findings(table, y, ids=["visit"], group="patient")
     assert str(finding) == (

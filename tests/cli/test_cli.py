@@ -398,8 +398,9 @@ def test_a_column_that_names_rows_is_noticed(folder, frame, tmp_path):
     arguments = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo")
     notes = run(*arguments).stderr.splitlines()
     assert notes == [
-        f"note: column {name!r} seems to name rows, and is used as a variable; if it does, say --id {name!r}."
-        for name in ("number", "sampleID")
+        f"note: column {name!r} holds another whole number in every row{order}: if it names rows, say so, or "
+        f"leave it out (--id {name})."
+        for name, order in (("number", ", in order"), ("sampleID", ""))
     ]
     assert run(*arguments, "--quiet").stderr == ""
     result = run(*arguments, "--id", "number", "--id", "sampleID", "--json")

@@ -292,7 +292,7 @@ READ = {
         "t.csv",
         with_cells("y", dict.fromkeys(range(10), "U")),
         "labels that differ only by case, by spaces around them or in how a number is written are classes of "
-        "their own: ('U', 'u').",
+        "their own: ('U', 'u'): write each class in one way.",
     ),
     "a label like a missing value": (
         "t.csv",
@@ -387,7 +387,8 @@ TAKEN = {
         (),
         {"day": N},
         {},
-        "column 'day' seems to name rows, and is used as a variable; if it does, say --id 'day'.",
+        "column 'day' holds another text in every row, as names of rows do: say that it names rows, or leave "
+        "it out (--id day).",
     ),
     "per cent": (
         text(rows().assign(c="5%")),

@@ -167,9 +167,9 @@ def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", "--estimator", "rodeo")
     (note,) = run(*fit).stderr.splitlines()
     assert note == (
-        "note: the id 'patient' names 20 different things in 60 rows, so that rows of one may be learnt "
-        "from and "
-        "held out at once, which makes scores too good: say --group 'patient' to leave them out together."
+        "note: column 'patient' names 20 different things in 60 rows, one of them again in row P0: name it "
+        "as the group, or rows of one are held out and learnt from, which makes scores too good (--group "
+        "patient)."
     )
     assert run(*fit, "--group", "patient").stderr == ""
 

@@ -103,7 +103,8 @@ def repeated_ids(table: pd.DataFrame, ids: Sequence[str], group: str | None) -> 
                 (row,),
                 f"column {name!r} names {distinct} different things in {n} rows, one of them again in row "
                 f"{row}",
-                "rows of one belong together, so name it as the group",
+                "name it as the group, or rows of one are held out and learnt from, which makes scores too "
+                "good",
             )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corral.checking.findings import Finding
 
 # What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "groups", "identifier", "labels alike", "missing labels", "text among numbers")
+_TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
@@ -154,12 +154,14 @@ def note_findings(
     """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does.
 
     `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
-    of `categorical` are levels, whatever they look like.
+    of `categorical` are levels, whatever they look like. The index may name rows.
     """
     from corral.checking.table import table_findings
 
     table = X if group is None else X.assign(**{group: groups})
-    for finding in table_findings(table, y, group=group, categorical=categorical):
+    ids = [] if group is not None or X.index.name is None else [X.index.name]
+    table = table.assign(**dict.fromkeys(ids, X.index))
+    for finding in table_findings(table, y, ids=ids, group=group, categorical=categorical):
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 

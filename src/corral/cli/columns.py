@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Integers
-from corral.checking.columns import names_rows, texts_name_rows
-from corral.checking.labels import alike
 from corral.cli.formats import TableFile
 from corral.cli.options import Missing
 from corral.cli.shared import note
@@ -122,8 +120,7 @@ def training_rows(
         kept = _large_classes(y, Units.of(X, y).distinct, asked.least_rows)
         table, y = table[kept], y[kept]
         X = X if kept.all() else _variables_of(table[variables], path, asked, options)
-    _warn_of_labels(y)
-    _note_names_of_rows(X)
+    _note_labels_like_gaps(y)
     groups = None if asked.group is None else _groups(table[asked.group], path)
     if groups is not None and len(set(groups)) == 1:
         raise ValueError(f"{path}: all rows are of one group {asked.group!r}, {groups[0]!r}: two are needed.")
@@ -167,19 +164,6 @@ def _filled(names: Iterable[str], table: pd.DataFrame) -> list[str]:
     if empty:
         note(f"left out, because empty in all rows: {listed(empty)}")
     return [name for name in names if name not in empty]
-
-
-def _note_names_of_rows(X: pd.DataFrame) -> None:
-    for name in X.columns:
-        column = X[name]
-        is_name = (
-            names_rows(name, column.to_numpy()) if column.dtype.kind in "biuf" else texts_name_rows(column)
-        )
-        if is_name:
-            note(
-                f"column {name!r} seems to name rows, and is used as a variable; if it does, say "
-                f"--id {name!r}."
-            )
 
 
 def _groups(column: pd.Series[Any], path: TableFile) -> NDArray[Any]:
@@ -320,54 +304,35 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     return f"it has {listed(columns)}."
 
 
-def _warn_of_labels(y: NDArray[Any]) -> None:
-    """Tell of labels that may not be meant as classes of their own."""
-    if y.dtype.kind != "U":
-        return
-    labels = np.unique(y).tolist()
-    for label in labels:
+def _note_labels_like_gaps(y: NDArray[Any]) -> None:
+    """Tell of labels that may stand for a missing one."""
+    for label in np.unique(y).tolist() if y.dtype.kind == "U" else ():
         if may_mean_missing(label):
             note(
                 f"the label {label!r}, in {(y == label).sum()} of {y.size} rows, counts as a class; if it "
                 f"stands for a missing value, say so by --na-values {label!r}."
             )
-    groups = [f"({listed(group)})" for group in alike(labels)]
-    if groups:
-        note(
-            "labels that differ only by case, by spaces around them or in how a number is written are "
-            f"classes of their own: {listed(groups, str)}."
-        )
 
 
 def _complete(table: pd.DataFrame, path: TableFile, asked: Asked, target: str | None) -> pd.DataFrame:
     """The rows that lack nothing, or no class, if others are to be left out; they keep their numbers."""
-    if asked.missing is Missing.drop_unlabelled and target is not None:
-        return _labelled(table, target)
-    if asked.missing is not Missing.drop_rows:
+    if asked.missing is Missing.drop_rows:
+        lacking, what = missing_rows(table), "lack a value"
+        if lacking.all():
+            empty = [name for name in table.columns if table[name].isna().all()]
+            why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
+            raise ValueError(f"{path} has no row without missing values{why}.")
+    elif asked.missing is Missing.drop_unlabelled and target is not None:
+        lacking, what = missing_rows(table[[target]]), "have no class"
+    else:
         return table
-    lacking = missing_rows(table)
-    if lacking.all():
-        empty = [name for name in table.columns if table[name].isna().all()]
-        why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
-        raise ValueError(f"{path} has no row without missing values{why}.")
-    if lacking.any():
-        note(
-            f"left out {lacking.sum()} of {len(table)} rows, which lack a value; "
-            "training rows are counted without them."
-        )
+    if not lacking.any() or lacking.all():  # a target without any value is refused elsewhere
+        return table
+    note(
+        f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows are counted without "
+        "them."
+    )
     return table[~lacking]
-
-
-def _labelled(table: pd.DataFrame, target: str) -> pd.DataFrame:
-    """The rows that have a class, if any do."""
-    lacking = table[target].isna().to_numpy()
-    if lacking.any() and not lacking.all():
-        note(
-            f"left out {lacking.sum()} of {len(table)} rows, which have no class; training rows are counted "
-            "without them."
-        )
-        return table[~lacking]
-    return table
 
 
 def _large_classes(y: NDArray[Any], distinct: Integers, least_rows: int) -> Bools:

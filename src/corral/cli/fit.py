@@ -160,7 +160,6 @@ def fit(
     splits = split_rows(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=if_few_rows)
     if not quiet:
         note_findings(X, y, groups, group, asked.categorical)
-        _note_if_repeated(X.index, group)
     name = type(chosen).__name__
     classifiers = {name: chosen, **_baselines(X)}
     n_fits = len(classifiers) * len(splits) + 1
@@ -303,17 +302,6 @@ def _estimator(
 
             # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
             return LSPClassifier(random_state=seed, **{"scale": "standard", **options})
-
-
-def _note_if_repeated(ids: pd.Index[Any], group: str | None) -> None:
-    """Say that rows of one thing, such as a patient, may be learnt from and held out at once."""
-    n_things = ids.nunique()
-    if n_things < len(ids) and group is None:
-        note(
-            f"the id {ids.name!r} names {n_things} different things in {len(ids)} rows, so that rows of one "
-            "may be learnt from and held out at once, which makes scores too good: say --group "
-            f"{ids.name!r} to leave them out together."
-        )
 
 
 def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors) -> None:

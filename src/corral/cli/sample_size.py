@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from corral.cli.app import program
+from corral.cli.check import note_findings
 from corral.cli.options import (
     AllocationName,
     AsJson,
@@ -116,6 +117,8 @@ def sample_size(
     file = open_table(table, sep, decimal, encoding)
     with out.share(f"Read {file.name}") as on_progress:
         X, y, groups = training_rows(file, target, asked, on_progress)
+    if not quiet:
+        note_findings(X, y, groups, group)
     if tolerance is None:
         with threads(jobs), out.waiting("Take rows away"):
             curve = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
