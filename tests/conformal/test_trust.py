@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import paper_oracle
 from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
-from corral.conformal.missing_values import Removal, learn_effect
+from corral.conformal.missing_values import MissingEffects, Removal, learn_changes
 from corral.conformal.outlyingness import Columns, ColumnValues
 from corral.conformal.typicality import Shares, shares_of_members, weigh_points, with_least_share
 from corral.data.dataset import LabelledRows, TrainingRows
@@ -424,7 +424,7 @@ def test_few_rows_of_a_table_with_long_tails_are_the_strangest():
     columns = Columns.learn(data)
     apart = columns.without_part.take(columns.parts).of(data.X)
     assert np.mean(np.abs(apart).max(axis=1) > 7.0) > 0.05
-    assert columns.most_outlying.company == 0
+    assert columns._outlying_bound[0] == 0
     extreme = columns._most_outlying(columns.deviations.of(data.X), apart, data.units)
     assert (extreme.max(axis=1) > 0.0).sum() == 5  # of 600 rows; with one more they are a hundredth
     farthest = Scale(*columns.deviations[:2]).restore(np.full((1, 20), 1e3) * np.eye(20)[:1])
@@ -645,11 +645,11 @@ def test_distances_from_values_of_other_units_against_loops(seed):
     expected = [
         conformal_oracle.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)
     ]
-    assert_array_equal(column.distances_to_others(x, of_units), expected)
+    assert_array_equal(column.distances(x, of_units), expected)
     expected = [conformal_oracle.nearest_distance(values, units, number, None, 1.0) for number in x]
     assert_array_equal(column.distances(x), expected)
     alone = ColumnValues.of(values[:1] * 0.0, units[:1])
-    assert_array_equal(alone.distances_to_others(x, np.full(60, units[0])), 0.0)
+    assert_array_equal(alone.distances(x, np.full(60, units[0])), 0.0)
 
 
 def test_remoteness_begins_at_three_deviations_from_the_class():
@@ -873,12 +873,14 @@ def test_changes_by_missing_values_are_found_again():
     changes = np.array([[1.0, 2.0, 0.5, 1.0, 1.5, 0.0], [1.0, 0.0, 0.5, 1.0, 1.5, 0.0]])
     of_rows = codes[removal.rows]
     difference = (removal.removed * changes[of_rows]).sum(axis=1)
-    effect = learn_effect(difference, removal, of_rows, np.ones(of_rows.size), 2, used)
-    assert_allclose(effect.changes, changes, atol=0.05)
+    found = learn_changes(difference, removal.removed, of_rows, np.ones(of_rows.size), 2, used)
+    assert_allclose(found, changes, atol=0.05)
     missing = np.array([[True, True, False, False, False, True], [True] * 6])
-    assert_allclose(effect.expected(missing), [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
-    assert_allclose(effect.present(missing), [0.6, 0.2])
-    assert_array_equal(effect.has_none(missing), [False, True])
+    expected = MissingEffects(found, 2.0 * found, used).expected(missing)
+    assert_allclose(expected.likeness, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
+    assert_array_equal(expected.odds, 2.0 * expected.likeness)
+    assert_allclose(expected.present, [0.6, 0.2])
+    assert_array_equal(expected.has_none, [False, True])
 
 
 def test_a_row_without_values_is_as_typical_as_any():

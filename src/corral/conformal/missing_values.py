@@ -24,33 +24,52 @@ _LEAST_REMOVED, _MOST_REMOVED = 0.05, 0.6
 _LARGEST = 1e50
 
 
-class MissingEffect(NamedTuple):
-    """Average changes of a number by what is missing.
+class ExpectedChanges(NamedTuple):
+    """What the values that samples lack change, on average.
 
     Attributes
     ----------
-    changes : (n_classes, n_features) what a class's own rows gain if the variable is missing.
-    used : (n_features,) which variables the number depends on.
+    likeness, odds : (n_samples, n_classes) changes of likenesses and of log odds.
+    present : (n_samples,) shares of the used variables that are there; of one variable at least.
+    has_none : (n_samples,) whether no used variable has a value: nothing can be said against the sample.
     """
 
-    changes: Floats
+    likeness: Floats
+    odds: Floats
+    present: Floats
+    has_none: Bools
+
+    @classmethod
+    def none(cls, n_samples: int, n_classes: int) -> ExpectedChanges:
+        """No sample lacks a value."""
+        unchanged = np.zeros((n_samples, n_classes))
+        return cls(unchanged, unchanged, np.ones(n_samples), np.zeros(n_samples, dtype=bool))
+
+
+class MissingEffects(NamedTuple):
+    """Average changes by what is missing.
+
+    Attributes
+    ----------
+    likeness, odds : (n_classes, n_features) what a class's own rows gain if the variable is missing.
+    used : (n_features,) which variables both depend on.
+    """
+
+    likeness: Floats
+    odds: Floats
     used: Bools
 
-    def expected(self, missing: Bools) -> Floats:
-        """Expected changes (n_samples, n_classes) where some values (n_samples, n_features) are missing."""
-        expected: Floats = missing.astype(np.float64) @ self.changes.T
-        return expected
-
-    def present(self, missing: Bools) -> Floats:
-        """Shares (n_samples,) of the used variables that are there; of one variable at least."""
+    def expected(self, missing: Bools) -> ExpectedChanges:
+        """Expected changes where some values (n_samples, n_features) are missing."""
         n_used = max(int(self.used.sum()), 1)
         n_present = n_used - missing[:, self.used].sum(axis=1)
-        shares: Floats = np.maximum(n_present, 1) / n_used
-        return shares
-
-    def has_none(self, missing: Bools) -> Bools:
-        """Which samples (n_samples,) have no value of a used variable: nothing can be said against them."""
-        return np.asarray(missing[:, self.used].all(axis=1))
+        indicators = missing.astype(np.float64)
+        return ExpectedChanges(
+            indicators @ self.likeness.T,
+            indicators @ self.odds.T,
+            np.maximum(n_present, 1) / n_used,
+            np.logical_and.reduce(missing[:, self.used], axis=1),
+        )
 
 
 class Removal(NamedTuple):
@@ -83,15 +102,15 @@ class Removal(NamedTuple):
         return cls(rows, removed)
 
 
-def learn_effect(
-    difference: Floats, removal: Removal, codes: Integers, weights: Floats, n_classes: int, used: Bools
-) -> MissingEffect:
-    """Learn changes from differences between rows with removed values and the same rows as they are.
+def learn_changes(
+    difference: Floats, removed: Bools, codes: Integers, weights: Floats, n_classes: int, used: Bools
+) -> Floats:
+    """Learn changes (n_classes, n_features) from rows with removed values and the same rows as they are.
 
     Parameters
     ----------
     difference : (n_removals,) of the number, in the classes of the rows.
-    removal : which values were removed.
+    removed : (n_removals, n_features) which values were removed.
     codes, weights : (n_removals,) classes and weights of the rows.
     n_classes : number of classes.
     used : (n_features,) which variables the number depends on.
@@ -99,22 +118,22 @@ def learn_effect(
     changes = np.zeros((n_classes, used.size))
     usable = (weights > 0.0) & (np.abs(difference) < _LARGEST)  # neither infinite nor of certain classes
     difference, codes, weights = difference[usable], codes[usable], weights[usable]
-    removed = removal.removed[usable][:, used].astype(np.float64)
-    count = removed.sum(axis=1)
+    design = removed[usable][:, used].astype(np.float64)
+    count = design.sum(axis=1)
     total = weights @ count**2
     if total == 0.0:
-        return MissingEffect(changes, used)
+        return changes
     common = float(weights @ (count * difference) / total)
     rest = difference - common * count
     # A deviation of one variable is taken to be as large as the common change.
     penalty = float(weights @ rest**2 / weights.sum()) / max(common**2, 1e-12)
-    shared = _ridge(removed, rest, weights, penalty)
-    rest = rest - removed @ shared
+    shared = _ridge(design, rest, weights, penalty)
+    rest = rest - design @ shared
     for y in range(n_classes):
         members = codes == y
-        own = _ridge(removed[members], rest[members], weights[members], penalty)
+        own = _ridge(design[members], rest[members], weights[members], penalty)
         changes[y, used] = common + shared + own
-    return MissingEffect(changes, used)
+    return changes
 
 
 def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) -> Floats:

@@ -99,26 +99,22 @@ class ColumnValues:
         run = np.searchsorted(begins, np.arange(self.units.size), side="right") - 1
         return begins[run], np.append(begins[1:], self.units.size)[run]
 
-    def distances(self, x: Floats) -> Floats:
-        """How far numbers (n_samples,) lie from the nearest value; perhaps 0 for those that are near it."""
-        if self._has_no_holes:
+    def distances(self, x: Floats, units: Integers | None = None) -> Floats:
+        """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is.
+
+        Numbers of no unit that are near a value may have the distance 0.
+        """
+        if units is None and self._has_no_holes:
             outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
             return outside
         right = np.searchsorted(self.values, x)
-        above = self.values[np.minimum(right, self.values.size - 1)]
-        below = self.values[np.maximum(right - 1, 0)]
-        apart: Floats = np.minimum(np.abs(x - above), np.abs(x - below))
-        return apart
-
-    def distances_to_others(self, x: Floats, units: Integers) -> Floats:
-        """How far numbers of some units lie from the nearest value of another unit; 0 if there is none."""
-        begins, ends = self._runs
-        right = np.searchsorted(self.values, x)
         left = right - 1
-        inside = np.minimum(right, self.values.size - 1)
-        right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
-        inside = np.maximum(left, 0)
-        left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
+        if units is not None:
+            begins, ends = self._runs
+            inside = np.minimum(right, self.values.size - 1)
+            right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
+            inside = np.maximum(left, 0)
+            left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
         padded = np.concatenate([[-np.inf], self.values, [np.inf]])
         apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
         return np.where(np.isinf(apart), 0.0, apart)
@@ -134,24 +130,6 @@ class ColumnValues:
         )
         counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
         return counts
-
-
-class Bound(NamedTuple):
-    """From where on a value far out is among the most outlying: first by its company, then by its distance.
-
-    Attributes
-    ----------
-    company : values with fewer others beyond them are, whatever their distance.
-    distance : with as many, those that lie at least so far out.
-    """
-
-    company: int
-    distance: float
-
-    def includes(self, company: Integers, distance: Floats) -> Bools:
-        """Whether values with so many others beyond them, so far out, are among the most outlying."""
-        included: Bools = (company < self.company) | ((company == self.company) & (distance >= self.distance))
-        return included
 
 
 class Deviations(NamedTuple):
@@ -258,13 +236,13 @@ class Columns:
     def remoteness(self, X: Floats) -> Floats:
         """What values far from those of a class take from scores (n_samples, n_classes)."""
         scaled = self.deviations.of(X)
-        extreme = _extreme_term(self._most_outlying(scaled, scaled, None).max(axis=1, initial=0.0))
+        extreme = _extreme_term(self._most_outlying(scaled, scaled).max(axis=1, initial=0.0))
         far = self._far_terms(scaled, lambda column, j: column.distances(scaled[:, j]))
         return extreme[:, np.newaxis] + far
 
     def remoteness_of_rows(self, points: Integers) -> Floats:
         """The same of training rows at some positions, each compared with rows of other units alone."""
-        X, units = self._own(points)
+        X, units = _measurements(self.data)[points], self.data.units[points]
         own = self.without_part.take(self.parts[points])
         scaled, apart = self.deviations.of(X), own.of(X)
         extreme = _extreme_term(self._most_outlying(scaled, apart, units).max(axis=1, initial=0.0))
@@ -272,7 +250,7 @@ class Columns:
         constant = own.n_equal > 0
 
         def distances(column: ColumnValues, j: int) -> Floats:
-            others = ratio[:, j] * column.distances_to_others(scaled[:, j], units)
+            others = ratio[:, j] * column.distances(scaled[:, j], units)
             return np.where(constant[:, j] & (others > 0.0), np.abs(apart[:, j]), others)
 
         return extreme[:, np.newaxis] + self._far_terms(scaled, distances)
@@ -286,30 +264,28 @@ class Columns:
             for j, column in enumerate(self.values[y]):
                 if column.values.size:
                     terms[members, j] = _far_term(column.distances(scaled[members, j]))
-        apart = self._most_outlying(scaled, scaled, None)
+        apart = self._most_outlying(scaled, scaled)
         rows, most = np.arange(len(X)), apart.argmax(axis=1)
         terms[rows, most] += _extreme_term(apart[rows, most])
         return terms
 
     @cached_property
-    def most_outlying(self) -> Bound:
-        """The bound that as many training rows reach as may be among the most outlying, at least one."""
-        everything = np.arange(len(self.data.X))
-        X, units = self._own(everything)
+    def _outlying_bound(self) -> tuple[int, float]:
+        """From where on a value far out is among the most outlying: values beyond it, then its distance.
+
+        As many training rows reach the bound as may be among the most outlying, at least one.
+        """
+        X = _measurements(self.data)
         scaled, apart = self.deviations.of(X), self.without_part.take(self.parts).of(X)
-        rows, columns, company = self._companies(scaled, apart, units)
+        rows, columns, n_beyond = self._beyond(scaled, apart, self.data.units)
         distance = np.abs(apart[rows, columns])
-        order = np.lexsort((-distance, company))
+        order = np.lexsort((-distance, n_beyond))
         first = np.sort(np.unique(rows[order], return_index=True)[1])  # where each row is met first
         n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # one more, a new row, is still a hundredth
         if first.size <= n_most:
-            return Bound(len(X), 0.0)
+            return len(X), 0.0
         last = order[first[n_most - 1]]
-        return Bound(int(company[last]), float(distance[last]))
-
-    def _own(self, points: Integers) -> tuple[Floats, Integers]:
-        """Raw measurements and units of training rows."""
-        return _measurements(self.data)[points], self.data.units[points]
+        return int(n_beyond[last]), float(distance[last])
 
     def _far_terms(self, scaled: Floats, distances: Callable[[ColumnValues, int], Floats]) -> Floats:
         """Sums over columns (n_samples, n_classes) of the terms of distances from the nearest value."""
@@ -320,16 +296,18 @@ class Columns:
                     terms[:, y] += _far_term(distances(column, j))
         return terms
 
-    def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None) -> Floats:
+    def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None = None) -> Floats:
         """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
-        rows, columns, company = self._companies(scaled, apart, units)
+        rows, columns, n_beyond = self._beyond(scaled, apart, units)
         distance = np.abs(apart[rows, columns])
         counted = np.zeros(apart.shape)
         if rows.size:
-            counted[rows, columns] = np.where(self.most_outlying.includes(company, distance), distance, 0.0)
+            most, least_distance = self._outlying_bound
+            included = (n_beyond < most) | ((n_beyond == most) & (distance >= least_distance))
+            counted[rows, columns] = np.where(included, distance, 0.0)
         return counted
 
-    def _companies(
+    def _beyond(
         self, scaled: Floats, apart: Floats, units: Integers | None
     ) -> tuple[Integers, Integers, Integers]:
         """Rows and columns of values far from medians, and how many others lie as far out.
@@ -340,16 +318,16 @@ class Columns:
         apart : in deviations of the rows that samples are compared with.
         units : (n_samples,) of training rows, or None for new ones.
         """
-        rows, columns = np.nonzero(np.abs(apart) > _EXTREME_FROM)  # missing values are not far out
-        company = np.zeros(rows.size, dtype=np.int64)
+        has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)
+        rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # no missing values
+        n_beyond = np.zeros(rows.size, dtype=np.int64)
         for j in np.unique(columns).tolist():
             cells = np.flatnonzero(columns == j)
             samples = rows[cells]
-            company[cells] = self.pooled[j].beyond(
+            n_beyond[cells] = self.pooled[j].beyond(
                 scaled[samples, j], apart[samples, j] > 0.0, None if units is None else units[samples]
             )
-        has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)[columns]
-        return rows[has_values], columns[has_values], company[has_values]
+        return rows, columns, n_beyond
 
 
 def _far_term(apart: Floats) -> Floats:

@@ -46,13 +46,12 @@ level whatever the averages are; otherwise as far as these are right.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.missing_values import MissingEffect, Removal, learn_effect
+from corral.conformal.missing_values import ExpectedChanges, MissingEffects, Removal, learn_changes
 from corral.conformal.outlyingness import Columns
 from corral.data.dataset import LabelledRows
 from corral.data.weights import effective_number, lower_median
@@ -69,7 +68,6 @@ _BEHIND = 0.05
 # what variables tell is left, whatever is missing.
 _LEAST_ODDS = 0.5
 _LEAST_SHARE = 0.05
-
 
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
@@ -90,47 +88,17 @@ class Estimates(NamedTuple):
     bandwidths: Floats | None = None
 
 
-class LeftOut(NamedTuple):
-    """Training rows, each left out.
-
-    Attributes
-    ----------
-    likeness, log_odds, remoteness : (n_points, n_classes)
-    codes, weights : (n_points,) their classes and weights.
-    """
-
-    likeness: Floats
-    log_odds: Floats
-    remoteness: Floats
-    codes: Integers
-    weights: Floats
-
-
-class Densities(Protocol):
-    """Class densities that can leave training rows out."""
+class _Densities(Protocol):
+    """Class densities that can leave training rows out: what `Trust` needs of a model."""
 
     @property
-    def compared_rows(self) -> LabelledRows:
-        """Training rows that samples are compared with."""
-
-    def calibration_points(self) -> Integers:
-        """Which of them are left out, one by one."""
-
-    def leave_out(self, points: Integers, computation: Computation) -> Estimates:
-        """Estimates of these rows, each without itself, its copies and its group."""
-
-    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates of X (n_points, n_features), rows at these points of which values may be missing.
-
-        Whatever is learnt from all rows but kernels may know the rows: differences by what is missing count.
-        """
-
+    def compared_rows(self) -> LabelledRows: ...
     @property
-    def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
-
-    def joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times tempered density, from log densities."""
+    def used(self) -> Bools: ...
+    def calibration_points(self) -> Integers: ...
+    def leave_out(self, points: Integers, computation: Computation) -> Estimates: ...
+    def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates: ...
+    def joint(self, log_density: Floats) -> Floats: ...
 
 
 class Shares(NamedTuple):
@@ -189,92 +157,58 @@ class Shares(NamedTuple):
         return pvalues
 
 
-class Effects(NamedTuple):
-    """What missing values change in likenesses and in log odds."""
-
-    likeness: MissingEffect
-    odds: MissingEffect
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """What left-out rows have in the place of samples.
 
     Attributes
     ----------
     center : (n_classes,) of likenesses at the rows of each class, halfway to that of all rows.
     spread : of likenesses below the medians of their classes.
-    typical : for each class the scores of its rows.
-    best : the best scores of all rows.
     odds_center : (n_classes,) medians of log odds at the rows of each class.
     odds_of_prior : (n_classes,) log odds of a row without any value.
+    typical : for each class the scores of its rows.
+    best : the best scores of all rows.
     odds : for each class the standardized log odds of its rows.
     """
 
     center: Floats
     spread: float
-    typical: Sequence[Shares]
-    best: Shares
     odds_center: Floats
     odds_of_prior: Floats
-    odds: Sequence[Shares]
+    typical: Sequence[Shares] = ()
+    best: Shares = Shares(np.empty(0), np.zeros(1))
+    odds: Sequence[Shares] = ()
 
-    @classmethod
-    def learn(
-        cls, rows: LeftOut, odds_of_prior: Floats, missing: Bools, effects: Effects | None
-    ) -> Reference:
-        """Learn from left-out rows (n_points, ...) without some values."""
-        codes, weights = rows.codes, rows.weights
-        points, n_classes = np.arange(codes.size), odds_of_prior.size
-        own, own_odds = rows.likeness[points, codes], rows.log_odds[points, codes]
-        if effects is not None:
-            own = own - effects.likeness.expected(missing)[points, codes]
-            own_odds = own_odds - effects.odds.expected(missing)[points, codes]
-        center, spread = center_and_spread(own, codes, weights, n_classes)
-        odds_center, _ = medians_and_spread(own_odds, codes, weights, n_classes)
-        empty: list[Shares] = []
-        reference = cls(
-            center, spread, empty, Shares.of(np.empty(0), np.empty(0)), odds_center, odds_of_prior, empty
-        )
-        scores = reference.scores(rows.likeness, rows.remoteness, missing, effects)
-        odds = reference.odds_scores(rows.log_odds, missing, effects)
-        return replace(
-            reference,
-            typical=_by_class(scores[points, codes], codes, weights, n_classes),
+    def calibrated(self, scores: Floats, odds: Floats, codes: Integers, weights: Floats) -> Reference:
+        """Add the distributions of scores and odds (n_points, n_classes) at rows of known classes."""
+        own, n_classes = np.arange(codes.size), self.center.size
+        return self._replace(
+            typical=_by_class(scores[own, codes], codes, weights, n_classes),
             best=Shares.of(scores.max(axis=1), weights),
-            odds=_by_class(odds[points, codes], codes, weights, n_classes),
+            odds=_by_class(odds[own, codes], codes, weights, n_classes),
         )
 
-    def spreads(self, missing: Bools, effects: Effects | None) -> Floats:
-        """Spreads (n_samples,) of likenesses of as many variables as samples have."""
-        if effects is None:
-            return np.full(len(missing), self.spread)
-        return self.spread * np.sqrt(effects.likeness.present(missing))
-
-    def scores(self, likeness: Floats, remoteness: Floats, missing: Bools, effects: Effects | None) -> Floats:
+    def scores(self, likeness: Floats, remoteness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
-        apart = likeness - self.center
-        if effects is not None:
-            apart = apart - effects.likeness.expected(missing)
-        scores: Floats = apart / self.spreads(missing, effects)[:, np.newaxis]
-        if effects is not None:
-            scores[effects.likeness.has_none(missing)] = self.best.values.max(initial=0.0)
+        apart = likeness - self.center - expected.likeness
+        scores: Floats = apart / self.spreads(expected)[:, np.newaxis]
+        scores[expected.has_none] = self.best.values.max(initial=0.0)
         return scores - remoteness
 
-    def odds_scores(self, log_odds: Floats, missing: Bools, effects: Effects | None) -> Floats:
+    def spreads(self, expected: ExpectedChanges) -> Floats:
+        """Spreads (n_samples,) of likenesses of as many variables as samples have."""
+        return self.spread * np.sqrt(expected.present)
+
+    def odds_scores(self, log_odds: Floats, expected: ExpectedChanges) -> Floats:
         """Log odds (n_samples, n_classes), relative to rows of the class that lack the same values.
 
         Mean and variance of log odds are both proportional to what the variables tell of the class, as they
         are for normal densities of equal covariance.
         """
-        apart = log_odds - self.odds_center
-        if effects is None:
-            return apart
-        change = effects.odds.expected(missing)
         told = np.maximum(self.odds_center - self.odds_of_prior, _LEAST_ODDS)
-        share = np.clip(1.0 + change / told, _LEAST_SHARE, 1.0)
-        scores: Floats = (apart - change) / np.sqrt(share)
-        scores[effects.odds.has_none(missing)] = np.inf
+        share = np.clip(1.0 + expected.odds / told, _LEAST_SHARE, 1.0)
+        scores: Floats = (log_odds - self.odds_center - expected.odds) / np.sqrt(share)
+        scores[expected.has_none] = np.inf
         return scores
 
 
@@ -355,7 +289,7 @@ class Trust:
     columns : values of columns.
     """
 
-    def __init__(self, densities: Densities) -> None:
+    def __init__(self, densities: _Densities) -> None:
         data = densities.compared_rows
         self._densities = densities
         self.columns = Columns.learn(data)
@@ -363,29 +297,20 @@ class Trust:
         self._points, self._codes = points, data.codes[points]
         self._weights = weigh_points(data, points)
         self._reference: Reference | None = None
-        self._effects: Effects | None = None
+        self._effects: MissingEffects | None = None
 
     def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
         """Compare samples and their likenesses with training rows."""
-        reference, missing = self.reference(computation), np.isnan(X)
-        effects = self._effects_of(missing, computation)
-        scores = reference.scores(likeness, self.columns.remoteness(X), missing, effects)
-        typicality = np.empty(likeness.shape)
-        for y, shares in enumerate(reference.typical):
-            typicality[:, y] = shares.pvalues(scores[:, y])
-        best = scores.max(axis=1)
-        novelty = reference.best.pvalues(best)
-        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(missing, effects))
+        reference, expected = self.reference(computation), self._expected(X, computation)
+        scores = reference.scores(likeness, self.columns.remoteness(X), expected)
+        novelty = reference.best.pvalues(scores.max(axis=1))
+        typicality = _pvalues(reference.typical, scores)
+        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(expected))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""
-        reference, missing = self.reference(computation), np.isnan(X)
-        log_odds = odds_of_classes(self._densities.joint(log_density))
-        scores = reference.odds_scores(log_odds, missing, self._effects_of(missing, computation))
-        pvalues = np.empty(scores.shape)
-        for y, shares in enumerate(reference.odds):
-            pvalues[:, y] = shares.pvalues(scores[:, y])
-        return pvalues
+        reference, expected = self.reference(computation), self._expected(X, computation)
+        return _pvalues(reference.odds, reference.odds_scores(self._log_odds(log_density), expected))
 
     def scores_of_rows(self, computation: Computation) -> list[Floats]:
         """For each class the scores of its training rows, each left out, in order."""
@@ -405,39 +330,41 @@ class Trust:
     def reference(self, computation: Computation) -> Reference:
         """Training rows as they are, each left out; computed when it is first needed."""
         if self._reference is None:
-            left_out = self._densities.leave_out(self._points, computation)
-            rows = LeftOut(
-                left_out.likeness,
-                odds_of_classes(self._densities.joint(left_out.log_density)),
-                self.columns.remoteness_of_rows(self._points),
-                self._codes,
-                self._weights,
-            )
-            missing = np.isnan(self._densities.compared_rows.X[self._points])
-            effects = self._effects_of(missing, computation)
-            self._reference = Reference.learn(rows, self._odds_of_prior(), missing, effects)
+            self._reference = self._learn_reference(computation)
         return self._reference
 
-    def _odds_of_prior(self) -> Floats:
-        n_classes = self._densities.compared_rows.labels.size
-        odds: Floats = odds_of_classes(self._densities.joint(np.zeros((1, n_classes))))[0]
-        return odds
+    def _learn_reference(self, computation: Computation) -> Reference:
+        data, codes, weights = self._densities.compared_rows, self._codes, self._weights
+        own, n_classes = np.arange(codes.size), data.labels.size
+        log_density, likeness, _ = self._densities.leave_out(self._points, computation)
+        log_odds = self._log_odds(log_density)
+        expected = self._expected(data.X[self._points], computation)
+        center, spread = center_and_spread(
+            (likeness - expected.likeness)[own, codes], codes, weights, n_classes
+        )
+        odds_center, _ = medians_and_spread((log_odds - expected.odds)[own, codes], codes, weights, n_classes)
+        odds_of_prior = self._log_odds(np.zeros((1, n_classes)))[0]
+        reference = Reference(center, spread, odds_center, odds_of_prior)
+        scores = reference.scores(likeness, self.columns.remoteness_of_rows(self._points), expected)
+        return reference.calibrated(scores, reference.odds_scores(log_odds, expected), codes, weights)
 
-    def _effects_of(self, missing: Bools, computation: Computation) -> Effects | None:
-        """What missing values change; None if samples lack no value of a variable that is used."""
-        used = self._densities.used
+    def _log_odds(self, log_density: Floats) -> Floats:
+        return odds_of_classes(self._densities.joint(log_density))
+
+    def _expected(self, X: Floats, computation: Computation) -> ExpectedChanges:
+        """What missing values change; learnt when samples first lack a value of a variable that is used."""
+        missing, used = np.isnan(X), self._densities.used
         if not missing[:, used].any():
-            return None
+            return ExpectedChanges.none(len(X), self._densities.compared_rows.labels.size)
         if self._effects is None:
             self._effects = self._learn_effects(used, computation)
-        return self._effects
+        return self._effects.expected(missing)
 
-    def _learn_effects(self, used: Bools, computation: Computation) -> Effects:
+    def _learn_effects(self, used: Bools, computation: Computation) -> MissingEffects:
         densities = self._densities
         X = densities.compared_rows.X[self._points]
         removal = Removal.draw(X, used)
-        rows = np.unique(removal.rows)
-        at = np.searchsorted(rows, removal.rows)
+        rows, position = np.unique(removal.rows, return_inverse=True)
         before = densities.leave_out_of(self._points[rows], X[rows], computation)
         after = densities.leave_out_of(
             self._points[removal.rows], np.where(removal.removed, np.nan, X[removal.rows]), computation
@@ -445,18 +372,22 @@ class Trust:
         codes, weights = self._codes[removal.rows], self._weights[removal.rows]
         own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
 
-        def effect(after: Floats, before: Floats) -> MissingEffect:
+        def changes(after: Floats, before: Floats) -> Floats:
             with np.errstate(invalid="ignore"):  # a class without other rows says nothing
-                difference = after[own, codes] - before[at][own, codes]
-            return learn_effect(difference, removal, codes, weights, n_classes, used)
+                difference = after[own, codes] - before[position][own, codes]
+            return learn_changes(difference, removal.removed, codes, weights, n_classes, used)
 
-        return Effects(
-            effect(after.likeness, before.likeness),
-            effect(
-                odds_of_classes(densities.joint(after.log_density)),
-                odds_of_classes(densities.joint(before.log_density)),
-            ),
+        return MissingEffects(
+            changes(after.likeness, before.likeness),
+            changes(self._log_odds(after.log_density), self._log_odds(before.log_density)),
+            used,
         )
+
+
+def _pvalues(distributions: Sequence[Shares], scores: Floats) -> Floats:
+    """P-values (n_samples, n_classes) of scores, each among those of the rows of its class."""
+    columns = zip(distributions, scores.T, strict=True)
+    return np.column_stack([shares.pvalues(of_class) for shares, of_class in columns])
 
 
 def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
