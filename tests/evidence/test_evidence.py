@@ -215,10 +215,19 @@ def test_evidence_where_products_of_factors_underflow():
 # -------------------------------------------------------------------------------------------- sums
 
 
-@pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
-@pytest.mark.parametrize("bandwidth", ["local", "class"])
-@pytest.mark.parametrize("features", ["all", "selected"])
-@pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
+@pytest.mark.parametrize(
+    ("bandwidth", "features", "scale", "more"),
+    [
+        ("local", "all", "range", {}),
+        ("class", "all", "range", UNEQUAL),
+        ("local", "selected", "standard", UNEQUAL),
+        ("class", "selected", "standard", {}),
+        ("local", "selected", "rank", {}),
+        ("class", "all", "rank", UNEQUAL),
+        ("local", "all", None, UNEQUAL),
+        ("class", "selected", None, {}),
+    ],
+)
 def test_evidence_adds_up_to_the_log_odds(bandwidth, features, scale, more):
     X, y = three_classes(d=12)
     model = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.5, **more)

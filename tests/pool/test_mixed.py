@@ -308,16 +308,18 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
     nothing = samples.iloc[:1].astype({"wet": object}).reindex([-1])
     assert_allclose(model.predict_proba(nothing), [model.class_prior_], rtol=1e-12)
     # A gap carries no evidence, and evidence is finite.
-    evidence = model.explain(samples).evidence
+    few = samples.iloc[:12]
+    evidence = model.explain(few).evidence
     assert np.isfinite(evidence).all()
-    assert (evidence[samples.isna().to_numpy()] == 0.0).all()
+    assert few.isna().to_numpy().any()
+    assert (evidence[few.isna().to_numpy()] == 0.0).all()
     assert np.isfinite(model.feature_importances_).all()
     # Files bring everything back.
     path = tmp_path / "model.corral"
     save_model(model, path)
     restored = load_model(path)
     assert_array_equal(restored.predict_proba(samples), P)
-    assert_array_equal(restored.explain(samples).evidence, evidence)
+    assert_array_equal(restored.explain(few).evidence, evidence)
     assert str(restored.describe()) == str(model.describe())
     # Threads and the order of rows change nothing but rounding.
     assert_array_equal(clone(estimator).set_params(n_jobs=2).fit(X, y).predict_proba(samples), P)
@@ -813,7 +815,7 @@ def hostile(seed):
     "ignore:no training row has a value of:UserWarning",
 )
 @pytest.mark.hypothesis
-@pytest.mark.parametrize("seed", seeds(25))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_hostile_tables_get_a_fit_or_one_sentence(seed):
     frame, y = hostile(seed)
     kinds = [CorralClassifier(random_state=0), ESTIMATORS[seed % 4]]
