@@ -403,17 +403,16 @@ def reliability(n_groups: int | None) -> str:
     )
 
 
-def below_most_frequent(
-    accuracy: float,
-    baseline: float,
-    advice: str = "these variables may not tell the classes apart, so do not rely on its labels",
-) -> str:
+NO_DIFFERENCE = "these variables may not tell the classes apart, so do not rely on its labels"
+
+
+def below_most_frequent(accuracy: float, baseline: float, advice: str = NO_DIFFERENCE) -> str:
     """Say that labels are worse than the same label for all rows; empty if they are not."""
     if accuracy >= baseline:
         return ""
     return (
-        f"the accuracy on held-out rows, {accuracy:.3f}, is below the {baseline:.3f} of always naming the "
-        f"most frequent class: {advice}."
+        f"the accuracy, {accuracy:.3f}, is below the {baseline:.3f} of always naming the most frequent class: "
+        f"{advice}."
     )
 
 

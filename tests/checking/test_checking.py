@@ -633,7 +633,7 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
     assert own < baseline
     assert json.loads(result.stderr)["note"] == (
-        f"the accuracy on held-out rows, {own:.3f}, is below the {baseline:.3f} of always naming the most "
+        f"the accuracy, {own:.3f}, is below the {baseline:.3f} of always naming the most "
         "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
     )
 

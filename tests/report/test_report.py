@@ -401,7 +401,7 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
 def test_a_model_below_the_most_frequent_class_is_told_of(rows, classifier, tmp_path):
     X, y = rows
     truth = np.array(["one", "one", "one", "two"])
-    for right, said in ((2, "The accuracy on held-out rows, 0.500, is below the 0.750 of always"), (3, None)):
+    for right, said in ((2, "The accuracy, 0.500, is below the 0.750 of always"), (3, None)):
         codes = np.where(np.arange(4) < right, np.searchsorted(classifier.classes_, truth), 0)
         held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
         text = Outline(page_of(classifier, X, y, held_out=held_out, folder=tmp_path)).text

@@ -315,45 +315,32 @@ def signed(number):
 def test_rows_equal_explain(usual, model):
     fitted, X, y = model
     explanation, proba = fitted.explain(X), fitted.predict_proba(X)
-    for i in (0, 17, 41, 79):
+    typicality = fitted.typicality(X)
+    resting = next(i for i in range(len(X)) if explanation.caution(i))
+    for i in (0, 17, 41, 79, resting):
         pick(usual, X.index[i])
         assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
         assert one(usual, ".verdict").text == f"{verdict} {judgement}"
-        shown = {line[0]: line[1] for line in row_table(usual, "Probabilities")}
-        assert shown == {str(label): f"{p:.3f}" for label, p in zip(fitted.classes_, proba[i], strict=True)}
+        shown = {line[0]: line[1:3] for line in row_table(usual, "Probabilities")}
+        pairs = zip(fitted.classes_, proba[i], typicality[i], strict=True)
+        assert shown == {str(label): [f"{p:.3f}", f"{share:.3f}"] for label, p, share in pairs}
         shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
         assert shown == {
             name: [f"{explanation.values[i, j]:.4g}", signed(explanation.evidence[i, j])]
             for j, name in enumerate(explanation.feature_names)
         }
-        assert explanation.sentences(i)["reasons"] in one(usual, "#row").text
+        text = one(usual, "#row").text
+        said = explanation.sentences(i, f"Row {X.index[i]}", fitted.describe())
+        assert all(sentence in text for sentence in said.values())
+        assert ("Caution: " in text) == bool(said["caution"])
         support = row_table(usual, "Nearest training rows")[1:]
         assert [line[:2] for line in support] == [
             [f"training row {row}", f"{share:.3f}"]
             for row, share in zip(explanation.rows[i], explanation.shares[i], strict=True)
         ]
-
-
-def test_words_name_the_strongest_variables(usual, model):
-    fitted, X, _ = model
-    explanation = fitted.explain(X)
-    strongest = int(explanation.evidence[0].argmax())
-    factor = np.exp(explanation.evidence[0, strongest])
-    times = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):g}"
-    pick(usual, X.index[0])
-    said = f"x{strongest} = {explanation.values[0, strongest]:.4g} ({times} times)"
-    text = one(usual, "#row").text
-    assert said in text
-    # Evidence adds up: the odds are those of the probabilities.
-    odds = np.exp(explanation.log_odds[0])
-    assert odds == pytest.approx(explanation.probability[0, 0] / explanation.probability[0, 1], rel=1e-9)
-    label, rival = explanation.label[0], explanation.rival[0]
-    equal = f"{label} is as likely as {rival}"
-    assert f"Before any variable is known, {equal}; with all of them, {label} is " in text
-    assert f"is carried as if by {explanation.effective_rows[0]:.0f} row" in text
 
 
 def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
@@ -406,19 +393,6 @@ def bars_of_waterfall(browser):
             return [node.getAttribute("class"), x, x + width];
         });
     """)
-
-
-def test_typicality_and_what_a_label_rests_on(usual, model):
-    fitted, X, _ = model
-    explanation, typicality = fitted.explain(X), fitted.typicality(X)
-    resting = [i for i in range(len(X)) if explanation.caution(i)]
-    for i in (resting[0], 17):
-        pick(usual, X.index[i])
-        shown = {line[0]: line[2] for line in row_table(usual, "Probabilities")}
-        pairs = zip(fitted.classes_, typicality[i], strict=True)
-        assert shown == {str(label): f"{share:.3f}" for label, share in pairs}
-        said = f"Caution: {explanation.caution(i)}."
-        assert (said in one(usual, "#row").text) == bool(explanation.caution(i))
 
 
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}

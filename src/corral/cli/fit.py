@@ -306,18 +306,17 @@ def _estimator(
 
 def note_if_useless(accuracy: float, baseline: float, name: str, priors: Priors) -> None:
     """Say that labels are worse than the same label for all rows, if they are."""
-    from corral.sentences import below_most_frequent
+    from corral.sentences import NO_DIFFERENCE, below_most_frequent
 
-    if accuracy >= baseline:
-        return
     if priors is Priors.uniform:
         advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
-        note(below_most_frequent(accuracy, baseline, advice))
     elif name != "CorralClassifier":
         advice = "do not rely on its labels, and try --estimator cv, the default"
-        note(below_most_frequent(accuracy, baseline, advice))
     else:
-        note(below_most_frequent(accuracy, baseline))
+        advice = NO_DIFFERENCE
+    sentence = below_most_frequent(accuracy, baseline, advice)
+    if sentence:
+        note(sentence)
 
 
 @contextmanager

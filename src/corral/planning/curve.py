@@ -310,7 +310,11 @@ class LearningCurve:
             f"{name!r} {in_rows(n)}" for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
         )
         low, high = (in_rows(max(end, self.n_rows)) for end in (need.rows.low, need.rows.high))
-        return f"about {in_rows(need.rows.value)} rows in all ({parts}), {LEVEL:.0%} interval {low} to {high}"
+        more = in_rows(need.rows.value - self.n_rows)
+        return (
+            f"about {in_rows(need.rows.value)} rows in all ({parts}), {more} more than now, {LEVEL:.0%} "
+            f"interval {low} to {high}"
+        )
 
 
 def _turned(loss: Estimate) -> Estimate:

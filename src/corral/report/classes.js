@@ -1,7 +1,6 @@
 // The map of what marks each class
 
 // How a class may differ in a variable. Each kind has a colour of its own, and each pair of them a mark.
-const KINDS = ["", "high", "low", "wide", "narrow", "more", "less"];
 const PAIRS = [
   ["low", "high", "●", "lower than the background", "higher"],
   ["narrow", "wide", "▬", "closer together", "further apart"],
@@ -11,18 +10,18 @@ const PAIRS = [
 // Shades: none for negligible effects, then one for each step of 0.15. Effects have two digits.
 function shade(a, j) {
   const step = Math.min(6, Math.floor(Math.round(100 * Math.abs(data.effects[a][j])) / 15));
-  return `${KINDS[data.kinds[a][j]]} s${step}`;
+  return `${data.kinds[a][j]} s${step}`;
 }
 
 function markOf(a, j) {
   if (!data.markers[a][j]) return "";
-  const kind = KINDS[data.kinds[a][j]];
+  const kind = data.kinds[a][j];
   return PAIRS.find(([low, high]) => kind === low || kind === high)?.[2] ?? "◆"; // by another rule
 }
 
 // Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
 function mapScales() {
-  const found = new Set(data.kinds.flat().map((kind) => KINDS[kind]));
+  const found = new Set(data.kinds.flat());
   return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, mark, less, more]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);

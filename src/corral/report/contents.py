@@ -48,9 +48,6 @@ _MOST_CATEGORIES = 12  # of a variable, as bars
 _FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
 _N_STRONGEST = 12  # variables of a waterfall
 
-# How a class may differ in a variable: by its number the page gives it a colour and a mark.
-_KINDS = ("", "high", "low", "wide", "narrow", "more", "less")
-
 # Why a row deserves a look, in the order of the list.
 _REASONS = {
     "wrong": "wrong",
@@ -230,11 +227,11 @@ def _difference(description: Description, a: int, j: int) -> str:
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
 
 
-def _kind(direction: str) -> int:
-    """Which of `_KINDS` a difference is; what is no direction counts as something that is more frequent."""
-    if direction in _KINDS:
-        return _KINDS.index(direction)
-    return _KINDS.index("less" if direction.endswith(" less often") else "more")
+def _kind(direction: str) -> str:
+    """What gives a difference its colour and mark: a direction, or "more" or "less" for frequencies."""
+    if direction in ("", "high", "low", "wide", "narrow"):
+        return direction
+    return "less" if direction.endswith(" less often") else "more"
 
 
 def _curves(
