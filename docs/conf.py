@@ -49,7 +49,6 @@ FOR_THE_PACKAGE = [
     "lines",
     "markers_of",
     "missing_phrases",
-    "of",
     "phrase",
     "value_text",
 ]

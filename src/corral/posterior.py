@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 from corral.array_types import Floats, Integers
 
@@ -14,13 +14,13 @@ _LARGEST_ODDS = 1e100
 _UNKNOWN = 1000.0
 
 
-def log_posterior(score: Floats) -> Floats:
-    """Log probabilities (n_points, n_classes) from log scores, one of which is finite at each point.
+def log_posterior(joint: Floats, axis: int = 1) -> Floats:
+    """Log probabilities from log scores; classes lie along the axis, and one score of each is finite.
 
     As `scipy.special.log_softmax`, which takes longer for so few numbers than they take to compute.
     """
-    shifted = score - score.max(axis=1, keepdims=True)
-    log_proba: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    shifted = joint - joint.max(axis=axis, keepdims=True)
+    log_proba: Floats = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
     return log_proba
 
 
@@ -54,10 +54,13 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
     Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
     their last digit.
     """
-    log_proba: Floats = log_softmax(joint, axis=1)
-    if lapse > 0.0:
-        log_proba = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_of_prior(prior))
-    return log_proba
+    log_proba = log_posterior(joint)
+    return log_proba if lapse == 0.0 else _mixed_with_prior(log_proba, log_of_prior(prior), lapse)
+
+
+def _mixed_with_prior(log_proba: Floats, log_prior: Floats, lapse: float) -> Floats:
+    mixed: Floats = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_prior)
+    return mixed
 
 
 def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, rival: Integers) -> Floats:
@@ -69,17 +72,14 @@ def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, 
     with np.errstate(invalid="ignore", divide="ignore"):
         if lapse == 0.0:
             base = (log_prior[label] - log_prior[rival])[:, np.newaxis]
-            without_lapse: Floats = base + (log_density[label, samples] - log_density[rival, samples])
-            return without_lapse
-        joint = log_density + log_prior[:, np.newaxis, np.newaxis]
-        joint -= joint.max(axis=0)
-        log_total = np.log(np.exp(joint).sum(axis=0)) - np.log1p(-lapse)
+            odds: Floats = base + (log_density[label, samples] - log_density[rival, samples])
+            return odds
+        log_proba = log_posterior(log_density + log_prior[:, np.newaxis, np.newaxis], axis=0)
         of_label, of_rival = (
-            np.logaddexp(joint[codes, samples] - log_total, (np.log(lapse) + log_prior[codes])[:, np.newaxis])
+            _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], lapse)
             for codes in (label, rival)
         )
-        odds: Floats = of_label - of_rival
-    return odds
+        return of_label - of_rival
 
 
 def odds_of_classes(joint: Floats) -> Floats:

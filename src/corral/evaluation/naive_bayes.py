@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
@@ -14,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from corral.array_types import Floats, Integers
+from corral.posterior import log_posterior
 
 
 class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
@@ -43,7 +43,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         log_joint = np.tile(self._log_prior, (len(X), 1))
         for columns, part in self._parts:
             log_joint += part.predict_log_proba(X[columns]) - self._log_prior  # which the part has counted
-        proba: Floats = softmax(log_joint, axis=1)
+        proba: Floats = np.exp(log_posterior(log_joint))
         return proba
 
 

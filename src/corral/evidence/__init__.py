@@ -1,7 +1,8 @@
 """Why a row got its label: Shapley evidence of variables, supporting rows, and what makes a row novel.
 
-`log_odds` is the entry point. An `Explainer` (`explainers`) evaluates a model's densities of some of the
-variables (`marginals`), or of one variable given all others (`conditionals`); `shapley` divides a difference
-of log odds among the variables; `novelty` divides the outlyingness of a row. `typical_rows` finds the
-training rows at which the density of a class is highest.
+`explanations` has the entry points: `explain_rows`, and `evidence_of_classes`, which is computed once for a
+model. An `Explainer` (`explainers`) evaluates a model's densities of some of the variables (`marginals`), or
+of one variable given all others (`conditionals`); `shapley` divides a number among the variables: log odds
+(`log_odds`) and what makes a row novel (`novelty`). `support` finds the training rows behind a label, and
+`typical_rows` those at which the density of a class is highest.
 """
