@@ -111,7 +111,9 @@ def _fit_log_power(
         log_proba = log_posterior(target.log_prior + power * log_density)
         proba = np.exp(log_proba)
         mean = np.vecdot(proba, log_density)
-        variance = np.vecdot(proba, (log_density - mean[:, np.newaxis]) ** 2)
+        # Roots first: far below the others, a log density may have no finite square.
+        centred = (log_density - mean[:, np.newaxis]) * np.sqrt(proba)
+        variance = np.vecdot(centred, centred)
         excess = power * float(target.weights @ (mean - right))
         curvature = power**2 * float(target.weights @ variance) + max(excess, 0.0)
         loss = 0.5 * strength * (u - center) ** 2 - float(target.weights @ target.right(log_proba))
