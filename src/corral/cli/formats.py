@@ -418,9 +418,10 @@ def _remedy(file: TableFile) -> str:
         strange = b"".join(
             line for line in stream.read(_BLOCK).splitlines(keepends=True) if not line.isascii()
         )
-    guess = from_bytes(strange).best()
+    # Unicode is known before.
+    guesses = [guess.encoding for guess in from_bytes(strange) if not guess.encoding.startswith("utf_")]
     said = "say by --encoding in what it is written, or save it as UTF-8."
-    return said if guess is None else f"it may be {guess.encoding}; {said}"
+    return f"it may be {guesses[0]}; {said}" if guesses else said
 
 
 def _cells(text: str, separator: str) -> list[list[str]]:
