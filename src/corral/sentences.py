@@ -411,8 +411,8 @@ def below_most_frequent(accuracy: float, baseline: float, advice: str = NO_DIFFE
     if accuracy >= baseline:
         return ""
     return (
-        f"the accuracy, {accuracy:.3f}, is below the {baseline:.3f} of always naming the most frequent class: "
-        f"{advice}."
+        f"the accuracy, {accuracy:.3f}, is below the {baseline:.3f} of always naming the most frequent "
+        f"class: {advice}."
     )
 
 
