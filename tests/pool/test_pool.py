@@ -766,7 +766,6 @@ def test_few_rows(n):
     assert np.isfinite(pool.scores.log_loss)
 
 
-@pytest.mark.all_divisions
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "case", ["huge", "tiny", "outlier", "collinear", "class of one value", "wild weights"]

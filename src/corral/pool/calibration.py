@@ -84,7 +84,7 @@ def fit_log_weights(
         gradient, curvature = _derivatives(log_density, target, np.exp(u), log_proba)
         gradient += strength * (u - center)
         curvature.flat[:: u.size + 1] += strength
-        step = -np.linalg.solve(curvature, gradient)
+        step = -_solve(curvature, gradient)
         step *= _LONGEST_STEP / max(_LONGEST_STEP, np.abs(step).max())
         expected = -float(gradient @ step)
         if expected < _TOLERANCE:  # the last step is safe without a look at the loss
@@ -98,6 +98,15 @@ def fit_log_weights(
             break
         u, value, log_proba = u + step, tried, tried_log_proba
     return u, value
+
+
+def _solve(curvature: Floats, gradient: Floats) -> Floats:
+    """Solve the equations of a Newton step; the shortest solution if rounding leaves them without one."""
+    try:
+        step: Floats = np.linalg.solve(curvature, gradient).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:  # beside log densities of an outlier the prior has no digit left
+        step = np.linalg.lstsq(curvature, gradient)[0].astype(np.float64, copy=False)
+    return step
 
 
 def _fit_log_power(
