@@ -409,52 +409,6 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
             k += 1
 
 
-@compiled(**_OUTER, fastmath=_FAST)
-def sequential(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
-    """Algorithm 1 as printed, each bandwidth changing inside the sweep; arguments as above."""
-    n_tiles, d, tile = X.shape
-    D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, _ = work
-    b = zero = np.int64(0)
-    for q in range(x.shape[0]):
-        for j in range(d):
-            order[b, j] = j
-            u[b, j] = x[q, j]
-            v[b, j] = x[q, j]
-            steps[q, j] = 0
-        for t in range(n_tiles):
-            _sum_products(X, t, b, order, zero, d, u, v, D, b, t)
-        _start(X, n_rows, x, q, own[q], b, D, G, u, v, count, spread, shift, nearest)
-        for t in range(n_tiles):  # bandwidths differ from now on, so all exponents are in G
-            _sum_products(X, t, b, order, zero, d, u, v, part, zero, zero)
-            for i in range(tile):
-                G[b, t, i] += part[0, 0, i] * 0.5 / (h[0] * h[0])
-                D[b, t, i] = 0.0
-        n_active = d
-        while n_active > 0:
-            kept = 0
-            for s in range(n_active):
-                j = order[b, s]
-                k = steps[q, j]
-                c = 1.0 / (h[k] * h[k])
-                _gather_all(X, root, b, x, q, order, s, s + 1, c, shift, D, G, a, s1, s2)
-                if k + 1 < h.shape[0] and s1[b, s] * s1[b, s] > critical[q] * s2[b, s]:
-                    steps[q, j] = k + 1
-                    more = 0.5 / (h[k + 1] * h[k + 1]) - 0.5 * c
-                    for t in range(n_tiles):
-                        _sum_products(X, t, b, order, s, s + 1, u, v, part, zero, zero)
-                        for i in range(tile):
-                            G[b, t, i] += part[0, 0, i] * more
-                    order[b, kept] = j
-                    kept += 1
-            n_active = kept
-        last = _gather_all(X, root, b, x, q, order, zero, zero, 1.0, shift, D, G, a, s1, s2)
-        exponent = shift[b]
-        for j in range(d):
-            z = (x[q, j] - u[b, j]) / h[steps[q, j]]
-            exponent += 0.5 * z * z
-        log_sum[q] = math.log(last) - exponent
-
-
 # --------------------------------------------------------------------- sums over the tiles of a class
 
 
@@ -565,92 +519,6 @@ def unit_sums(X, half_c, mass, x, a, least, log_sum):
         for j in range(d):
             half += 0.5 * x[q, j] * x[q, j]
         log_sum[q] = math.log(log_sum[q]) - least[q] - half
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def nearest_rows(X, n_rows, x, a, least, row):
-    """The row nearest to each query, the first of several.
-
-    Parameters
-    ----------
-    X, n_rows, x : as above.
-    a : (tile,) work space.
-    least, row : (n_queries,) written: its squared distance and its number.
-    """
-    n_tiles, d, tile = X.shape
-    for q in range(x.shape[0]):
-        least[q] = EXCLUDED
-        row[q] = 0
-    for t in range(n_tiles):
-        for q in range(x.shape[0]):
-            for i in range(tile):
-                a[i] = 0.0
-            for j in range(d):
-                for i in range(tile):
-                    a[i] += (X[t, j, i] - x[q, j]) * (X[t, j, i] - x[q, j])
-            for i in range(min(tile, max(0, n_rows - t * tile))):
-                if a[i] < least[q]:
-                    least[q] = a[i]
-                    row[q] = t * tile + i
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def sweep_sums(X, n_rows, root, x, u, half_c, asked, a, least, density, s1, s2):
-    """Sums of Z_ji and Z_ji^2 over rows, at given bandwidths, for many queries.
-
-    Nothing is kept from one sweep to the next, so exponents are summed anew. Tiles are outermost, as above.
-
-    Parameters
-    ----------
-    X, n_rows, root, x : as above.
-    u : (n_queries, n_features) the row r that exponents are relative to.
-    half_c : (n_queries, n_features) 1 / (2 h_j^2).
-    asked : (n_queries, n_features) the variables j whose sums are wanted.
-    a : (1, tile) work space.
-    least : (n_queries,) written: the smallest exponent.
-    density : (n_queries,) written: sum of the weights exp(least - g_i).
-    s1, s2 : (n_queries, n_features) written: sums of Z_ji and of Z_ji^2 with these weights.
-    """
-    n_tiles, d, tile = X.shape
-    for q in range(x.shape[0]):
-        least[q] = EXCLUDED
-        density[q] = 0.0
-        for j in range(d):
-            s1[q, j] = 0.0
-            s2[q, j] = 0.0
-    for t in range(n_tiles):
-        for q in range(x.shape[0]):
-            for i in range(tile):
-                a[0, i] = 0.0
-            for j in range(0, d - 1, 2):  # two variables share the reading and writing of the sums
-                u0, v0, c0 = u[q, j], 2.0 * x[q, j] - u[q, j], half_c[q, j]
-                u1, v1, c1 = u[q, j + 1], 2.0 * x[q, j + 1] - u[q, j + 1], half_c[q, j + 1]
-                for i in range(tile):
-                    one = (u0 - X[t, j, i]) * (v0 - X[t, j, i])
-                    two = (u1 - X[t, j + 1, i]) * (v1 - X[t, j + 1, i])
-                    a[0, i] += one * c0 + two * c1
-            if d % 2 == 1:
-                u0, v0, c0 = u[q, d - 1], 2.0 * x[q, d - 1] - u[q, d - 1], half_c[q, d - 1]
-                for i in range(tile):
-                    a[0, i] += (u0 - X[t, d - 1, i]) * (v0 - X[t, d - 1, i]) * c0
-            for i in range(min(tile, max(0, n_rows - t * tile)), tile):
-                a[0, i] = EXCLUDED
-            low = _least(a[0])
-            if low < least[q]:
-                factor = _exp(low - least[q])
-                density[q] *= factor
-                for j in range(d):
-                    s1[q, j] *= factor
-                    s2[q, j] *= factor * factor
-                least[q] = low
-            for i in range(tile):
-                a[0, i] = _exp(least[q] - a[0, i])
-            density[q] += _sum_weights(root, t, a[0])
-            for j in range(d):
-                if asked[q, j]:
-                    z1, z2 = _moments(X, root, t, j, x[q, j], 2.0 * half_c[q, j], a[0])
-                    s1[q, j] += z1
-                    s2[q, j] += z2
 
 
 # ---------------------------------------------------------------------------------- members of a pool
@@ -775,76 +643,153 @@ def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nea
             ratio[s, j] = whole - (math.log(_exponentiate(a[1], low, None, a[1])) - low)
 
 
-# ---------------------------------------------------------------------- gaps and levels, in the Rodeo
+# ------------------------------------------------------------------ the Rodeo in the general case
 
-# The general case: values may be missing (NaN) or numbers of levels, and rows are left out by units.
-# Variables are contiguous: X is (n_features, n_rows). No "nnan", so that a gap is seen.
+# Values may be missing (NaN) or numbers of categories, rows are left out by groups, and bandwidths may differ
+# from the first sweep on. No "nnan", so that a missing value is seen.
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _add_terms(X, j, is_category, xj, uj, c, missing, e):
+    """Add c times the squared distance in variable j, less that of u_j; `missing` to rows without a value."""
+    vj = 2.0 * xj - uj
+    for t in range(X.shape[0]):
+        for i in range(X.shape[2]):
+            value = X[t, j, i]
+            apart = (uj - value) * (vj - value)
+            if is_category:
+                apart = 0.0 if value == xj else 1.0
+            e[t, i] += missing if math.isnan(value) else c * apart
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _derivative_sums(X, j, is_category, xj, expected, root, a):
+    """Sums of Z_ji and of Z_ji^2 over rows, up to the factor that Z_j and lambda_j share."""
+    z1 = 0.0
+    z2 = 0.0
+    for t in range(X.shape[0]):
+        for i in range(X.shape[2]):
+            value = X[t, j, i]
+            apart = (value - xj) * (value - xj)
+            if is_category:
+                apart = 0.0 if value == xj else 1.0
+            z = a[t, i] * (apart - expected)
+            z = 0.0 if math.isnan(value) else z  # its factor does not depend on the bandwidth
+            z1 += root[t, i] * z
+            z2 += z * z
+    return z1, z2
+
+
+@compiled(**_INNER)
+def _nearest_row(a):
+    """Tile and place of the smallest number."""
+    tile, place = 0, 0
+    for t in range(a.shape[0]):
+        for i in range(a.shape[1]):
+            if a[t, i] < a[tile, place]:
+                tile, place = t, i
+    return tile, place
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _weigh_rows(e, root, a):
+    """Write root_i exp(low - e_i), where low is the least exponent, which is returned."""
+    low = EXCLUDED
+    for t in range(e.shape[0]):
+        least = _least(e[t])
+        low = least if least < low else low
+    for t in range(e.shape[0]):
+        _exponentiate(e[t], low, root[t], a[t])
+    return low
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def general_sums(
-    X, levels, units, root, x, unit_of_x, u, half_c, of_gap, expected, asked, a, least, density, s1, s2
-):
-    """Sums of Z_ji and Z_ji^2 over the rows of a class, at given bandwidths, for many queries.
+def descend(
+    X, n_categories, root, groups, x, group, nearest, log_value, half_c, log_norm, expected, critical,
+    n_steps, sequential, u, order, e, a, steps, log_sum, first, second,
+):  # fmt: skip
+    """Algorithm 1 for many queries and one class.
 
     Parameters
     ----------
-    X : (n_features, n_rows)
-    levels : (n_features,) numbers of levels, 0 for measurements.
-    units, root : (n_rows,) units, and square roots of weights.
+    X : (n_tiles, n_features, tile) the class.
+    n_categories : (n_features,) 0 for measurements.
+    root : (n_tiles, tile) square roots of the rows' own weights.
+    groups : (n_tiles, tile) groups of the rows, negative for padding.
     x : (n_queries, n_features) queries; a variable that is NaN takes no part.
-    unit_of_x : (n_queries,) rows that share the query's unit are left out.
-    u : (n_queries, n_features) values of measurements that exponents are relative to.
-    half_c : (n_queries, n_features) 1 / (2 h_j^2).
-    of_gap : (n_queries, n_features) exponent of a row without a value.
-    expected : (n_queries, n_features) mean of the squared distance under the kernel.
-    asked : (n_queries, n_features) the variables j whose sums are wanted.
-    a : (1, n_rows) work space.
-    least, density, s1, s2 : as above.
+    group : (n_queries,) rows of this group are left out; some other row must be left.
+    nearest, log_value : (n_queries, n_features) where some row has no value: the nearest value of any row,
+        and the logarithm of the factor of a row without one.
+    half_c, log_norm, expected : (n_grid, n_features) of the bandwidths that may be chosen: 1 / (2 h_j^2), the
+        logarithm of the kernel's norm, and the mean of the squared distance under the kernel.
+    critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
+    n_steps : (n_queries, n_features) how many of the bandwidths may be chosen; 0 for no test at all.
+    sequential : whether bandwidths change inside a sweep, as printed, or after it.
+    u, order, e, a : (n_features,), (n_features,), (n_tiles, tile) and (n_tiles, tile) work space.
+    steps : (n_queries, n_features) written: each bandwidth's index in the grid.
+    log_sum : (n_queries,) written: logarithm of the weighted sum of the kernels.
+    first, second : (n_recorded, n_features) written: the sums of Z_ji and of Z_ji^2 that were tested in the
+        first sweeps, of the last query. The others keep what they have.
     """
-    d, n = X.shape
+    n_tiles, d, tile = X.shape
     for q in range(x.shape[0]):
-        for i in range(n):
-            a[0, i] = 0.0
+        for t in range(n_tiles):
+            for i in range(tile):
+                e[t, i] = EXCLUDED if groups[t, i] < 0 or groups[t, i] == group[q] else 0.0
+                a[t, i] = e[t, i]
         for j in range(d):
-            xj, c, gap = x[q, j], half_c[q, j], of_gap[q, j]
-            if math.isnan(xj):
-                continue
-            if levels[j] > 0:
-                for i in range(n):
-                    apart = 0.0 if X[j, i] == xj else c
-                    a[0, i] += apart if X[j, i] == X[j, i] else gap
-            else:
-                uj, vj = u[q, j], 2.0 * xj - u[q, j]
-                for i in range(n):
-                    apart = (uj - X[j, i]) * (vj - X[j, i]) * c
-                    a[0, i] += apart if X[j, i] == X[j, i] else gap
-        for i in range(n):
-            a[0, i] = a[0, i] if units[i] != unit_of_x[q] else EXCLUDED
-        low = _least(a[0])
-        least[q] = low
+            if x[q, j] == x[q, j]:
+                beside = (x[q, j] - nearest[q, j]) * (x[q, j] - nearest[q, j])
+                _add_terms(X, j, n_categories[j] > 0, x[q, j], x[q, j], 1.0, beside, a)
+        nearest_t, nearest_i = _nearest_row(a)
+        n_active = 0
+        for j in range(d):
+            steps[q, j] = 0
+            if x[q, j] == x[q, j]:
+                u[j] = X[nearest_t, j, nearest_i]
+                u[j] = u[j] if u[j] == u[j] and n_categories[j] == 0 else nearest[q, j]
+                own = (x[q, j] - u[j]) * (x[q, j] - u[j]) * half_c[0, j] + log_norm[0, j]
+                _add_terms(X, j, n_categories[j] > 0, x[q, j], u[j], half_c[0, j], -log_value[q, j] - own, e)
+                if n_steps[q, j] > 0:
+                    order[n_active] = j
+                    n_active += 1
+        low = _weigh_rows(e, root, a)
+        changed = False
+        sweep = 0
+        while n_active > 0:
+            kept = 0
+            for s in range(n_active):
+                if changed and sequential:
+                    low = _weigh_rows(e, root, a)
+                    changed = False
+                j = order[s]
+                k = steps[q, j]
+                z1, z2 = _derivative_sums(X, j, n_categories[j] > 0, x[q, j], expected[k, j], root, a)
+                if sweep < first.shape[0]:
+                    first[sweep, j] = z1
+                    second[sweep, j] = z2
+                if k + 1 < n_steps[q, j] and z1 * z1 > critical[q] * z2:
+                    order[kept] = j
+                    kept += 1
+                    steps[q, j] = k + 1
+                    change = half_c[k + 1, j] - half_c[k, j]
+                    own = (x[q, j] - u[j]) * (x[q, j] - u[j]) * change + log_norm[k + 1, j] - log_norm[k, j]
+                    _add_terms(X, j, n_categories[j] > 0, x[q, j], u[j], change, -own, e)
+                    changed = True
+            if changed:
+                low = _weigh_rows(e, root, a)
+                changed = False
+            n_active = kept
+            sweep += 1
         total = 0.0
-        for i in range(n):
-            a[0, i] = root[i] * _exp(low - a[0, i])
-            total += root[i] * a[0, i]
-        density[q] = total
+        for t in range(n_tiles):
+            for i in range(tile):
+                total += root[t, i] * a[t, i]
+        log_sum[q] = math.log(total) - low
         for j in range(d):
-            s1[q, j] = 0.0
-            s2[q, j] = 0.0
-            if not asked[q, j]:
-                continue
-            xj, mean = x[q, j], expected[q, j]
-            z1 = 0.0
-            z2 = 0.0
-            for i in range(n):
-                apart = (X[j, i] - xj) * (X[j, i] - xj)
-                apart = min(apart, 1.0) if levels[j] > 0 else apart
-                z = a[0, i] * (apart - mean)
-                z = z if X[j, i] == X[j, i] else 0.0  # its factor does not depend on the bandwidth
-                z1 += root[i] * z
-                z2 += z * z
-            s1[q, j] = z1
-            s2[q, j] = z2
+            if x[q, j] == x[q, j]:
+                k = steps[q, j]
+                log_sum[q] -= (x[q, j] - u[j]) * (x[q, j] - u[j]) * half_c[k, j] + log_norm[k, j]
 
 
 @compiled(**_OUTER, fastmath=_FAST)

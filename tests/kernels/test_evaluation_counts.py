@@ -27,8 +27,7 @@ OF_ALL_VARIABLES = {
     "kernel_weights": -1,
     "mixed_log_means": -1,
     "log_means": -1,
-    "general_sums": -3,
-    "sweep_sums": -3,
+    "descend": -3,
 }
 OF_SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1, "conditional_sums": -1}
 LOOPS = OF_ALL_VARIABLES | OF_SETS_OF_VARIABLES

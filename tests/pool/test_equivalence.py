@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.tiles import ClassRows, GeneralRows
+from corral.data.tiles import ClassRows
 from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
 from corral.pool.cross_fitting import density_of, frames_of_kind
@@ -21,7 +21,7 @@ from corral.pool.densities import Mixture
 from corral.pool.general_densities import MixedMixture
 from corral.pool.leave_one_out import left_out_log_densities
 from corral.pool.member_specs import KINDS, Kind, RowsInUnits
-from corral.rodeo.density import kernel_density, local_density
+from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.path import rodeo_path
 from corral.rodeo.relevance import leave_one_out_bandwidths
 from corral.rodeo.settings import RodeoSettings
@@ -49,6 +49,7 @@ def general_path(monkeypatch):
 
     def force():
         monkeypatch.setattr(LabelledRows, "mixed", property(lambda rows: True))
+        monkeypatch.setattr(ClassRows, "is_plain", False)
 
     return force
 
@@ -101,25 +102,24 @@ def test_pools(given, general_path):
 )
 def test_rodeo_classifiers(parameters, weights, general_path):
     plain = RodeoClassifier(**parameters).fit(X, Y, weights)
-    assert {type(density.rows) for density in plain.model_.densities} == {ClassRows}
-    expected = numbers_of_classifier(plain)
+    assert all(density.rows.is_plain for density in plain.model_.densities)
+    expected, local_bandwidths = numbers_of_classifier(plain), plain.local_bandwidths(NEW_ROWS)
     general_path()
     general = RodeoClassifier(**parameters).fit(X, Y, weights)
-    assert {type(density.rows) for density in general.model_.densities} == {GeneralRows}
     for name, values in numbers_of_classifier(general).items():
         assert_close(values, expected[name])
     assert_close(general.bandwidths_, plain.bandwidths_)
-    assert_close(general.local_bandwidths(NEW_ROWS), plain.local_bandwidths(NEW_ROWS))
+    assert_close(general.local_bandwidths(NEW_ROWS), local_bandwidths)
 
 
 def test_densities_of_one_sample(general_path):
     plain = RodeoDensity().fit(X, sample_weight=WEIGHTS)
-    assert isinstance(plain.density_.density.rows, ClassRows)
+    assert plain.density_.density.rows.is_plain
+    scores, sample = plain.score_samples(NEW_ROWS), plain.sample(20, random_state=0)
     general_path()
     general = RodeoDensity().fit(X, sample_weight=WEIGHTS)
-    assert isinstance(general.density_.density.rows, GeneralRows)
-    assert_close(general.score_samples(NEW_ROWS), plain.score_samples(NEW_ROWS))
-    assert_close(general.sample(20, random_state=0), plain.sample(20, random_state=0))
+    assert_close(general.score_samples(NEW_ROWS), scores)
+    assert_close(general.sample(20, random_state=0), sample)
 
 
 # -------------------------------------------------------------------------------------- members of pools
@@ -181,7 +181,9 @@ def rows_of_a_class(weighted):
     rows[:45, 0] = random.normal(0.0, 0.05, 45)
     weights = random.uniform(0.2, 3.0, 60) if weighted else None
     plain = ClassRows.arrange(rows, weights)
-    return plain, GeneralRows.of(plain)
+    general = replace(plain, groups=np.arange(60))
+    assert plain.is_plain > general.is_plain
+    return plain, general
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -190,8 +192,8 @@ def test_the_descent_of_bandwidths(update, weighted):
     plain, general = rows_of_a_class(weighted)
     grid, own = RodeoSettings().grid(plain.measure.n), np.arange(0, 60, 4)
     for new_rows, left_out in ((NEW_ROWS, None), (plain.take(own), own)):
-        expected, expected_steps = local_density(plain, grid, new_rows, update, left_out)
-        log_density, steps = local_density(general, grid, new_rows, update, left_out)
+        expected, expected_steps = rodeo(plain, grid, new_rows, update, left_out)
+        log_density, steps = rodeo(general, grid, new_rows, update, left_out)
         assert expected_steps.max() > 3
         assert_array_equal(steps, expected_steps)
         assert_close(log_density, expected)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,15 +28,15 @@ from corral import (
     save_model,
 )
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.tiles import ClassRows, GeneralRows
+from corral.data.tiles import ClassRows
 from corral.pool.densities import Mixture
 from corral.pool.fold_plan import make_target
 from corral.pool.general_bandwidths import MixedSample, _RefinedState, refined_frames
 from corral.pool.general_densities import MixedMixture, mixed_log_densities
 from corral.pool.general_transforms import learn_mixed_frames
 from corral.pool.transforms import learn_frames
-from corral.rodeo.density import kernel_density, local_density
-from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.descent import kernel_density, rodeo
+from corral.rodeo.factors import draw_kernels
 from corral.rodeo.settings import RodeoSettings
 from pool import pool_oracle
 from support.exploring import seeds
@@ -54,8 +55,7 @@ def mixed_rows(seed, n=40, gaps=0.3, levels=LEVELS):
 
 
 def general(X, weights=None, levels=LEVELS, units=None):
-    units = np.arange(len(X)) if units is None else units
-    return GeneralRows.arrange(X, weights, np.array(levels), units)
+    return ClassRows.arrange(X, weights, np.array(levels), units)
 
 
 # ------------------------------------------------------------------------------------- the core, exactly
@@ -77,7 +77,7 @@ def test_the_rodeo_is_that_of_plain_loops(seed, update):
     X, x = mixed_rows(seed, n=30), mixed_rows(seed + 50, n=4)
     X[:20, 0] = np.random.default_rng(seed).normal(0, 0.05, 20)  # so that some bandwidths shrink
     grid = RodeoSettings(beta=0.8).grid(len(X))
-    log_density, steps = local_density(general(X), grid, x, update)
+    log_density, steps = rodeo(general(X), grid, x, update)
     assert steps.max() > 2
     for q, found, k in zip(x, log_density, steps, strict=True):
         h, expected = pool_oracle.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
@@ -91,10 +91,10 @@ def test_a_unit_that_is_left_out_might_not_be_there(update):
     units = np.arange(40) // 3
     grid = RodeoSettings().grid(37)
     own = np.array([0, 7, 20])
-    found, steps = local_density(general(X, units=units), grid, X[own], update, own)
+    found, steps = rodeo(general(X, units=units), grid, X[own], update, own)
     for i, log_density, k in zip(own, found, steps, strict=True):
         rest = general(X[units != units[i]])
-        expected, expected_steps = local_density(rest, grid, X[i : i + 1], update)
+        expected, expected_steps = rodeo(rest, grid, X[i : i + 1], update)
         assert_allclose(log_density, expected[0], rtol=1e-10)
         assert_array_equal(k, expected_steps[0])
 
@@ -103,14 +103,14 @@ def test_complete_rows_take_the_fast_path_and_agree_with_the_general_one():
     rng = np.random.default_rng(0)
     X, x = rng.normal(size=(50, 3)), rng.normal(size=(5, 3))
     rows, grid = ClassRows.arrange(X, None), RodeoSettings().grid(50)
-    as_general = GeneralRows.of(rows)
+    as_general = replace(rows, groups=np.arange(50))
     for update in ("simultaneous", "sequential"):
-        fast, slow = local_density(rows, grid, x, update), local_density(as_general, grid, x, update)
+        fast, slow = rodeo(rows, grid, x, update), rodeo(as_general, grid, x, update)
         assert_allclose(fast[0], slow[0], rtol=1e-12)
         assert_array_equal(fast[1], slow[1])
     x[1, 0] = np.nan  # one sample with a gap changes no other
-    mixed = local_density(rows, grid, x, "simultaneous")
-    assert_array_equal(mixed[0][[0, 2, 3, 4]], local_density(rows, grid, x[[0, 2, 3, 4]], "simultaneous")[0])
+    mixed = rodeo(rows, grid, x, "simultaneous")
+    assert_array_equal(mixed[0][[0, 2, 3, 4]], rodeo(rows, grid, x[[0, 2, 3, 4]], "simultaneous")[0])
 
 
 def integral(log_density, values, free):

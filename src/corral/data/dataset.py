@@ -20,7 +20,7 @@ from corral.array_types import (
 )
 from corral.data.duplicates import copies_and_units, merge_copies, number_copies
 from corral.data.hashing import content_keys
-from corral.data.tiles import AnyRows, ClassRows, GeneralRows
+from corral.data.tiles import ClassRows
 from corral.data.weights import effective_number, shares_of_largest, weights_or_ones
 
 
@@ -243,12 +243,12 @@ class LabelledRows:
         """Number of levels of each column, 0 for measurements."""
         return np.zeros(self.X.shape[1], dtype=np.int64) if self.levels is None else self.levels
 
-    def arrange(self, scaled: Floats) -> Sequence[AnyRows]:
+    def arrange(self, scaled: Floats) -> Sequence[ClassRows]:
         """Put the rows of each class, scaled, in the order in which kernels read them."""
-        if not self.general:
-            return [ClassRows.arrange(scaled[at], self.weights_of(at)) for at in self.members()]
         return [
-            GeneralRows.arrange(scaled[at], self.weights_of(at), self.level_counts, self.units[at])
+            ClassRows.arrange(
+                scaled[at], self.weights_of(at), self.level_counts, self.units[at] if self.grouped else None
+            )
             for at in self.members()
         ]
 

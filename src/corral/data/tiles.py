@@ -1,4 +1,4 @@
-"""Rows of one class as the compiled loops read them: in tiles, or variable by variable."""
+"""Rows of one class as the compiled loops read them, in tiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral import kernels
-from corral.array_types import Floats, Integers
+from corral.array_types import Bools, Floats, Integers
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -76,19 +76,31 @@ class ClassRows:
 
     Attributes
     ----------
-    tiles : (n_tiles, n_features, tile) scaled rows.
+    tiles : (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories.
     n_rows : number of rows; the tiles hold copies of the first one behind the last.
     weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
     measure : how much they weigh together.
+    n_categories : (n_features,) number of categories of each variable, 0 for measurements.
+    groups : (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
     """
 
     tiles: Floats
     n_rows: int
     weights: Floats | None
     measure: Measure
+    n_categories: Integers
+    groups: Integers | None
 
     @classmethod
-    def arrange(cls, X: Floats, weights: Floats | None, tile_rows: int | None = None) -> ClassRows:
+    def arrange(
+        cls,
+        X: Floats,
+        weights: Floats | None,
+        n_categories: Integers | None = None,
+        groups: Integers | None = None,
+        *,
+        tile_rows: int | None = None,
+    ) -> ClassRows:
         """Cut scaled rows into tiles.
 
         A tile has at most `tile_rows` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
@@ -105,7 +117,8 @@ class ClassRows:
             tiles[t, :, : len(tile)] = tile.T
             if n_rows:
                 tiles[t, :, len(tile) :] = X[:1].T
-        return cls(tiles, n_rows, weights, measure)
+        n_categories = np.zeros(d, dtype=np.int64) if n_categories is None else n_categories
+        return cls(tiles, n_rows, weights, measure, n_categories, groups)
 
     @property
     def n_features(self) -> int:
@@ -115,15 +128,38 @@ class ClassRows:
     @property
     def size(self) -> int:
         """Numbers that an estimate reads."""
-        return int(self.tiles.size)
+        return max(int(self.tiles.size), 1)
+
+    @cached_property
+    def has_missing(self) -> Bools:
+        """Which variables (n_features,) some row has no value of."""
+        return np.array([np.isnan(self.tiles[:, j]).any() for j in range(self.n_features)], dtype=np.bool_)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether all values are there and measured, and each row is left out alone."""
+        return self.groups is None and not self.n_categories.any() and not self.has_missing.any()
 
     def left(self, own: Integers) -> Left:
-        """What is left of the class when each query leaves a row out, or none (-1)."""
-        return self.measure.left(self.weight(own))
+        """What is left of the class when each query leaves a row and its group out, or nothing (-1)."""
+        if self.groups is None or not self.n_rows:
+            return self.measure.left(self.weight(own))
+        w = self.weight(np.arange(self.n_rows))
+        _, group = np.unique(self.groups, return_inverse=True)
+        out, squares = np.bincount(group, w), np.bincount(group, w * w)
+        heavy = int(out.argmax())  # of which a difference could lose all digits
+        rest, rest_squares = w.sum() - out, (w * w).sum() - squares
+        rest[heavy], rest_squares[heavy] = w[group != heavy].sum(), (w[group != heavy] ** 2).sum()
+        position = group[np.maximum(own, 0)]
+        total = np.where(own >= 0, rest[position], self.measure.total)
+        left_squares = np.where(own >= 0, rest_squares[position], self.measure.squares)
+        n = np.where(total > 0.0, total * total / np.maximum(left_squares, TINY), 0.0)
+        return Left(total, np.where(own >= 0, n, self.measure.n))
 
     def select(self, variables: Integers) -> ClassRows:
         """Keep some of the variables."""
-        return replace(self, tiles=np.ascontiguousarray(self.tiles[:, variables]))
+        tiles = np.ascontiguousarray(self.tiles[:, variables])
+        return replace(self, tiles=tiles, n_categories=self.n_categories[variables])
 
     def take(self, positions: Integers) -> Floats:
         """Return some of the scaled rows, (n_positions, n_features)."""
@@ -140,114 +176,31 @@ class ClassRows:
             return np.where(positions >= 0, 1.0, 0.0)
         return np.where(positions >= 0, self.weights[positions], 0.0)
 
-    @cached_property
-    def tiled_weights(self) -> Floats | None:
-        """Weights (n_tiles, tile), 0 behind the last row; None if all rows matter alike."""
-        return None if self.weights is None else self._in_tiles(self.weights)
+    def group(self, positions: Integers) -> Integers:
+        """Return the groups of some of the rows, their numbers if each is left out alone; -1 for row -1."""
+        if self.groups is None or not self.n_rows:
+            return positions
+        return np.where(positions >= 0, self.groups[positions], -1)
 
-    def _in_tiles(self, values: Floats) -> Floats:
+    @cached_property
+    def tiled_groups(self) -> Integers:
+        """Groups (n_tiles, tile), -1 behind the last row."""
         n_tiles, _, size = self.tiles.shape
-        tiles = np.zeros(n_tiles * size)
-        tiles[: self.n_rows] = values
-        return tiles.reshape(n_tiles, size)
+        rows = np.arange(n_tiles * size).reshape(n_tiles, size)
+        return self.group(np.where(rows < self.n_rows, rows, -1))
 
     @cached_property
-    def root(self) -> Floats | None:
-        """Square roots of the weights, in tiles."""
-        return None if self.tiled_weights is None else np.sqrt(self.tiled_weights)
+    def tiled_weights(self) -> Floats:
+        """Weights (n_tiles, tile), 0 behind the last row."""
+        n_tiles, _, size = self.tiles.shape
+        rows = np.arange(n_tiles * size).reshape(n_tiles, size)
+        return self.weight(np.where(rows < self.n_rows, rows, -1))
 
     @cached_property
-    def mass(self) -> Floats:
-        """Weights (n_tiles, tile), 1 if all rows matter alike, 0 behind the last row."""
-        return self._in_tiles(np.ones(self.n_rows) if self.weights is None else self.weights)
-
-
-@dataclass(frozen=True, eq=False)
-class GeneralRows:
-    """The rows of one class where values are missing or levels, or rows are left out together.
-
-    Attributes
-    ----------
-    X : (n_features, n_rows) scaled rows, NaN for gaps; of a column of levels their numbers.
-    levels : (n_features,) number of levels, 0 for a column of measurements.
-    units : (n_rows,) numbers; rows that share one are left out together.
-    weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
-    measure : of all rows together.
-    """
-
-    X: Floats
-    levels: Integers
-    units: Integers
-    weights: Floats | None
-    measure: Measure
-
-    @classmethod
-    def arrange(cls, X: Floats, weights: Floats | None, levels: Integers, units: Integers) -> GeneralRows:
-        """Lay scaled rows (n_rows, n_features) out variable by variable."""
-        measure = Measure.of(len(X), weights)
-        if weights is not None:
-            weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
-        return cls(np.ascontiguousarray(X.T), levels, units, weights, measure)
-
-    @classmethod
-    def of(cls, rows: ClassRows) -> GeneralRows:
-        """Lay out rows without gaps, of which samples may have some."""
-        levels = np.zeros(rows.n_features, dtype=np.int64)
-        units = np.arange(rows.n_rows)
-        return cls(np.ascontiguousarray(rows.all().T), levels, units, rows.weights, rows.measure)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """Number of variables."""
-        return int(self.X.shape[0])
-
-    @property
-    def size(self) -> int:
-        """Numbers that an estimate reads."""
-        return max(int(self.X.size), 1)
-
-    def left(self, own: Integers) -> Left:
-        """What is left of the class when each query leaves the unit of a row out, or nothing (-1)."""
-        w = self.weight(np.arange(self.n_rows))
-        _, unit = np.unique(self.units, return_inverse=True)
-        out, squares = np.bincount(unit, w), np.bincount(unit, w * w)
-        if not self.n_rows:
-            return self.measure.left(np.zeros(own.size))
-        heavy = int(out.argmax())  # of which a difference could lose all digits
-        rest = np.where(np.arange(out.size) == heavy, w[unit != heavy].sum(), w.sum() - out)
-        rest_squares = (w * w).sum() - squares
-        rest_squares[heavy] = (w[unit != heavy] ** 2).sum()
-        at = unit[np.maximum(own, 0)]
-        total = np.where(own >= 0, rest[at], self.measure.total)
-        left_squares = np.where(own >= 0, rest_squares[at], self.measure.squares)
-        n = total * total / np.maximum(left_squares, TINY)
-        return Left(total, np.where(own >= 0, np.where(total > 0.0, n, 0.0), self.measure.n))
-
-    def select(self, variables: Integers) -> GeneralRows:
-        """Keep some of the variables."""
-        return replace(self, X=np.ascontiguousarray(self.X[variables]), levels=self.levels[variables])
-
-    def take(self, positions: Integers) -> Floats:
-        """Return some of the scaled rows, (n_positions, n_features)."""
-        return self.X[:, positions].T
-
-    def all(self) -> Floats:
-        """Return all scaled rows, (n_rows, n_features)."""
-        return self.X.T
-
-    def weight(self, positions: Integers) -> Floats:
-        """Return the weights of some of the rows; 0 for row -1, which is none."""
-        if self.weights is None or not self.n_rows:
-            return np.where(positions >= 0, 1.0, 0.0)
-        return np.where(positions >= 0, self.weights[positions], 0.0)
-
-
-AnyRows = ClassRows | GeneralRows
+    def root(self) -> Floats:
+        """Square roots (n_tiles, tile) of the weights."""
+        root: Floats = np.sqrt(self.tiled_weights)
+        return root
 
 
 def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
@@ -271,7 +224,7 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
     kernels.kernel_sums(
         rows.tiles,
         rows.n_rows,
-        rows.tiled_weights,
+        None if rows.weights is None else rows.tiled_weights,
         np.ascontiguousarray(x),
         own,
         0.5 / (h * h),
@@ -296,7 +249,7 @@ def unit_density(rows: ClassRows, x: Floats) -> Floats:
     log_sum = np.empty(len(x))
     half_squares = 0.5 * (rows.tiles * rows.tiles).sum(axis=1)
     work = np.empty((4, rows.tiles.shape[2])), np.empty(len(x))
-    kernels.unit_sums(rows.tiles, half_squares, rows.mass, np.ascontiguousarray(x), *work, log_sum)
+    kernels.unit_sums(rows.tiles, half_squares, rows.tiled_weights, np.ascontiguousarray(x), *work, log_sum)
     log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.measure.total)
     log_density: Floats = log_sum - log_norm
     return log_density

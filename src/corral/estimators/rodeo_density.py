@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
-from corral.data.tiles import GeneralRows
 from corral.estimators.reference import InReference
 from corral.estimators.tables import TableEstimator, read_table
 from corral.estimators.validation import (
@@ -28,7 +27,7 @@ from corral.estimators.validation import (
 from corral.estimators.warned import warn_of_copies
 from corral.parallel import Computation
 from corral.rodeo.density import class_log_densities
-from corral.rodeo.general_descent import draw_kernels
+from corral.rodeo.factors import draw_kernels
 from corral.rodeo.model import DensityModel
 from corral.rodeo.path import RodeoPath, density_path
 from corral.rodeo.relevance import leave_one_out_bandwidths
@@ -274,11 +273,8 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
         random.shuffle(which)
         (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
-        if isinstance(rows, GeneralRows):
-            return self.density_.scale.restore(
-                draw_kernels(rows, rows.take(drawn)[which], h[which], noise, random)
-            )
-        return self.density_.scale.restore(rows.take(drawn)[which] + noise * h[which])
+        centers = rows.take(drawn)[which]
+        return self.density_.scale.restore(draw_kernels(rows, centers, h[which], noise, random))
 
     @property
     def n_copies_(self) -> int:

@@ -11,11 +11,11 @@ from scipy.special import logsumexp, softmax
 from corral import kernels
 from corral.array_types import Floats
 from corral.data.missing import patterns
-from corral.data.tiles import TINY, GeneralRows
+from corral.data.tiles import TINY, ClassRows
 from corral.pool.densities import Mixture
 from corral.pool.general_densities import MixedMixture
 from corral.rodeo.density import ClassDensity, DensityPlan
-from corral.rodeo.general_descent import log_factors
+from corral.rodeo.factors import log_factors
 
 
 class UntiledClass(NamedTuple):
@@ -73,7 +73,7 @@ def _sums_before(terms: Floats) -> Floats:
 
 
 def general_conditionals(
-    x: Floats, h: Floats, general: GeneralRows, rows: UntiledClass, widths: Floats
+    x: Floats, h: Floats, general: ClassRows, rows: UntiledClass, widths: Floats
 ) -> tuple[Floats, Floats]:
     """As `conditional_log_densities`, where values are missing or levels; 0 for the gaps of the sample."""
     conditional = np.where(np.isnan(x), 0.0, -np.log(widths))

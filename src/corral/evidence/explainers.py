@@ -11,7 +11,6 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
-from corral.data.tiles import GeneralRows
 from corral.evidence.conditionals import (
     UntiledClass,
     conditional_log_densities,
@@ -24,7 +23,7 @@ from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
 from corral.pool.categories import LevelCounts
 from corral.pool.model import PoolModel
-from corral.rodeo.general_descent import NO_UNIT
+from corral.rodeo.factors import NO_GROUP
 from corral.rodeo.model import FittedModel
 
 # Samples that are looked at together, and terms of kernels that are held at once.
@@ -147,9 +146,8 @@ class RodeoExplainer(Explainer[FittedModel]):
         of_class, widths = self.model.densities[a].rows, self.model.bandwidths.widths
         for k, i in enumerate(samples.tolist()):
             x, h = self._scaled[i], self._bandwidths[i, a]
-            if isinstance(of_class, GeneralRows) or np.isnan(x).any():
-                general = of_class if isinstance(of_class, GeneralRows) else GeneralRows.of(of_class)
-                conditional[k], shares[k] = general_conditionals(x, h, general, rows, widths)
+            if not of_class.is_plain or np.isnan(x).any():
+                conditional[k], shares[k] = general_conditionals(x, h, of_class, rows, widths)
             else:
                 conditional[k], shares[k] = conditional_log_densities(x, h, rows, widths)
         return conditional, shares
@@ -171,7 +169,7 @@ class RodeoExplainer(Explainer[FittedModel]):
         kernel_class = KernelClass(
             untiled.X,
             untiled.log_weights,
-            of_class if isinstance(of_class, GeneralRows) else None,
+            None if of_class.is_plain else of_class,
             untiled.plan.variables,
             np.log(self.model.bandwidths.widths),
         )
@@ -225,7 +223,7 @@ class PoolExplainer(Explainer[PoolModel]):
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         data, members = self.model.data, self.model.pool.members
         at, units = data.members()[a], data.units
-        weights, out = data.all_weights[at], np.where(self.left_out >= 0, units[self.left_out], NO_UNIT)
+        weights, out = data.all_weights[at], np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
         of_members = [
             member_marginals(member.classes[a], weights, units[at], coalitions) for member in members
         ]

@@ -18,13 +18,13 @@ import numpy as np
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
-from corral.data.tiles import GeneralRows
+from corral.data.tiles import ClassRows
 from corral.evidence.shapley import Coalitions, Walk
 from corral.pool.densities import Mixture
 from corral.pool.general_densities import MixedMixture
-from corral.rodeo.general_descent import NO_UNIT, log_factors
+from corral.rodeo.factors import NO_GROUP, log_factors
 
-# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
+# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_GROUP, and logarithms of
 # the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
 # (n_samples, n_sets).
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
@@ -33,7 +33,7 @@ SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
     """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
     start = np.tile(-log_weights, (left_out.size, 1))
-    for q in np.flatnonzero(left_out != NO_UNIT).tolist():
+    for q in np.flatnonzero(left_out != NO_GROUP).tolist():
         start[q, units == left_out[q]] = kernels.EXCLUDED
     return start
 
@@ -230,7 +230,7 @@ def _mixture_marginals(
     centres = mixture.centres - origin
     single = mixture.pull == 0.0  # a class of one row has a kernel that can be left out
     log_weights = np.zeros(1) if single else np.log(weights)
-    units = np.full(1, NO_UNIT) if single else units
+    units = np.full(1, NO_GROUP) if single else units
     is_diagonal = not np.any(mixture.factor - np.diag(diagonal))
     if is_diagonal and single:
         return partial(_single_centre, coalitions, used, origin, diagonal)
@@ -262,7 +262,7 @@ def _single_centre(
 
 def _mixed_marginals(mixture: MixedMixture, units: Integers, coalitions: Coalitions) -> SetDensity:
     frame, used, kept = mixture.frame, mixture.used, mixture.kernel_rows()
-    units = units if kept.by_row else np.full(1, NO_UNIT)
+    units = units if kept.by_row else np.full(1, NO_GROUP)
     if not len(kept.rows):
         return _nothing_known(coalitions)
     n_used = frame.variables.size
@@ -305,7 +305,7 @@ class KernelClass:
 
     rows: Floats
     log_weights: Floats
-    general: GeneralRows | None
+    general: ClassRows | None
     used: Integers
     log_widths: Floats
 
@@ -316,8 +316,9 @@ class KernelClass:
         """
         if not len(self.rows):
             return _nothing_known(coalitions)(x, left_out, None)
-        units = np.arange(len(self.rows)) if self.general is None else self.general.units
-        out = np.where(left_out >= 0, units[np.maximum(left_out, 0)], NO_UNIT)
+        units, out = np.arange(len(self.rows)), left_out
+        if self.general is not None:
+            units, out = self.general.group(units), self.general.group(left_out)
         start = beginnings(self.log_weights, units, out)
         unused = np.where(np.isnan(x), 0.0, -self.log_widths)
         unused[:, self.used] = 0.0

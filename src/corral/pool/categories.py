@@ -3,7 +3,7 @@
 Where rows are pulled towards the mean of their class, a row with level l has the probabilities
 :math:`(1 - h^2) [l = l'] + h^2 p_y(l')`, which keep the frequencies :math:`p_y` of the class as a pulled
 kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are those of
-`rodeo.general_descent`. Frequencies are drawn towards those of all classes, as if some rows with these were
+`rodeo.factors`. Frequencies are drawn towards those of all classes, as if some rows with these were
 added.
 """
 

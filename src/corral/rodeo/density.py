@@ -8,44 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from corral.array_types import Floats, Integers
-from corral.data.tiles import AnyRows, GeneralRows, tile_density
+from corral.data.tiles import ClassRows
 from corral.parallel import Computation, for_each_class
-from corral.rodeo.descent import rodeo
-from corral.rodeo.general_descent import general_density, general_rodeo
+from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.settings import Update
-
-
-def local_density(
-    rows: AnyRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
-) -> tuple[Floats, Integers]:
-    """Logarithms of kernel density estimates with bandwidths that the Rodeo chooses; see `descent.rodeo`."""
-    if isinstance(rows, GeneralRows):
-        return general_rodeo(rows, grid, x, update, own)
-    gaps = np.isnan(x).any(axis=1)
-    if not gaps.any():
-        return rodeo(rows, grid, x, update, own)
-    log_density, steps = np.empty(len(x)), np.empty(x.shape, dtype=np.int64)
-    own = np.full(len(x), -1) if own is None else own
-    log_density[~gaps], steps[~gaps] = rodeo(rows, grid, x[~gaps], update, own[~gaps])
-    log_density[gaps], steps[gaps] = general_rodeo(GeneralRows.of(rows), grid, x[gaps], update, own[gaps])
-    return log_density, steps
-
-
-def kernel_density(rows: AnyRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of kernel density estimates with given bandwidths, as `tile_density` has them.
-
-    Rows and queries may have missing values, and variables categories.
-    """
-    if isinstance(rows, GeneralRows):
-        return general_density(rows, x, h, own)
-    gaps = np.isnan(x).any(axis=1)
-    if not rows.n_rows or not gaps.any():
-        return tile_density(rows, x, h, own)
-    log_density = np.empty(len(x))
-    own = np.full(len(x), -1) if own is None else own
-    log_density[~gaps] = tile_density(rows, x[~gaps], h, own[~gaps])
-    log_density[gaps] = general_density(GeneralRows.of(rows), x[gaps], h, own[gaps])
-    return log_density
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +41,12 @@ class ClassDensity:
     plan : variables and bandwidths.
     """
 
-    rows: AnyRows
+    rows: ClassRows
     grid: Floats
     plan: DensityPlan
 
     @classmethod
-    def build(cls, rows: AnyRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
+    def build(cls, rows: ClassRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
         """Keep those of the variables of a class that the plan uses."""
         used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
         return cls(used, grid, plan)
@@ -92,7 +58,7 @@ class ClassDensity:
         """
         used = x[:, self.plan.variables]
         if self.plan.fixed is None:
-            log_density, steps = local_density(self.rows, self.grid, used, update, own)
+            log_density, steps = rodeo(self.rows, self.grid, used, update, own)
             return self.completed(log_density, self.grid[steps], x.shape[1])
         log_density = kernel_density(self.rows, used, self.plan.fixed, own)
         return self.completed(log_density, self.plan.fixed, x.shape[1])

@@ -19,24 +19,22 @@ which needs no difference of nearly equal sums and no common factor of the :math
 
 Rows may have weights, which say how much each of them matters: sums and means over rows become weighted
 ones, and :math:`n` is Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. So a common
-factor of the weights changes nothing. A row that is left out takes all its weight with it.
+factor of the weights changes nothing. A row that is left out takes all its weight with it, and its group.
+
+`kernels.simultaneous` is the fast path: complete rows of measurements, all bandwidths change after a sweep.
+`kernels.descend` does everything else: missing values, categories, groups, bandwidths that change inside a
+sweep, and a record of the sweeps.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from corral import kernels
 from corral.array_types import Floats, Integers
-from corral.data.tiles import TINY, ClassRows, Left
+from corral.data.tiles import TINY, ClassRows, Left, tile_density
+from corral.rodeo.factors import expected_distances, log_norms, variable_densities
 from corral.rodeo.settings import SMALLEST_COUNT, Update
-
-_KERNELS: dict[str, Callable[..., None]] = {
-    "simultaneous": kernels.simultaneous,
-    "sequential": kernels.sequential,
-}
 
 
 def rodeo(
@@ -48,39 +46,146 @@ def rodeo(
     ----------
     rows : the class.
     grid : the bandwidths that may be chosen, from the initial one to the smallest.
-    x : (n_queries, n_features) scaled queries.
+    x : (n_queries, n_features) scaled queries, NaN for missing values.
     update : whether bandwidths change after a sweep or inside it.
-    own : (n_queries,) for each query the row that it is, which is left out, or -1.
+    own : (n_queries,) for each query the row that it is, which is left out with its group, or -1.
 
     Returns
     -------
     log_density : (n_queries,), -inf where no row is left.
     steps : (n_queries, n_features) indices of the bandwidths in the grid.
     """
-    n_queries, d = x.shape
-    log_sum = np.full(n_queries, -np.inf)
-    steps = np.zeros((n_queries, d), dtype=np.int64)
-    own = np.full(n_queries, -1) if own is None else own
+    own = np.full(len(x), -1) if own is None else own
+    log_density, steps = np.full(len(x), -np.inf), np.zeros(x.shape, dtype=np.int64)
     left = rows.left(own)
-    asked = np.flatnonzero(rows.n_rows > (own >= 0))  # kernels must not be asked where no row is left
-    if asked.size:
-        some_steps, some_sums = np.zeros((asked.size, d), dtype=np.int64), np.empty(asked.size)
-        _KERNELS[update](
-            rows.tiles,
-            rows.n_rows,
-            rows.root,
-            np.ascontiguousarray(x[asked]),
-            own[asked],
-            left.total[asked],
-            weighted_critical_ratio(left)[asked],
-            grid,
-            kernels.workspace(rows.tiles),
-            some_steps,
-            some_sums,
-        )
-        steps[asked], log_sum[asked] = some_steps, some_sums
-    log_norm = np.log(grid[steps]).sum(axis=1) + d * kernels.LOG_ROOT
-    return log_sum - log_norm - np.log(np.maximum(left.total, TINY)), steps
+    has_rows = left.total > 0.0
+    fast = has_rows & (update == "simultaneous" and rows.is_plain) & ~np.isnan(x).any(axis=1)
+    for path, positions in ((_fast_descent, fast), (_general_descent, has_rows & ~fast)):
+        if positions.any():
+            log_sum, steps[positions] = path(
+                rows, grid, x[positions], update, own[positions], Left(*(part[positions] for part in left))
+            )
+            log_density[positions] = log_sum - np.log(left.total[positions])
+    return log_density, steps
+
+
+def _fast_descent(
+    rows: ClassRows, grid: Floats, x: Floats, _: Update, own: Integers, left: Left
+) -> tuple[Floats, Integers]:
+    """Log sums of kernels and steps, where all bandwidths of a query that still shrink are equal."""
+    steps, log_sum = np.zeros(x.shape, dtype=np.int64), np.empty(len(x))
+    kernels.simultaneous(
+        rows.tiles,
+        rows.n_rows,
+        None if rows.weights is None else rows.root,
+        np.ascontiguousarray(x),
+        own,
+        left.total,
+        weighted_critical_ratio(left),
+        grid,
+        kernels.workspace(rows.tiles),
+        steps,
+        log_sum,
+    )
+    log_norm = np.log(grid[steps]).sum(axis=1) + x.shape[1] * kernels.LOG_ROOT
+    return log_sum - log_norm, steps
+
+
+def _general_descent(
+    rows: ClassRows, grid: Floats, x: Floats, update: Update, own: Integers, left: Left
+) -> tuple[Floats, Integers]:
+    """Log sums of kernels and steps, whatever values there are and whichever bandwidths change."""
+    h = np.tile(grid[:, np.newaxis], (1, rows.n_features))
+    n_steps = _numbers_of_bandwidths(rows, grid, left)
+    return _descend(rows, h, x, own, n_steps, weighted_critical_ratio(left), update=update)
+
+
+def _numbers_of_bandwidths(rows: ClassRows, grid: Floats, left: Left) -> Integers:
+    """How many bandwidths (n_queries, n_features) may be chosen: few for categories, see `factors`."""
+    floor = 1.0 / np.sqrt(2.0 * np.log(np.maximum(left.n, 2.0)))
+    enough = np.maximum((grid >= floor[:, np.newaxis]).sum(axis=1), 1)
+    return np.where(rows.n_categories > 0, enough[:, np.newaxis], grid.size)
+
+
+def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
+    """Logarithms of kernel density estimates with given bandwidths, as `tile_density` has them.
+
+    Rows and queries may have missing values, and variables categories.
+    """
+    own = np.full(len(x), -1) if own is None else own
+    if rows.is_plain and not np.isnan(x).any():
+        return tile_density(rows, x, h, own)
+    total = rows.left(own).total
+    log_density, has_rows = np.full(len(x), -np.inf), total > 0.0
+    if has_rows.any():
+        used = np.where(np.isfinite(h), x[has_rows], np.nan)
+        no_tests = np.zeros(used.shape, dtype=np.int64)
+        bandwidths = np.where(np.isfinite(h), h, 1.0)[np.newaxis]
+        log_sum, _ = _descend(rows, bandwidths, used, own[has_rows], no_tests, np.ones(len(used)))
+        log_density[has_rows] = log_sum - np.log(total[has_rows])
+    return log_density
+
+
+def sweep_sums(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> tuple[Floats, Floats, Left]:
+    """Sums of Z_ji and of Z_ji^2 in each sweep at one query (n_features,), and what is left of the class.
+
+    Both are (n_sweeps, n_features), NaN for variables that a sweep does not test. There is at least one row.
+    """
+    own = np.full(1, -1)
+    left = rows.left(own)
+    sums = np.full((2, grid.size + 1, x.size), np.nan)
+    h = np.tile(grid[:, np.newaxis], (1, rows.n_features))
+    n_steps = _numbers_of_bandwidths(rows, grid, left)
+    _descend(rows, h, x[np.newaxis], own, n_steps, weighted_critical_ratio(left), update=update, sums=sums)
+    n_sweeps = int((~np.isnan(sums[0]).all(axis=1)).sum())
+    return sums[0, :n_sweeps], sums[1, :n_sweeps], left
+
+
+def _descend(
+    rows: ClassRows,
+    h: Floats,
+    x: Floats,
+    own: Integers,
+    n_steps: Integers,
+    critical: Floats,
+    *,
+    update: Update = "simultaneous",
+    sums: Floats | None = None,
+) -> tuple[Floats, Integers]:
+    """Logarithms (n_queries,) of kernel sums, and steps; see `kernels.descend`.
+
+    Parameters
+    ----------
+    h : (n_grid, n_features) the bandwidths that may be chosen.
+    n_steps : (n_queries, n_features) how many of them; 0 for no test.
+    sums : (2, n_recorded, n_features) written for one query: the sums of the first sweeps.
+    """
+    d, categories = rows.n_features, rows.n_categories
+    x, group = np.ascontiguousarray(x), rows.group(own)
+    work = np.empty((2, *rows.tiled_groups.shape))
+    steps, log_sum = np.empty(x.shape, dtype=np.int64), np.empty(len(x))
+    kernels.descend(
+        rows.tiles,
+        categories,
+        rows.root,
+        rows.tiled_groups,
+        x,
+        group,
+        *variable_densities(rows, x, group),
+        0.5 / h**2,
+        log_norms(h, categories),
+        expected_distances(h, categories),
+        critical,
+        n_steps,
+        update == "sequential",
+        np.empty(d),
+        np.empty(d, dtype=np.int64),
+        *work,
+        steps,
+        log_sum,
+        *(np.empty((2, 0, d)) if sums is None else sums),
+    )
+    return log_sum, steps
 
 
 def squared_factor(n: Floats | np.float64) -> Floats:
@@ -101,3 +206,17 @@ def weighted_critical_ratio(left: Left) -> Floats:
     """Return what (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
     ratio: Floats = critical_ratio(left.n) * (left.total / np.maximum(left.n, TINY))
     return ratio
+
+
+def threshold_ratios(first: Floats, second: Floats, left: Left) -> Floats:
+    r"""Return |Z_j| / lambda_j (n_sweeps, n_features) from the sums of sweeps at one query; 0 if not tested.
+
+    It is infinite where all Z_ji are alike.
+    """
+    total, n = left.total.item(), left.n.item()
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = first**2 / (total * second)  # 1 where all Z_ji are alike
+        squares = share * (n - 1.0) / (squared_factor(np.float64(n)) * np.maximum(1.0 - share, 0.0))
+    squares[(1.0 - share) < 1e-14 * max(n, 1.0)] = np.inf
+    squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
+    return np.where(np.isnan(first) | (n <= 1.0) | (first == 0.0), 0.0, np.sqrt(squares))

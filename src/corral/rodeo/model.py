@@ -12,7 +12,7 @@ from corral.array_types import SMALLEST, Bools, Floats, Integers, check_array, c
 from corral.conformal.typicality import Estimates
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import Scale, learn_scale, spreads
-from corral.data.tiles import AnyRows
+from corral.data.tiles import ClassRows
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
@@ -65,7 +65,7 @@ class ClassBandwidths:
     @classmethod
     def learn(
         cls,
-        rows: Sequence[AnyRows],
+        rows: Sequence[ClassRows],
         spread: Floats,
         settings: RodeoSettings,
         random: np.random.RandomState,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.tiles import AnyRows, ClassRows, GeneralRows
+from corral.data.tiles import ClassRows
 from corral.rodeo.density import ClassDensity
-from corral.rodeo.general_descent import GeneralDescent, Surroundings, advance
-from corral.rodeo.recorded_descent import Descent, nearest, sweep
+from corral.rodeo.descent import sweep_sums, threshold_ratios
 from corral.rodeo.settings import Update
 
 
@@ -72,48 +69,16 @@ class RodeoPath:
         return at_floor
 
 
-def rodeo_path(rows: AnyRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
-    """Run algorithm 1 at one query (n_features,) and record every sweep."""
-    if isinstance(rows, ClassRows) and np.isnan(x).any():
-        rows = GeneralRows.of(rows)
-    h = [np.full(x.size, grid[0])]
-    ratios: list[Floats] = []
-    tested: list[Bools] = []
+def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
+    """Run algorithm 1 at one query (n_features,), and record every sweep."""
     if not rows.n_rows:  # one sweep, in which nothing can be told
-        return RodeoPath(np.array(h * 2), np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
-    descent, make_sweep = _sweeps(rows, grid, x[np.newaxis], update)
-    last = x.size  # where the sweep has come to
-    while descent.going.size:
-        asked, ratio = (of_query[0] for of_query in make_sweep())
-        if update == "simultaneous" or asked.argmax() <= last or not ratios:
-            ratios.append(np.zeros(x.size))
-            tested.append(np.zeros(x.size, dtype=np.bool_))
-            h.append(h[-1])
-        last = int(asked.argmax())
-        ratios[-1] += ratio
-        tested[-1] |= asked
-        h[-1] = grid[descent.steps[0]]
-    return RodeoPath(np.array(h), np.array(ratios), np.array(tested))
-
-
-def _sweeps(
-    rows: AnyRows, grid: Floats, queries: Floats, update: Update
-) -> tuple[Descent, Callable[[], tuple[Bools, Floats]]]:
-    """Begin algorithm 1 at a query; what makes a sweep returns the variables asked about and their ratios."""
-    if isinstance(rows, GeneralRows):
-        around = Surroundings.look(rows, queries, None)
-        general = GeneralDescent.begin(rows, around, grid, np.full(1, -1), update)
-        return general, partial(advance, rows, around, general)
-    descent = Descent(queries, nearest(rows, queries), grid, rows.measure.left(np.zeros(1)), update)
-
-    def make_sweep() -> tuple[Bools, Floats]:
-        question = descent.question()
-        sums = sweep(rows, question)
-        ratios = descent.ratios(sums)
-        descent.answer(sums)
-        return question.asked, ratios
-
-    return descent, make_sweep
+        h = np.full((2, x.size), grid[0])
+        return RodeoPath(h, np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
+    first, second, left = sweep_sums(rows, grid, x, update)
+    tested = ~np.isnan(first)
+    shrunk = np.zeros((len(tested) + 1, x.size), dtype=np.int64)
+    shrunk[1:-1] = tested[1:]  # a variable is tested again if, and only if, it has shrunk
+    return RodeoPath(grid[shrunk.cumsum(axis=0)], threshold_ratios(first, second, left), tested)
 
 
 def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:

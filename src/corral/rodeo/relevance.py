@@ -8,9 +8,9 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.data.subsample import random_rows
-from corral.data.tiles import AnyRows
+from corral.data.tiles import ClassRows
 from corral.parallel import Computation, for_each_class
-from corral.rodeo.density import local_density
+from corral.rodeo.descent import rodeo
 from corral.rodeo.settings import RodeoSettings
 
 # Leave-one-out bandwidths are averaged over at most this many rows of a class.
@@ -18,7 +18,7 @@ MAX_POINTS = 1000
 
 
 def leave_one_out_bandwidths(
-    classes: Sequence[AnyRows],
+    classes: Sequence[ClassRows],
     points: Sequence[Integers],
     settings: RodeoSettings,
     computation: Computation,
@@ -29,7 +29,7 @@ def leave_one_out_bandwidths(
 
     def estimate(y: int, chunk: slice) -> None:
         own = points[y][chunk]
-        _, steps = local_density(classes[y], grids[y], classes[y].take(own), settings.update, own)
+        _, steps = rodeo(classes[y], grids[y], classes[y].take(own), settings.update, own)
         h[y][chunk] = grids[y][steps]
 
     for_each_class(
@@ -44,7 +44,7 @@ def leave_one_out_bandwidths(
 
 
 def mean_bandwidths(
-    classes: Sequence[AnyRows],
+    classes: Sequence[ClassRows],
     settings: RodeoSettings,
     random: np.random.RandomState,
     computation: Computation,
