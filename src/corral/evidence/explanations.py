@@ -10,13 +10,17 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement
-from corral.evidence.explainers import explainer_of
+from corral.evidence.explainers import AnyExplainer, explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, unlikeness
 from corral.evidence.shapley import Coalitions
 from corral.evidence.support import Support, conditionals_and_support
 from corral.model import LocalModel
 from corral.parallel import Computation
+
+# Sets of variables, times the variables, that are kept for further explanations. Each class of a member that
+# has a covariance keeps as many numbers.
+_MOST_KEPT = 100_000
 
 
 class ExplainedRows(NamedTuple):
@@ -61,7 +65,7 @@ def explain_rows(
     """
     explainer = explainer_of(model, X, computation, estimates)
     known = _known_of(model)
-    coalitions = explanation_coalitions(explainer)
+    coalitions = known.coalitions_of(explainer)
     nearest = judgement.nearest
     evidence = row_evidence(explainer, label, rival, coalitions, nearest)
     medians = np.zeros(X.shape)
@@ -93,11 +97,20 @@ class _ModelEvidence:
     Attributes
     ----------
     class_evidence : (n_classes, n_features)
+    coalitions : sets of variables of explanations, if they are not too large.
     medians : by class (n_features,) medians of contributions to the likenesses of its rows.
     """
 
     class_evidence: Floats | None = None
+    coalitions: Coalitions | None = None
     medians: dict[int, Floats] = field(default_factory=dict)
+
+    def coalitions_of(self, explainer: AnyExplainer) -> Coalitions:
+        """Sets of variables of explanations."""
+        coalitions = self.coalitions or explanation_coalitions(explainer)
+        if coalitions.members.size <= _MOST_KEPT:
+            self.coalitions = coalitions
+        return coalitions
 
     def medians_of(
         self, model: LocalModel, a: int, coalitions: Coalitions, computation: Computation

@@ -95,12 +95,6 @@ class NormalWalk(NamedTuple):
     log_norm: Floats
     Z: Floats
 
-    @classmethod
-    def prepare(cls, walk: Walk, G: Floats, rows: Floats, unknown: Bools) -> NormalWalk:
-        """Find the coordinates of rows (n_rows, n_variables), where the covariance is G G^T."""
-        directions, log_norm = residual_directions(walk, G, unknown)
-        return cls(directions, log_norm, directions @ rows.T)
-
 
 def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
     """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
@@ -160,13 +154,19 @@ class NormalKernels:
     @cached_property
     def _complete(self) -> NormalWalk:
         """For samples without gaps, which nearly all are."""
-        return self._without(np.empty(0, dtype=np.int64))
+        kept, key = self.walk.directions, self.G.tobytes()
+        if key not in kept:
+            kept[key] = residual_directions(self.walk, self.G, self.term >= 0)
+        return self._along(*kept[key])
 
     def _without(self, missing: Integers) -> NormalWalk:
         """For samples that miss some of the variables."""
         unknown = self.term >= 0
         unknown[missing] = True
-        return NormalWalk.prepare(self.walk, self.G, self.rows, unknown)
+        return self._along(*residual_directions(self.walk, self.G, unknown))
+
+    def _along(self, directions: Floats, log_norm: Floats) -> NormalWalk:
+        return NormalWalk(directions, log_norm, directions @ self.rows.T)
 
     def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
         """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for gaps.

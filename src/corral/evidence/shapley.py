@@ -176,11 +176,13 @@ class Walk(NamedTuple):
     depth : (n_steps,) how many variables are there before each step.
     variable : (n_steps,) the one that is added, its position among those that the density uses.
     at : (n_sets,) the step that reaches each of the sets; -1 for those without any variable used.
+    directions : of normal kernels of one covariance, by a root of it; see `marginals.residual_directions`.
     """
 
     depth: Integers
     variable: Integers
     at: Integers
+    directions: dict[bytes, tuple[Floats, Floats]]
 
     @classmethod
     def of(cls, coalitions: Coalitions, used: Integers) -> Walk:
@@ -215,7 +217,7 @@ class Walk(NamedTuple):
             visited.append((depth, variables[number]))
             stack += [(child, depth + 1) for child in reversed(children[number])]
         steps = np.array(visited, dtype=np.int64).reshape(-1, 2)
-        return cls(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]), step[seen_as])
+        return cls(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]), step[seen_as], {})
 
     def spread(self, values: Floats) -> Floats:
         """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
