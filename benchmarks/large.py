@@ -102,10 +102,7 @@ def _predict(rows: Rows, new: Rows, max_rows: int | None) -> Predicted:
     codes = np.searchsorted(classifier.classes_, y)
     hits = (log_proba.argmax(axis=1) == codes).astype(np.float64)
     densities = [of_class for member in classifier.model_.pool.members for of_class in member.classes]
-    n_kernels = sum(
-        len(of_class.centres) if hasattr(of_class, "centres") else len(of_class.kernel_rows().rows)
-        for of_class in densities
-    )
+    n_kernels = sum(len(of_class.kernel_rows.rows) for of_class in densities)
     return Predicted(hits, -log_proba[np.arange(len(codes)), codes], took, n_kernels)
 
 

@@ -847,88 +847,49 @@ def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
-    """Add the exponents of kernels of levels to those (n_queries, n_rows) of measurements.
+def add_exponents(
+    xx, xc, cc, n_shared, half, shrinkage, log_h, of_levels, offsets, x, c, has_gaps, exponents
+):
+    """Add exponents of kernels, whose coordinates are shrunk, to others (n_queries, n_rows).
 
     Parameters
     ----------
+    xx, n_shared : (n_queries,) squared lengths of the queries, and numbers of coordinates that they have.
+    xc, cc : (n_queries, n_rows) products with rows, and squared lengths of rows in these coordinates.
+    half, shrinkage, log_h : 1 / (2 h^2), the factor of rows' coordinates, and log h, of the bandwidth h.
     of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
         the same, if it has another, and if it has none.
     offsets : (n_columns,) where the levels of each column begin.
     x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
     has_gaps : (n_columns,) whether some row has none.
     """
+    twice, square = 2.0 * half * shrinkage, half * shrinkage * shrinkage
     for q in range(exponents.shape[0]):
-        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
+        a, product, length = exponents[q], xc[q], cc[q]
+        of_query = half * xx[q] + log_h * n_shared[q]
+        for i in range(a.shape[0]):
+            a[i] += of_query - twice * product[i] + square * length[i]
+        _add_levels(q, of_levels, offsets, x, c, has_gaps, a)
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def log_means(exponents, weights, log_mean):
-    """Logarithms (n_queries,) of weighted means of exp(-exponents), which are overwritten; -inf for none."""
+def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
+    """Logarithms (n_queries,) of weighted means of exp(-exponents), which are overwritten.
+
+    Rows that share the unit of a query are left out; the mean of no rows is -inf.
+    """
     for q in range(exponents.shape[0]):
         a = exponents[q]
         left = 0.0
         for i in range(a.shape[0]):
-            left += weights[i]
+            is_left = unit_of_c[i] != unit_of_x[q]
+            left += weights[i] if is_left else 0.0
+            a[i] = a[i] if is_left else EXCLUDED
         log_mean[q] = -np.inf
         if left == 0.0:
             continue
         low = _least(a)
         log_mean[q] = math.log(_exponentiate(a, low, weights, a) / left) - low
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def mixed_log_means(
-    xx,
-    xc,
-    cc,
-    known,
-    of_gaps,
-    pull,
-    precision,
-    log_h,
-    of_levels,
-    offsets,
-    x,
-    c,
-    has_gaps,
-    weights,
-    unit_of_x,
-    unit_of_c,
-    a,
-    log_mean,
-):
-    """Logarithms of weighted means of the kernels of pulled rows, for several bandwidths.
-
-    Parameters
-    ----------
-    xx, xc, cc : (n_queries, n_rows) sums, over variables that both have, of squared coordinates of the
-        query, of products, of squared coordinates of the row.
-    known : (n_queries, n_rows) numbers of these variables.
-    of_gaps : (n_queries, n_rows) exponents of variables that only the query has.
-    pull, precision, log_h : (m,) of the kernels.
-    of_levels : (m, 3, n_levels), and the next as above.
-    weights, unit_of_x, unit_of_c : as in `pulled_log_means`.
-    a : (n_rows,) work space.
-    log_mean : (m, n_queries) written: -inf where no row is left.
-    """
-    for q in range(xx.shape[0]):
-        left = 0.0
-        for i in range(a.shape[0]):
-            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
-        for k in range(pull.shape[0]):
-            log_mean[k, q] = -np.inf
-            if left == 0.0:
-                continue
-            half, twice, square, of_known = 0.5 * precision[k], 2.0 * pull[k], pull[k] * pull[k], log_h[k]
-            for i in range(a.shape[0]):
-                squares = xx[q, i] - twice * xc[q, i] + square * cc[q, i]
-                a[i] = half * max(squares, 0.0) + of_known * known[q, i] + of_gaps[q, i]
-            _add_levels(q, of_levels[k], offsets, x, c, has_gaps, a)
-            for i in range(a.shape[0]):
-                a[i] = a[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-            low = _least(a)
-            log_mean[k, q] = math.log(_exponentiate(a, low, weights, a) / left) - low
 
 
 @compiled(**_OUTER, fastmath=_FAST)

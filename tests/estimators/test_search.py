@@ -20,10 +20,8 @@ from sklearn.model_selection import cross_val_score
 
 from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
-from corral.evidence.conditionals import mixture_conditionals
 from corral.pool import search as search_module
 from corral.pool.member_specs import KINDS
-from pool import pool_oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
@@ -120,36 +118,11 @@ def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
             codes = np.searchsorted(fitted.classes_, [whole.label[i], rival[i]])
             (mixtures,) = [member.model_.pool.members]
             x = mixtures[0].scale.transform(queries[i : i + 1])
-            rows = [(member.classes_[c] == data[1]).sum() for c in codes]
-            own, other = (
-                mixture_conditionals(mixtures[0].classes[c], x, np.ones(n))[0][0]
-                for c, n in zip(codes, rows, strict=True)
-            )
+            own, other = (mixtures[0].classes[c].conditionals(x)[0][0] for c in codes)
             parts[i] += weight * (own - other)
     assert_allclose(whole.conditional, parts, rtol=1e-9, atol=1e-9)
     assert whole.bandwidths is None
     assert "bandwidth" not in whole.to_frame()
-
-
-def test_conditional_densities_agree_with_the_plain_loops(fitted, data):
-    X, y = data
-    for member in fitted.members_:
-        (inner,) = member.model_.pool.members
-        x = inner.scale.transform(X[:1] + 0.03)
-        for c, label in enumerate(member.classes_):
-            mixture = inner.classes[c]
-            found, shares = mixture_conditionals(mixture, x, np.ones((y == label).sum()))
-            whole = pool_oracle.mixture_log_density(
-                x[0, mixture.variables], mixture.centres, mixture.factor, mixture.log_volume
-            )
-            for j in range(4):
-                without = mixture.marginal(np.delete(np.arange(4), j))
-                left = pool_oracle.mixture_log_density(
-                    x[0, without.variables], without.centres, without.factor, without.log_volume
-                )
-                expected = whole - left if j in mixture.variables else 0.0
-                assert found[0, j] == pytest.approx(expected, rel=1e-8, abs=1e-8)
-            assert shares.sum() == pytest.approx(1.0)
 
 
 def test_supporting_rows_are_training_rows(fitted, data):

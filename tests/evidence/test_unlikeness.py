@@ -14,7 +14,6 @@ from corral.evidence.explainers import explainer_of
 from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
-from corral.pool.general_densities import MixedMixture
 from evidence import evidence_oracle
 from kernels import kernels_oracle
 from pool import pool_oracle
@@ -215,25 +214,14 @@ def without_unit(model, a, i, sets):
     for member, weight in zip(model.pool.members, model.pool.weights, strict=True):
         mixture, scaled, x = member.classes[a], member.scale.transform(data.X), member.scale.transform(some)
         of_class = left[data.codes == a]
-        if isinstance(mixture, MixedMixture):
-            levels = mixture.frame.levels
-            learnt = learn_levels(
-                scaled[left], data.codes[left], data.weights[left], 3, data.level_counts, pulled=True
-            )[a]
-            frame = replace(mixture.frame, levels=learnt._replace(precision=levels.precision))
-            rebuilt = replace(
-                mixture, frame=frame, rows=mixture.rows[of_class], weights=mixture.weights[of_class]
-            )
-            log_density += weight * rebuilt.log_density(x)
-            continue
-        for k, known in enumerate(sets):
-            part = mixture.marginal(np.flatnonzero(known))
-            weights = data.weights[(data.codes == a) & left] if len(part.centres) > 1 else None
-            centres = part.centres[of_class] if len(part.centres) > 1 else part.centres
-            values = x[k, part.variables]
-            log_density[k] += weight * pool_oracle.mixture_log_density(
-                values, centres, part.factor, part.log_volume, weights=weights
-            )
+        learnt = learn_levels(
+            scaled[left], data.codes[left], data.weights[left], 3, data.level_counts, pulled=True
+        )[a]
+        categories = learnt._replace(precision=mixture.transform.categories.precision)
+        mixture = replace(mixture, transform=replace(mixture.transform, categories=categories))
+        for k, values in enumerate(x):
+            weights = np.where(of_class, mixture.weights, 0.0)
+            log_density[k] += weight * pool_oracle.mixture_log_density(mixture, values, weights)
     return log_density
 
 

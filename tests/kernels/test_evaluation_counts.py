@@ -25,7 +25,6 @@ OF_ALL_VARIABLES = {
     "unit_sums": -1,
     "pulled_log_means": -1,
     "kernel_weights": -1,
-    "mixed_log_means": -1,
     "log_means": -1,
     "descend": -3,
 }

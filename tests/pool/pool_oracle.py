@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Hashable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,47 +13,92 @@ from kernels.kernels_oracle import kernel_log_density
 from paper_oracle import floats, log_sum_exp
 
 
-def mixture_log_density(
+def class_log_density(
     x: ArrayLike,
-    centres: ArrayLike,
-    factor: ArrayLike,
-    log_volume: float,
-    *,
-    weights: ArrayLike | None = None,
-) -> float:
-    """Log density of a mixture of normal ones, |B| (2 pi)^(-q/2) exp(-|B^T (x - c_i)|^2 / 2), at x."""
-    x, B = floats(x), np.asarray(factor, dtype=float).tolist()
-    centres = np.asarray(centres, dtype=float).tolist()
-    w = [1.0] * len(centres) if weights is None else floats(weights)
-    n_axes = len(B[0]) if B else 0
-    exponents = []
-    for c in centres:
-        axes = [math.fsum(B[j][k] * (x[j] - c[j]) for j in range(len(x))) for k in range(n_axes)]
-        exponents.append(-0.5 * math.fsum(z * z for z in axes))
-    kept = [math.log(w_i) + e for w_i, e in zip(w, exponents, strict=True) if w_i > 0]
-    if not kept:
-        return -math.inf
-    return log_sum_exp(kept) - math.log(math.fsum(w)) + log_volume - 0.5 * n_axes * math.log(2 * math.pi)
-
-
-def pulled_log_density(
-    x: ArrayLike,
-    X: ArrayLike,
-    mean: ArrayLike,
-    factor: ArrayLike,
-    log_volume: float,
+    rows: ArrayLike,
+    transform: Any,
     *,
     bandwidth: float,
-    pull: float,
+    shrinkage: float,
     weights: ArrayLike | None = None,
 ) -> float:
-    """Log density of a class whose rows are pulled towards a mean and blurred, at x."""
-    mean, factor = np.asarray(mean), np.asarray(factor)
-    centres = [
-        [m_j + pull * (x_j - m_j) for x_j, m_j in zip(row, mean, strict=True)] for row in np.asarray(X)
+    """Log density of a class at x: a mean of kernels on rows that are shrunk towards the mean of the class.
+
+    Values that x misses are integrated out. `transform` has the attributes of `ClassTransform`.
+    """
+    w = [1.0] * len(rows) if weights is None else floats(weights)
+    x, rows = np.asarray(x, dtype=float), np.asarray(rows, dtype=float)
+    kernel = diagonal_log_kernel if np.ndim(transform.factor) == 1 else normal_log_kernel
+    exponents = [
+        math.log(w_i)
+        + kernel(x[transform.variables], row[transform.variables], transform, bandwidth, shrinkage)
+        + category_log_kernel(x, row, transform.categories, bandwidth)
+        for w_i, row in zip(w, rows, strict=True)
+        if w_i > 0.0
     ]
-    log_volume -= factor.shape[1] * math.log(bandwidth)
-    return mixture_log_density(x, centres, factor / bandwidth, log_volume, weights=weights)
+    return log_sum_exp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
+
+
+def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Log density of a `Mixture` at scaled x, perhaps with other weights of its rows."""
+    return class_log_density(
+        x,
+        density.rows,
+        density.transform,
+        bandwidth=density.bandwidth,
+        shrinkage=density.shrinkage,
+        weights=density.weights if weights is None else weights,
+    )
+
+
+def diagonal_log_kernel(
+    x: np.ndarray, row: np.ndarray, transform: Any, bandwidth: float, shrinkage: float
+) -> float:
+    """Logarithm of a product of normal kernels; where the row misses a value, the density of the class."""
+    log_kernel = 0.0
+    for j, x_j in enumerate(x):
+        width = 1.0 / transform.factor[j]
+        center, deviation = transform.mean[j] + shrinkage * (row[j] - transform.mean[j]), bandwidth * width
+        if math.isnan(row[j]):
+            center = transform.mean[j] + transform.missing_mean[j] * width
+            deviation = transform.missing_deviation[j] * width
+        if not math.isnan(x_j):
+            log_kernel += -0.5 * ((x_j - center) / deviation) ** 2 - math.log(
+                deviation * math.sqrt(2 * math.pi)
+            )
+    return log_kernel
+
+
+def normal_log_kernel(
+    x: np.ndarray, row: np.ndarray, transform: Any, bandwidth: float, shrinkage: float
+) -> float:
+    """Logarithm of a normal kernel with a covariance; a missing value of the row is at its expectation."""
+    covariance = np.linalg.inv(transform.factor @ transform.factor.T)
+    apart, missing = row - transform.mean, np.isnan(row)
+    given = covariance[np.ix_(~missing, ~missing)]
+    apart[missing] = covariance[np.ix_(missing, ~missing)] @ np.linalg.solve(given, apart[~missing])
+    has = ~np.isnan(x)
+    difference = (x - transform.mean - shrinkage * apart)[has]
+    of_kernel = bandwidth**2 * covariance[np.ix_(has, has)]
+    squares = float(difference @ np.linalg.solve(of_kernel, difference))
+    return -0.5 * (squares + float(np.linalg.slogdet(2 * math.pi * of_kernel)[1]))
+
+
+def category_log_kernel(x: np.ndarray, row: np.ndarray, categories: Any, bandwidth: float) -> float:
+    """Logarithm of the kernels of variables with categories."""
+    log_kernel = 0.0
+    for k, j in enumerate(categories.columns):
+        if math.isnan(x[j]):
+            continue
+        shares, same = np.exp(categories.log_shares[k]), x[j] == row[j]
+        probability = float(shares[int(x[j])])
+        if not math.isnan(row[j]) and categories.precision is None:
+            probability = (1.0 - bandwidth**2) * same + bandwidth**2 * probability
+        elif not math.isnan(row[j]):
+            other = math.exp(-0.5 * categories.precision[k] / bandwidth**2)
+            probability = (1.0 if same else other) / (1.0 + (len(shares) - 1) * other)
+        log_kernel += math.log(probability)
+    return log_kernel
 
 
 def left_out_normal_loss(X: ArrayLike, codes: ArrayLike, weights: ArrayLike, shrinkage: float) -> float:

@@ -7,7 +7,7 @@ import pytest
 import corral.data.subsample
 from corral import CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
-from corral.pool.transforms import EXTRA_ROWS
+from corral.pool.categories import EXTRA_ROWS
 
 CASES = ("mixed", "groups")
 SIZES = (400, 300, 40)
@@ -128,12 +128,12 @@ def test_threads_and_the_order_of_rows_change_nothing(fitted, case):
 
 def test_frequencies_are_those_of_the_whole_sample(fitted):
     X, y, _ = make_rings("mixed", 0)
-    frame = fitted["mixed"].model_.pool.members[0].classes[1].frame
+    categories = fitted["mixed"].model_.pool.members[0].classes[1].transform.categories
     colours = ["blue", "grey", "red"]
     pooled = (np.array([(X["colour"] == colour).sum() for colour in colours]) + 1 / 3) / (len(X) + 1)
     counts = np.array([((X["colour"] == colour) & (y == "outer")).sum() for colour in colours])
     shares = (counts + EXTRA_ROWS * pooled) / (counts.sum() + EXTRA_ROWS)
-    np.testing.assert_allclose(np.exp(frame.levels.log_shares[0]), shares, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(categories.log_shares[0]), shares, rtol=1e-12)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -222,7 +222,7 @@ def test_wide_tables_have_as_many_variables_as_they_were_tried_with():
     X["kind"] = np.where(rng.uniform(size=160) < 0.5, "p", "q")
     classifier = CorralClassifier(max_rows=30, random_state=0).fit(X, y)
     members = classifier.model_.pool.members
-    assert {member.classes[0].frame.variables.size for member in members} == {30}
+    assert {member.classes[0].transform.variables.size for member in members} == {30}
 
 
 def test_the_sample_is_larger_than_what_is_drawn(monkeypatch, fitted):

@@ -12,15 +12,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from corral import CorralClassifier, RodeoClassifier, RodeoDensity
-from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.dataset import LabelledRows
 from corral.data.tiles import ClassRows
 from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
-from corral.pool.cross_fitting import density_of, frames_of_kind
-from corral.pool.densities import Mixture
-from corral.pool.general_densities import MixedMixture
-from corral.pool.leave_one_out import left_out_log_densities
-from corral.pool.member_specs import KINDS, Kind, RowsInUnits
+from corral.pool.exponents import KernelRows
 from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.path import rodeo_path
 from corral.rodeo.relevance import leave_one_out_bandwidths
@@ -33,7 +29,6 @@ NEW_ROWS, _ = make_shifted_groups(4, groups=(1, 4, 5), random_state=1)
 X, NEW_ROWS = X[:, :4], NEW_ROWS[:, :4]
 WEIGHTS = np.random.default_rng(0).uniform(0.2, 3.0, len(Y))
 GROUPS = np.random.default_rng(1).integers(20, size=len(Y))
-PRIOR = np.full(3, 1 / 3)
 
 
 def assert_close(found, expected):
@@ -48,8 +43,9 @@ def general_path(monkeypatch):
     """Make every table fitted from now on take the general path, once it is called."""
 
     def force():
-        monkeypatch.setattr(LabelledRows, "mixed", property(lambda rows: True))
+        monkeypatch.setattr(LabelledRows, "mixed", True)
         monkeypatch.setattr(ClassRows, "is_plain", False)
+        monkeypatch.setattr(KernelRows, "complete", False)
 
     return force
 
@@ -80,11 +76,10 @@ def numbers_of_classifier(model):
 )
 def test_pools(given, general_path):
     plain = CorralClassifier(random_state=0).fit(X, Y, **given)
+    assert all(of.kernel_rows.complete for member in plain.model_.pool.members for of in member.classes)
+    expected = numbers_of_classifier(plain)
     general_path()
     general = CorralClassifier(random_state=0).fit(X, Y, **given)
-    assert {type(of) for member in plain.model_.pool.members for of in member.classes} == {Mixture}
-    assert {type(of) for member in general.model_.pool.members for of in member.classes} == {MixedMixture}
-    expected = numbers_of_classifier(plain)
     for name, values in numbers_of_classifier(general).items():
         assert_close(values, expected[name])
     assert_close(general.member_weights_, plain.member_weights_)
@@ -120,55 +115,6 @@ def test_densities_of_one_sample(general_path):
     general = RodeoDensity().fit(X, sample_weight=WEIGHTS)
     assert_close(general.score_samples(NEW_ROWS), scores)
     assert_close(general.sample(20, random_state=0), sample)
-
-
-# -------------------------------------------------------------------------------------- members of pools
-
-
-def rows_by_both_paths(weights, groups):
-    """The same rows for the plain path and for the general one."""
-    plain = RowsInUnits.learn(LabelledRows.sort(TrainingRows(X, Y, weights, None, groups)), KINDS)
-    return plain, replace(plain, mixed=True)
-
-
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_log_densities_of_members(kind, weights):
-    rows = rows_by_both_paths(weights, None)
-    data, units = rows[0].data, rows[0].scales[kind.scale]
-    frames = [frames_of_kind(kind, of_path, PRIOR, seed=0) for of_path in rows]
-    scaled, new_rows = rows[0].scaled[kind.scale], units.transform(NEW_ROWS)
-    for bandwidth, pull in zip(*kind.kernels(), strict=True):
-        for y, at in enumerate(data.members()):
-            plain, general = (
-                density_of(scaled[at], data.weights_of(at), of_path[y], bandwidth, pull) for of_path in frames
-            )
-            assert (type(plain), type(general)) == (Mixture, MixedMixture)
-            assert_close(general.log_density(new_rows), plain.log_density(new_rows))
-
-
-@pytest.mark.parametrize("groups", [None, GROUPS], ids=["rows", "groups"])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_leave_one_out_log_densities_of_members(kind, groups):
-    plain, general = (
-        left_out_log_densities(
-            frames_of_kind(kind, rows, PRIOR, seed=0),
-            rows.data,
-            rows.scaled[kind.scale],
-            np.arange(0, len(rows.data.X), 3),
-            *kind.kernels(),
-        )
-        for rows in rows_by_both_paths(WEIGHTS, groups)
-    )
-    assert_close(general, plain)
-
-
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
-@pytest.mark.parametrize("kind", [Kind("rank"), Kind("score")], ids=lambda kind: kind.name)
-def test_refined_bandwidths(kind, weights):
-    plain, general = (frames_of_kind(kind, rows, PRIOR, seed=0) for rows in rows_by_both_paths(weights, None))
-    for of_plain, of_general in zip(plain, general, strict=True):
-        assert_close(of_general.factor, np.diag(of_plain.factor))
 
 
 # ------------------------------------------------------------------------------------------------- Rodeo

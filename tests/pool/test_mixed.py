@@ -27,14 +27,7 @@ from corral import (
     load_model,
     save_model,
 )
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.tiles import ClassRows
-from corral.pool.densities import Mixture
-from corral.pool.fold_plan import make_target
-from corral.pool.general_bandwidths import MixedSample, _RefinedState, refined_frames
-from corral.pool.general_densities import MixedMixture, mixed_log_densities
-from corral.pool.general_transforms import learn_mixed_frames
-from corral.pool.transforms import learn_frames
 from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.factors import draw_kernels
 from corral.rodeo.settings import RodeoSettings
@@ -141,110 +134,6 @@ def test_a_gap_in_a_sample_is_an_integral(seed):
     assert_allclose(density(nan, 1, nan, 0), integral(log_density, [nan, 1, nan, 0], [0, 2]), rtol=1e-8)
     assert_allclose(density(0.1, nan, 0.2, 0), sum(density(0.1, k, 0.2, 0) for k in range(3)), rtol=1e-12)
     assert_allclose(density(nan, nan, nan, nan), 1.0)
-
-
-@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "none"])
-def test_a_gap_in_a_sample_of_a_member_is_an_integral(covariance):
-    X = mixed_rows(1, n=60, gaps=0.2)
-    codes = np.arange(60) % 2
-    frames = learn_mixed_frames(covariance, X, codes, None, 2, np.array([0, 2]), np.array(LEVELS))
-    mixture = MixedMixture.of_rows(X[codes == 0], None, frames[0], 0.6, 0.8 if covariance != "none" else 1.0)
-
-    def density(*values):
-        return math.exp(mixture.log_density(np.array([values]))[0])
-
-    nan = math.nan
-    one = integral(mixture.log_density, [nan, 1, 0.2, 0], [0])
-    assert_allclose(density(nan, 1, 0.2, 0), one, rtol=1e-8)
-    two = sum(integral(mixture.log_density, [nan, k, nan, 1], [0, 2]) for k in range(3))
-    assert_allclose(density(nan, nan, nan, 1), two, rtol=1e-8)
-    assert_allclose(density(nan, nan, nan, nan), 1.0)
-
-
-@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "selected", "none"])
-def test_members_without_gaps_and_levels_are_the_same_by_both_paths(covariance):
-    rng = np.random.default_rng(5)
-    X, codes = rng.normal(size=(80, 3)), np.arange(80) % 2
-    X[codes == 0] += 0.8
-    variables = np.arange(3)
-    plain = learn_frames(covariance, X, codes, None, 2, variables)
-    frames = learn_mixed_frames(covariance, X, codes, None, 2, variables, np.zeros(3, dtype=int))
-    pull = 1.0 if covariance == "none" else 0.7
-    for y in (0, 1):
-        rows = X[codes == y]
-        expected = Mixture.of_rows(rows, None, plain[y], 0.5, pull).log_density(X[:9])
-        found = MixedMixture.of_rows(rows, None, frames[y], 0.5, pull).log_density(X[:9])
-        assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_missing_values_are_expected_given_the_others():
-    # Two variables with a correlation of 0.95: what one lacks is known from the other.
-    rng = np.random.default_rng(0)
-    first = rng.normal(size=4000)
-    X = np.column_stack([first, 0.95 * first + math.sqrt(1 - 0.95**2) * rng.normal(size=4000)])
-    X[rng.random(4000) < 0.5, 1] = np.nan
-    (frame,) = learn_mixed_frames(
-        "shared", X, np.zeros(4000, dtype=int), None, 1, np.arange(2), np.zeros(2, int)
-    )
-    covariance = np.linalg.inv(frame.factor @ frame.factor.T)
-    assert_allclose(covariance, [[1.0, 0.95], [0.95, 1.0]], atol=0.06)
-
-
-def refined_state(complete):
-    """Points and rows of three classes, one measurement and one column of levels perhaps without gaps."""
-    X = mixed_rows(2, n=40)
-    if complete:
-        X[:, 1:3] = np.nan_to_num(X[:, 1:3])
-    codes = np.sort(np.arange(40) % 3)
-    frames = learn_mixed_frames("none", X, codes, None, 3, np.array([0, 2]), np.array(LEVELS))
-    training = LabelledRows.sort(TrainingRows(X, codes, None, np.array(LEVELS)))
-    points = np.arange(0, 40, 2)
-    return _RefinedState.prepare(
-        MixedSample(
-            X[points],
-            X,
-            training.units[points],
-            training.units,
-            np.ones(40),
-            np.searchsorted(codes, np.arange(4)),
-            make_target(training, points, np.full(3, 1 / 3)),
-            frames,
-            np.array([3, 2]),
-        )
-    )
-
-
-@pytest.mark.parametrize("complete", [False, True])
-def test_the_gradient_of_refined_bandwidths(complete):
-    state = refined_state(complete)
-    assert state.partly.tolist() == [True, not complete]
-    at = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
-    _, gradient = state.loss(at, 0.4)
-    for j in range(at.size):
-        step = np.zeros(at.size)
-        step[j] = 1e-6
-        slope = (state.loss(at + step, 0.4)[0] - state.loss(at - step, 0.4)[0]) / 2e-6
-        assert_allclose(gradient[j], slope, rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.parametrize("complete", [False, True])
-def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(complete):
-    state = refined_state(complete)
-    sample, theta = state.sample, np.array([0.3, -0.2, 0.5, 0.1])
-    _, log_mean, _ = state.weigh(theta)
-    for y, frame in enumerate(refined_frames(sample, theta)):
-        of_class = slice(sample.starts[y], sample.starts[y + 1])
-        expected = mixed_log_densities(
-            frame,
-            sample.rows[of_class],
-            sample.weights[of_class],
-            sample.unit_of_row[of_class],
-            sample.points,
-            sample.unit_of_point,
-            np.ones(1),
-            np.ones(1),
-        )
-        assert_allclose(log_mean[:, y], expected[0], rtol=1e-10)
 
 
 def test_two_levels_are_a_column_of_zeros_and_ones():

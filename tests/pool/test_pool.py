@@ -6,37 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.integrate import dblquad, quad
-from scipy.optimize import approx_fprime, minimize
-from sklearn.covariance import oas
+from scipy.optimize import minimize
 
-from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.dataset import LabelledRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.parallel import Computation
-from corral.pool.bandwidths import refine, refined_loss
 from corral.pool.calibration import Target, fit_log_weights
-from corral.pool.covariance import shrunk
-from corral.pool.cross_fitting import Candidate, sample_for_refinement
-from corral.pool.densities import Mixture
-from corral.pool.fold_plan import Trial, make_target
-from corral.pool.leave_one_out import left_out_log_densities
+from corral.pool.cross_fitting import Candidate
 from corral.pool.member_specs import KINDS, Kind, RowsInUnits
 from corral.pool.search import fit_pool, search
-from corral.pool.transforms import (
-    ClassFrame,
-    learn_frames,
-    left_out_losses,
-    likely_shrinkage,
-    rank_statistics,
-    repeated,
-    shared_covariance,
-)
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
-from corral.posterior import known, log_of_prior, log_posterior, log_probability
+from corral.posterior import log_of_prior, log_probability
 from pool import pool_oracle
-
-COVARIANCES = ("own", "shared", "diagonal", "selected")
+from pool.pool_tables import labelled, table
 
 
 def log_score(pool, X, computation):
@@ -49,425 +32,12 @@ def posterior(pool, score):
     return log_probability(score, pool.prior, pool.lapse)
 
 
-def table(n=60, d=4, n_classes=3, seed=0):
-    """Correlated columns in different units, and classes that differ in place and spread."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % n_classes
-    mixing = rng.normal(size=(d, d)) + np.eye(d)
-    X = (
-        rng.normal(size=(n, d)) * (1.0 + 0.3 * y[:, np.newaxis]) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    ) @ mixing
-    return X * np.logspace(-2.0, 2.0, d), y
-
-
-def labelled(X, y, weights=None, expected=None):
-    return LabelledRows.sort(TrainingRows(X, y, weights), expected)
-
-
 def pooled(X, y, weights=None, *, prior=None, seed=0, n_jobs=None, data=None):
     """A pool with empirical priors, unless they are given."""
     data = labelled(X, y, weights) if data is None else data
     empirical = prior is None
     prior = data.counts / data.counts.sum() if prior is None else prior
     return fit_pool(data, prior, np.random.RandomState(seed), Computation(n_jobs), empirical=empirical)
-
-
-def random_mixture(d, n_axes, n=7, seed=0):
-    """A mixture of which nothing is special; its volume is that of a full factor."""
-    rng = np.random.default_rng(seed)
-    factor = rng.normal(size=(d, n_axes)) + np.eye(d, n_axes)
-    volume = float(np.linalg.slogdet(factor)[1]) if d == n_axes else 0.3
-    return Mixture(
-        np.arange(d), rng.normal(size=(n, d)), rng.uniform(0.1, 1.0, n), factor, volume, np.zeros(d), 1.0
-    )
-
-
-# -------------------------------------------------------------------------------------------- members
-
-
-@pytest.mark.parametrize("n_axes", [1, 2, 3])
-def test_mixtures_against_loops(n_axes):
-    mixture = random_mixture(3, n_axes)
-    x = np.random.default_rng(1).normal(size=(20, 3)) * 3.0
-    expected = [
-        pool_oracle.mixture_log_density(
-            row, mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
-        )
-        for row in x
-    ]
-    assert_allclose(mixture.log_density(x), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_far_away_mixtures_keep_their_digits():
-    mixture = random_mixture(3, 3)
-    x = np.array([[1e8, -2e8, 3e8], [1e100, 0.0, 0.0]])
-    near = pool_oracle.mixture_log_density(
-        x[0], mixture.centres, mixture.factor, mixture.log_volume, weights=mixture.weights
-    )
-    found = mixture.log_density(x)
-    assert found[0] == pytest.approx(near, rel=1e-12)
-    assert np.isfinite(found).all()
-
-
-def test_marginal_of_two_variables_in_one():
-    mixture = random_mixture(2, 2)
-    for j in (0, 1):
-        marginal = mixture.marginal(np.array([j]))
-        for value in (-1.3, 0.2, 2.0):
-
-            def density(other, j=j, value=value):
-                x = np.array([[value, other]] if j == 0 else [[other, value]])
-                return math.exp(mixture.log_density(x)[0])
-
-            integral = quad(
-                density, -30.0, 30.0, points=[-2.0, 0.0, 2.0], epsabs=1e-13, epsrel=1e-11, limit=200
-            )[0]
-            x = np.full((1, 2), value)
-            assert math.exp(marginal.log_density(x)[0]) == pytest.approx(integral, rel=1e-8)
-
-
-def test_marginals_of_three_variables_in_one_and_two():
-    mixture = random_mixture(3, 3, n=2, seed=4)
-    x = np.array([[0.4, -0.3, 0.8]])
-
-    def density(u, v, w):
-        return math.exp(mixture.log_density(np.array([[u, v, w]]))[0])
-
-    over_last = quad(
-        lambda w: density(0.4, -0.3, w), -30.0, 30.0, points=[-2.0, 0.0, 2.0], epsabs=1e-13, epsrel=1e-11
-    )
-    found = math.exp(mixture.marginal(np.array([0, 1])).log_density(x)[0])
-    assert found == pytest.approx(over_last[0], rel=1e-8)
-    centre = mixture.centres.mean(axis=0)
-    over_both, _ = dblquad(
-        lambda w, v: density(0.4, v, w), centre[1] - 14, centre[1] + 14, centre[2] - 14, centre[2] + 14,
-        epsabs=1e-11, epsrel=1e-10,
-    )  # fmt: skip
-    found = math.exp(mixture.marginal(np.array([0])).log_density(x)[0])
-    assert found == pytest.approx(over_both, rel=1e-8)
-
-
-def test_marginals_take_the_schur_complement():
-    mixture = random_mixture(4, 4, seed=2)
-    P = mixture.factor @ mixture.factor.T
-    kept, others = np.array([0, 2]), np.array([1, 3])
-    expected = P[np.ix_(kept, kept)] - P[np.ix_(kept, others)] @ np.linalg.solve(
-        P[np.ix_(others, others)], P[np.ix_(others, kept)]
-    )
-    marginal = mixture.marginal(kept)
-    assert_allclose(marginal.factor @ marginal.factor.T, expected, rtol=1e-10, atol=1e-12)
-    assert_allclose(2.0 * marginal.log_volume, np.linalg.slogdet(expected)[1], rtol=1e-10)
-    twice = mixture.marginal(np.array([0, 1, 2])).marginal(kept)
-    x = np.random.default_rng(0).normal(size=(9, 4))
-    assert_allclose(twice.log_density(x), marginal.log_density(x), rtol=1e-10)
-
-
-def test_singular_precisions_lose_one_term():
-    """Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form, where P has no inverse, too."""
-    mixture = random_mixture(4, 2, n=1, seed=3)
-    P = mixture.factor @ mixture.factor.T
-    x = np.random.default_rng(5).normal(size=(6, 4))
-    for j in range(4):
-        marginal = mixture.marginal(np.delete(np.arange(4), j))
-        differences = x - mixture.centres
-        form = np.vecdot(differences @ P, differences) - (differences @ P)[:, j] ** 2 / P[j, j]
-        expected = mixture.log_volume - 0.5 * math.log(P[j, j]) - 0.5 * form - 0.5 * math.log(2.0 * math.pi)
-        assert_allclose(marginal.log_density(x), expected, rtol=1e-10)
-
-
-def test_marginal_of_no_variable_is_one():
-    assert_allclose(
-        random_mixture(3, 3).marginal(np.array([], dtype=int)).log_density(np.zeros((2, 3))), 0.0, atol=1e-12
-    )
-
-
-def test_variables_that_take_no_part_are_uniform():
-    mixture = Mixture(
-        np.array([1]), np.array([[0.2], [0.4]]), None, np.array([[2.0]]), math.log(2.0), np.zeros(1), 1.0
-    )
-    x = np.array([[0.1, 0.3, 0.9], [0.7, 0.3, 0.1]])
-    found = mixture.log_density(x)
-    assert found[0] == found[1]
-    assert_array_equal(mixture.marginal(np.array([0, 1])).log_density(x), found)
-
-
-def test_pulled_rows_keep_mean_and_covariance():
-    X, y = table(90)
-    scaled = learn_scale(X, None, "standard").transform(X)
-    frames = learn_frames("shared", scaled, y, None, 3, np.arange(4))
-    for bandwidth in (0.3, 0.8, 1.0):
-        pull = math.sqrt(1.0 - bandwidth**2)
-        rows = scaled[y == 1]
-        mixture = Mixture.of_rows(rows, None, frames[1], bandwidth, pull)
-        assert_allclose(mixture.centres.mean(axis=0), rows.mean(axis=0), atol=1e-12)
-        blur = np.linalg.inv(mixture.factor @ mixture.factor.T)
-        spread = pull**2 * np.cov(rows.T, bias=True)
-        of_frame = np.linalg.inv(frames[1].factor @ frames[1].factor.T)
-        assert_allclose(blur, bandwidth**2 * of_frame, rtol=1e-8, atol=1e-12)
-        if bandwidth == 1.0:
-            assert len(mixture.centres) == 1
-        else:
-            assert_allclose(np.cov(mixture.centres.T, bias=True), spread, atol=1e-12)
-
-
-# --------------------------------------------------------------------------------------------- frames
-
-
-@pytest.mark.parametrize("covariance", ["own", "diagonal"])
-def test_frames_whiten_their_classes(covariance):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 4000)
-    X = rng.normal(size=(8000, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 0.5]])
-    X[y == 1] = X[y == 1, ::-1] * 2.0 + 1.0
-    for k, frame in enumerate(learn_frames(covariance, X, y, None, 2, np.arange(3))):
-        found = np.cov(frame.coordinates(X[y == k]).T)
-        if covariance == "own":
-            assert_allclose(found, np.eye(3), atol=0.05)
-        assert_allclose(np.diag(found), 1.0, atol=0.05)
-        assert frame.log_volume == pytest.approx(np.linalg.slogdet(frame.factor)[1], abs=1e-9)
-
-
-def test_classes_of_one_row_or_none_have_the_shared_covariance():
-    X, y = table(40, n_classes=2)
-    y = y.copy()
-    y[0] = 2
-    own = learn_frames("own", X, y, None, 4, np.arange(4))
-    shared = learn_frames("shared", X, y, None, 4, np.arange(4))
-    for k in (2, 3):
-        assert_array_equal(own[k].factor, shared[k].factor)
-    assert_array_equal(own[2].mean, X[0])
-    assert_allclose(own[3].mean, X.mean(axis=0))
-
-
-def test_class_covariances_are_shrunk_more_than_oas_does():
-    """Class covariances are shrunk towards the shared one as if classes had fewer rows than they have."""
-    rng = np.random.default_rng(0)
-    stretches = np.array([[1.0, 2.0, 1.0, 0.5], [1.0, 0.5, 1.0, 2.0]])
-    shrinkages = []
-    for n in (30, 200, 5000):
-        y = np.repeat([0, 1], n)
-        X = rng.normal(size=(2 * n, 4)) * stretches[y]
-        residuals = X - np.array([X[y == k].mean(axis=0) for k in (0, 1)])[y]
-        own, shared = (learn_frames(kind, X, y, None, 2, np.arange(4))[0] for kind in ("own", "shared"))
-        whitened = residuals[y == 0] @ shared.factor
-        sample = whitened.T @ whitened / n
-        # In the coordinates of the shared covariance: (1 - s) sample + s t I.
-        inverse = np.linalg.inv(shared.factor) @ own.factor
-        found = np.linalg.inv(inverse @ inverse.T)
-        off_diagonal = ~np.eye(4, dtype=bool)
-        shrinkage = 1.0 - (found * sample)[off_diagonal].sum() / (sample**2)[off_diagonal].sum()
-        expected = (1.0 - shrinkage) * sample + shrinkage * np.trace(sample) / 4.0 * np.eye(4)
-        assert_allclose(found, expected, atol=1e-9)
-        assert 1.2 * oas(whitened, assume_centered=True)[1] < shrinkage < 1.0
-        shrinkages.append(shrinkage)
-    assert shrinkages[0] > shrinkages[1] > shrinkages[2]
-    assert shrinkages[2] < 0.01
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
-    X, y = table(20, 3)
-    weights = np.random.default_rng(1).uniform(0.3, 1.5, 20) if weighted else np.ones(20)
-    means = np.array([np.average(X[y == k], axis=0, weights=weights[y == k]) for k in range(3)])
-    residuals = X - means[y]
-    covariance = (residuals * weights[:, np.newaxis]).T @ residuals / weights.sum()
-    shrinkages = np.array([1e-3, 0.05, 0.4, 1.0])
-    found = left_out_losses(covariance, residuals, weights, y, shrinkages)
-    expected = [pool_oracle.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
-    assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_directions_without_variance_are_not_blurred():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 50)
-    thin = rng.normal(size=(100, 4)) @ np.linalg.qr(rng.normal(size=(4, 4)))[0].T * [1.0, 1.0, 1.0, 0.01]
-    round_ = rng.normal(size=(100, 4))
-    likely = [likely_shrinkage(X.T @ X / 100.0, X, np.ones(100), y) for X in (thin, round_)]
-    assert likely[0] < 0.01
-    assert likely[1] > 0.3
-    covariance = shared_covariance(thin.T @ thin / 100.0, thin, np.ones(100), y)
-    usual = shrunk(thin.T @ thin / 100.0, 100.0)
-    assert np.linalg.eigvalsh(covariance)[0] < 0.2 * np.linalg.eigvalsh(usual)[0]
-
-
-def test_rows_without_variance_have_unit_covariance():
-    assert_array_equal(
-        shared_covariance(np.zeros((2, 2)), np.zeros((4, 2)), np.ones(4), np.array([0, 0, 1, 1])), np.eye(2)
-    )
-
-
-def test_variances_against_loops():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [4, 9, 20])
-    X = rng.normal(size=(33, 4)) * np.array([0.1, 1.0, 2.0])[y][:, np.newaxis]
-    X[:, 1] = np.round(X[:, 1])
-    X[:, 2] = rng.integers(0, 3, 33)
-    X[y == 0, 2] = 1.0
-    for k, frame in enumerate(learn_frames("diagonal", X, y, None, 3, np.arange(4))):
-        expected = [pool_oracle.class_variance(X[:, j], y, k) for j in range(4)]
-        assert_allclose(np.diag(frame.factor) ** -2.0, expected, rtol=1e-12)
-
-
-def test_few_rows_tell_that_a_class_varies_less():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 20)
-    x = rng.normal(size=60) * np.array([0.02, 1.0, 1.0])[y]
-    frames = learn_frames("diagonal", x[:, np.newaxis], y, None, 3, np.arange(1))
-    assert 0.02 < 1.0 / frames[0].factor[0, 0] < 0.05  # 0.3 if two rows were added to the sum of squares
-    flag = np.where(y == 0, 0.0, rng.integers(0, 2, 60))
-    frames = learn_frames("diagonal", flag[:, np.newaxis], y, None, 3, np.arange(1))
-    assert 1.0 / frames[0].factor[0, 0] > 0.1  # it may not have had a 1 yet
-
-
-def test_repeated_values():
-    X = np.column_stack([np.arange(5.0), np.ones(5), [0.0, 0.0, 1.0, np.nan, np.nan], np.full(5, np.nan)])
-    assert_allclose(repeated(X), [0.0, 1.0, 0.5, 1.0])
-
-
-def test_selected_variables_are_those_that_differ():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 100)
-    X = rng.uniform(size=(300, 20))
-    X[y == 0, 3] = rng.normal(0.5, 0.05, 100)  # narrow
-    X[y == 2, 7] = rng.normal(0.9, 0.05, 100)  # high
-    ranks = learn_scale(X, None, "rank").transform(X)
-    frames = learn_frames("selected", ranks, y, None, 3, np.arange(20))
-    assert 3 in frames[0].variables
-    assert 7 in frames[2].variables
-    assert all(frame.variables.size <= 4 for frame in frames)
-
-
-def test_rank_statistics_are_about_chi_squared_without_differences():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 200)
-    X = np.hstack(
-        [rng.normal(size=(200, 500)), rng.integers(0, 2, (200, 500)), rng.integers(0, 5, (200, 500))]
-    )
-    ranks = learn_scale(X, None, "rank").transform(X)
-    found = rank_statistics(ranks, y, None, 3)
-    assert_allclose(found[:, :500].mean(), 2.0, atol=0.15)
-    assert_allclose(found[:, 500:1000].mean(), 1.0, atol=0.15)  # two values have a location and no spread
-    assert (found > -2.0 * math.log(0.01)).mean() < 0.015
-
-
-# -------------------------------------------------------------------------------------- leave one out
-
-
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_against_loops(covariance, weighted):
-    X, y = table(36)
-    rng = np.random.default_rng(2)
-    data = labelled(X, y, rng.uniform(0.2, 2.0, 36) if weighted else None)
-    units = np.arange(36) // 3  # groups of rows from all classes
-    data = LabelledRows(data.X, data.codes, data.weights, data.labels, data.counts, data.numbers, units, None)
-    scaled = learn_scale(data.X, data.weights, "rank").transform(data.X)
-    frames = learn_frames(covariance, scaled, data.codes, data.weights, 3, np.arange(4))
-    bandwidths, pulls = np.array([0.4, 1.0, 0.7]), np.array([0.9, 0.0, 1.0])
-    points = np.arange(0, 36, 5)
-    found = left_out_log_densities(frames, data, scaled, points, bandwidths, pulls)
-    weights = np.ones(36) if data.weights is None else data.weights
-    for k, (bandwidth, pull) in enumerate(zip(bandwidths, pulls, strict=True)):
-        for i, point in enumerate(points):
-            left = np.where(units == units[point], 0.0, weights)
-            for a, frame in enumerate(frames):
-                of_class = data.codes == a
-                expected = pool_oracle.pulled_log_density(
-                    scaled[point, frame.variables],
-                    scaled[of_class][:, frame.variables],
-                    frame.mean,
-                    frame.factor,
-                    frame.log_volume,
-                    bandwidth=bandwidth,
-                    pull=pull,
-                    weights=left[of_class],
-                )
-                assert found[k, i, a] == pytest.approx(expected, rel=1e-10, abs=1e-10)
-
-
-def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
-    X, y = table(30)
-    y = y.copy()
-    y[y == 2] = 1
-    y[4] = 2
-    data = labelled(X, y)
-    frames = learn_frames("own", data.X, data.codes, None, 3, np.arange(4))
-    found = left_out_log_densities(frames, data, data.X, np.arange(30), np.ones(1), np.zeros(1))[0]
-    assert np.isneginf(found[4, 2])
-    assert np.isfinite(np.delete(found, 4, axis=0)).all()
-    assert np.isfinite(known(found)).all()
-    assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
-    assert make_target(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
-
-
-def test_frames_do_not_see_the_fold_they_predict():
-    """Labels of a fold may be anything: what is said of its rows in other classes' terms stays the same."""
-    X, y = table(60, n_classes=2)
-    data = labelled(X, y)
-    prior = np.full(2, 0.5)
-    trial = Trial.prepare(data, np.arange(60), prior, 0.01, np.random.RandomState(0))
-    shuffled = y.copy()
-    inside = np.flatnonzero(trial.divisions[0] == 0)
-    shuffled[inside] = 1 - shuffled[inside]
-    other = labelled(X, shuffled)
-    for covariance in COVARIANCES:
-        outside = trial.divisions[0] != 0
-        first = learn_frames(covariance, data.X[outside], data.codes[outside], None, 2, np.arange(4))
-        second = learn_frames(covariance, other.X[outside], other.codes[outside], None, 2, np.arange(4))
-        for a, b in zip(first, second, strict=True):
-            assert_array_equal(a.factor, b.factor)
-
-
-# ------------------------------------------------------------------------------------ refined bandwidths
-
-
-def in_units(data):
-    return RowsInUnits.learn(data, KINDS)
-
-
-def refinement(n=24, d=3, seed=0, weighted=True):
-    X, y = table(n, d, seed=seed)
-    rng = np.random.default_rng(seed)
-    data = labelled(X, y, rng.uniform(0.3, 2.0, n) if weighted else None)
-    units = np.where(np.arange(n) < 4, 0, np.arange(n))
-    data = LabelledRows(data.X, data.codes, data.weights, data.labels, data.counts, data.numbers, units, None)
-    prior = np.array([0.5, 0.3, 0.2])
-    scaled = learn_scale(data.X, data.weights, "standard").transform(data.X)
-    return data, scaled, prior, sample_for_refinement(in_units(data), scaled, prior, 0)
-
-
-def test_refined_loss_against_loops():
-    data, scaled, prior, sample = refinement()
-    theta, log_power = np.array([0.3, -0.2, 0.8]), -0.4
-    order = np.argsort(data.codes, kind="stable")
-    expected = pool_oracle.refined_loss(
-        scaled[order], data.codes[order], data.units[order], data.weights[order], sample.target.weights,
-        prior, theta, log_power, deviation=0.4, count=effective_number(data.weights),
-    )  # fmt: skip
-    found, _ = refined_loss(np.append(theta, log_power), sample, 0.4)
-    assert found == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_refined_gradient_against_differences(weighted):
-    *_, sample = refinement(40, 4, weighted=weighted)
-    rng = np.random.default_rng(3)
-    for _ in range(3):
-        parameters = rng.normal(0.0, 0.4, 5)
-        _, gradient = refined_loss(parameters, sample, 0.3)
-        numerical = approx_fprime(parameters, lambda p: refined_loss(p, sample, 0.3)[0], 1e-7)
-        assert_allclose(gradient, numerical, atol=2e-6)
-
-
-def test_refined_bandwidths_find_the_variables_that_matter():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 6))
-    y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
-    data = labelled(X, y)
-    theta = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.4)
-    assert theta[:2].min() > theta[2:].max() + 0.3
-    strong = refine(sample_for_refinement(in_units(data), X, np.full(2, 0.5), 0), 0.01)
-    assert np.ptp(strong) < 0.1
 
 
 # ------------------------------------------------------------------------------------------- weights
@@ -591,14 +161,7 @@ def test_log_scores_against_a_loop_over_members(fitted):
         densities = []
         for member in pool.members:
             scaled = member.scale.transform(query[np.newaxis])[0]
-            densities.append(
-                [
-                    pool_oracle.mixture_log_density(
-                        scaled[m.variables], m.centres, m.factor, m.log_volume, weights=m.weights
-                    )
-                    for m in member.classes
-                ]
-            )
+            densities.append([pool_oracle.mixture_log_density(m, scaled) for m in member.classes])
         expected = np.log(pool.prior) + pool.weights @ np.array(densities)
         assert_allclose(found[i], expected, rtol=1e-10, atol=1e-10)
     assert_allclose(np.exp(posterior(pool, found)).sum(axis=1), 1.0, rtol=1e-12)
@@ -728,7 +291,9 @@ def test_wide_tables_select_first():
     X[:, :10] += 2.0 * rng.normal(size=(4, 10))[y]
     pool = pooled(X, y)
     assert pool.scores.accuracy > 0.9
-    assert all(mixture.variables.size <= 30 for member in pool.members for mixture in member.classes)
+    assert all(
+        mixture.transform.variables.size <= 30 for member in pool.members for mixture in member.classes
+    )
 
 
 def test_uniform_priors_weigh_classes_alike():
@@ -820,33 +385,11 @@ def test_normal_densities_with_the_shared_covariance_are_linear_discriminants():
     (kind,) = (kind for kind in KINDS if kind.normal and kind.covariance == "shared")
     pool = fit_pool(labelled(X, y), np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
     (member,) = pool.members
-    assert [len(of_class.centres) for of_class in member.classes] == [1, 1, 1]
+    assert [len(of_class.centers) for of_class in member.classes] == [1, 1, 1]
     start, step = X[:5], np.array([0.3, -0.2, 0.1])
     scores = [log_score(pool, start + k * step, Computation()) for k in range(3)]
     odds = [score[:, 1:] - score[:, :1] for score in scores]
     assert_allclose(odds[2] - odds[1], odds[1] - odds[0], atol=1e-10)
-
-
-def test_frames_without_variables():
-    frame = ClassFrame(np.array([], dtype=int), np.empty(0), np.empty((0, 0)), 0.0)
-    mixture = Mixture.of_rows(np.ones((3, 2)), None, frame, 0.5, 0.5)
-    assert_allclose(mixture.log_density(np.zeros((2, 2))), 0.0)
-    nobody = Mixture.of_rows(np.ones((0, 2)), None, frame, 0.5, 0.5)
-    assert np.isneginf(nobody.log_density(np.zeros((2, 2)))).all()
-
-
-@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "selected"])
-def test_columns_that_hardly_vary_count_by_their_range(covariance):
-    rng = np.random.default_rng(0)
-    codes = np.repeat([0, 1], 100)
-    X = np.column_stack([rng.normal(codes, 1.0), (rng.random(200) < 0.02) * 1.0])
-    X[codes == 0, 1] = 0.0  # the first class never has it
-    X[150:153, 1] = 1.0
-    scaled = learn_scale(X, None, "standard").transform(X)
-    frames = learn_frames(covariance, scaled, codes, None, 2, np.arange(2))
-    for frame in frames:
-        for k in np.flatnonzero(frame.variables == 1):
-            assert np.linalg.norm(frame.factor[k]) == pytest.approx(1.0 / np.ptp(scaled[:, 1]))
 
 
 def test_a_rare_flag_does_not_decide():

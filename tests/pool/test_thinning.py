@@ -14,10 +14,11 @@ import corral.pool.compression
 from corral import CorralClassifier, load_model, save_model
 from corral.data.scaling import learn_scale
 from corral.parallel import Computation
+from corral.pool.categories import LevelKernels
 from corral.pool.centroids import Cells, CellSummary, Representatives
 from corral.pool.compression import carried_over
 from corral.pool.densities import Mixture
-from corral.pool.transforms import ClassFrame
+from corral.pool.transforms import ClassTransform
 from pool import pool_oracle
 
 
@@ -146,7 +147,7 @@ def test_kernels_on_averages_are_those_of_plain_loops():
     thinned, cells = thin(Representatives.of_rows(units, weights), 6, IMPORTANCE, seed=3)
     random = np.random.RandomState(0)
     B, mean, h, pull = np.tril(random.normal(size=(2, 2))) + 2.0 * np.eye(2), np.array([0.1, -0.2]), 0.7, 0.6
-    frame = ClassFrame(np.array([0, 2]), mean, B, float(np.linalg.slogdet(B)[1]))
+    frame = ClassTransform.standard(np.array([0, 2]), mean, B, LevelKernels.none())
     mixture = Mixture.of_representatives(
         thinned.centres[0], thinned.weights, thinned.spreads[0], frame, h, pull
     )

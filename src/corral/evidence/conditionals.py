@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +9,7 @@ from scipy.special import logsumexp, softmax
 
 from corral import kernels
 from corral.array_types import Floats
-from corral.data.missing import patterns
-from corral.data.tiles import TINY, ClassRows
-from corral.pool.densities import Mixture
-from corral.pool.general_densities import MixedMixture
+from corral.data.tiles import ClassRows
 from corral.rodeo.density import ClassDensity, DensityPlan
 from corral.rodeo.factors import log_factors
 
@@ -86,77 +82,3 @@ def general_conditionals(
     conditional[used] = logsumexp(whole) - logsumexp(whole[:, np.newaxis] - factors, axis=0)
     conditional[np.isnan(x)] = 0.0
     return conditional, softmax(whole)
-
-
-def member_conditionals(mixture: Mixture | MixedMixture, x: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Log density of each variable given all others, 0 for gaps, and each row's share of the density."""
-    if isinstance(mixture, MixedMixture):
-        return _mixed_conditionals(mixture, x)
-    conditional, shares = np.zeros(x.shape), np.empty((len(x), weights.size))
-    for at, missing in patterns(np.isnan(x)):
-        kept = np.delete(np.arange(x.shape[1]), missing)
-        known = np.nan_to_num(x[at])  # the marginal does not look at what is missing
-        conditional[at], shares[at] = mixture_conditionals(mixture.marginal(kept), known, weights)
-    return conditional, shares
-
-
-def _mixed_conditionals(mixture: MixedMixture, x: Floats) -> tuple[Floats, Floats]:
-    """The same by leaving each variable out in turn, which is exact whatever is missing."""
-    whole = mixture.log_density(x)
-    conditional = np.zeros(x.shape)
-    has_rows = whole > -np.inf  # a class may have none
-    for j in np.flatnonzero(~np.isnan(x).all(axis=0)).tolist():
-        without = x.copy()
-        without[:, j] = np.nan
-        known = ~np.isnan(x[:, j]) & has_rows
-        conditional[known, j] = whole[known] - mixture.log_density(without[known])
-    return conditional, mixture.shares(x)
-
-
-def mixture_conditionals(mixture: Mixture, x: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Log density of each variable given all others, and each row's share of the density.
-
-    Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d, with P = B B^T. A density
-    with a single centre rests on all rows alike. A variable that takes no part has the density 1.
-
-    Parameters
-    ----------
-    mixture : the density of a class.
-    x : (n_samples, n_features) scaled samples.
-    weights : (n_rows,) of the rows of the class.
-
-    Returns
-    -------
-    conditional : (n_samples, n_features)
-    shares : (n_samples, n_rows)
-    """
-    conditional = np.zeros(x.shape)
-    shares = np.tile(weights, (len(x), 1))
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
-    n = len(mixture.centres)
-    single = mixture.pull == 0.0
-    precision = np.vecdot(mixture.factor, mixture.factor)
-    used = precision > 0.0
-    if not n or not used.any():
-        return conditional, shares
-    origin = mixture.centres.mean(axis=0)
-    c, z = ((rows - origin) @ mixture.factor for rows in (mixture.centres, x[:, mixture.variables]))
-    pull_c, pull_z = (rows @ mixture.factor[used].T for rows in (c, z))
-    relative, ratio = np.empty((len(x), n)), np.empty(pull_z.shape)
-    nearest = np.empty(len(x), dtype=np.int64)
-    kernels.conditional_sums(
-        z,
-        np.ascontiguousarray(c.T),
-        np.zeros(n) if single else np.log(weights),
-        pull_z,
-        np.ascontiguousarray(pull_c.T),
-        0.5 / precision[used],
-        relative,
-        np.empty((2, n)),
-        nearest,
-        ratio,
-    )
-    apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision[used]
-    log_norm = 0.5 * np.log(precision[used] / (2.0 * math.pi))
-    conditional[:, mixture.variables[used]] = ratio - apart + log_norm
-    return conditional, shares if single else softmax(-relative, axis=1)

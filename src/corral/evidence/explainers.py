@@ -15,7 +15,6 @@ from corral.evidence.conditionals import (
     UntiledClass,
     conditional_log_densities,
     general_conditionals,
-    member_conditionals,
 )
 from corral.evidence.marginals import KernelClass, member_marginals
 from corral.evidence.shapley import Coalitions
@@ -199,13 +198,11 @@ class PoolExplainer(Explainer[PoolModel]):
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
-        pool, data = self.model.pool, self.model.data
-        at = data.members()[a]
-        weights = data.all_weights[at]
+        pool, n_rows = self.model.pool, int((self.model.data.codes == a).sum())
         conditional = np.zeros((samples.size, self.X.shape[1]))
-        shares = np.zeros((samples.size, at.size))
+        shares = np.zeros((samples.size, n_rows))
         for member, weight, scaled in zip(pool.members, pool.weights, self._scaled, strict=True):
-            found, share = member_conditionals(member.classes[a], scaled[samples], weights)
+            found, share = member.classes[a].conditionals(scaled[samples])
             conditional += weight * found
             shares += weight * share
         return conditional, shares / pool.weights.sum()
@@ -223,10 +220,8 @@ class PoolExplainer(Explainer[PoolModel]):
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         data, members = self.model.data, self.model.pool.members
         at, units = data.members()[a], data.units
-        weights, out = data.all_weights[at], np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
-        of_members = [
-            member_marginals(member.classes[a], weights, units[at], coalitions) for member in members
-        ]
+        out = np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
+        of_members = [member_marginals(member.classes[a], units[at], coalitions) for member in members]
         counts, in_scales = self._level_counts, self._scaled
 
         def estimate(samples: Integers) -> Estimates:

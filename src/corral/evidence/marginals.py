@@ -21,7 +21,7 @@ from corral.data.missing import patterns
 from corral.data.tiles import ClassRows
 from corral.evidence.shapley import Coalitions, Walk
 from corral.pool.densities import Mixture
-from corral.pool.general_densities import MixedMixture
+from corral.pool.transforms import complete
 from corral.rodeo.factors import NO_GROUP, log_factors
 
 # Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_GROUP, and logarithms of
@@ -205,13 +205,27 @@ class NormalKernels:
 # ------------------------------------------------------------------------------ members of a pool
 
 
-def member_marginals(
-    mixture: Mixture | MixedMixture, weights: Floats, units: Integers, coalitions: Coalitions
-) -> SetDensity:
-    """Densities of sets of variables in a class of a member, whose rows have some weights and units."""
-    if isinstance(mixture, MixedMixture):
-        return _mixed_marginals(mixture, units, coalitions)
-    return _mixture_marginals(mixture, weights, units, coalitions)
+def member_marginals(mixture: Mixture, units: Integers, coalitions: Coalitions) -> SetDensity:
+    """Densities of sets of variables in a class of a member, whose rows have units (n_rows,)."""
+    kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
+    if not len(kept.rows):
+        return _nothing_known(coalitions)
+    if mixture.is_normal and transform.is_diagonal:
+        return partial(_single_centre, mixture, coalitions)
+    units = np.full(1, NO_GROUP) if mixture.is_normal else units
+    walk, log_weights = coalitions.walk(used), np.log(kept.weights)
+    normal = None if transform.is_diagonal else _normal_kernels(mixture, walk)
+
+    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
+        start = beginnings(log_weights, units, left_out)
+        T = kept.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
+        if normal is None:
+            return product_log_densities(walk, start, T, np.isnan(x[:, used]))
+        return normal.log_densities(
+            np.hstack([transform.centered(x), x[:, transform.categories.columns]]), start, T
+        )
+
+    return log_density
 
 
 def _nothing_known(coalitions: Coalitions) -> SetDensity:
@@ -219,72 +233,25 @@ def _nothing_known(coalitions: Coalitions) -> SetDensity:
     return lambda x, *_: np.full((len(x), len(coalitions.members)), -np.inf)
 
 
-def _mixture_marginals(
-    mixture: Mixture, weights: Floats, units: Integers, coalitions: Coalitions
-) -> SetDensity:
-    used, n = mixture.variables, len(mixture.centres)
-    if not n:
-        return _nothing_known(coalitions)
-    diagonal = np.diag(mixture.factor)
-    origin = mixture.centres.mean(axis=0)
-    centres = mixture.centres - origin
-    single = mixture.pull == 0.0  # a class of one row has a kernel that can be left out
-    log_weights = np.zeros(1) if single else np.log(weights)
-    units = np.full(1, NO_GROUP) if single else units
-    is_diagonal = not np.any(mixture.factor - np.diag(diagonal))
-    if is_diagonal and single:
-        return partial(_single_centre, coalitions, used, origin, diagonal)
-    walk = coalitions.walk(used)
-    normal = None
-    if not is_diagonal:
-        G: Floats = np.linalg.inv(mixture.factor).T.astype(np.float64)
-        normal = NormalKernels(walk, G, centres, np.full(used.size, -1))
-
-    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
-        known = x[:, used] - origin
-        start = beginnings(log_weights, units, left_out)
-        if normal is not None:
-            return normal.log_densities(known, start, np.empty((len(x), 0, n)))
-        T = normal_terms(known, centres, diagonal)
-        return product_log_densities(walk, start, T, np.isnan(known))
-
-    return log_density
-
-
 def _single_centre(
-    coalitions: Coalitions, used: Integers, centre: Floats, factor: Floats, x: Floats, *_: object
+    mixture: Mixture, coalitions: Coalitions, x: Floats, left_out: Integers, log_shares: Floats | None
 ) -> Floats:
     """A normal density of independent variables, which no row is left out of."""
     by_variable = np.zeros(x.shape)
-    by_variable[:, used] = np.log(factor) - kernels.LOG_ROOT - 0.5 * ((x[:, used] - centre) * factor) ** 2
+    terms = mixture.kernel_rows.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
+    by_variable[:, mixture.used] = -terms[:, :, 0]
     return coalitions.sums(np.where(np.isnan(x), 0.0, by_variable))
 
 
-def _mixed_marginals(mixture: MixedMixture, units: Integers, coalitions: Coalitions) -> SetDensity:
-    frame, used, kept = mixture.frame, mixture.used, mixture.kernel_rows()
-    units = units if kept.by_row else np.full(1, NO_GROUP)
-    if not len(kept.rows):
-        return _nothing_known(coalitions)
-    n_used = frame.variables.size
-    walk = coalitions.walk(used)
-    normal = None
-    if frame.factor.ndim == 2:
-        G, rows = np.zeros((used.size, n_used)), np.zeros((len(kept.rows), used.size))
-        G[:n_used] = mixture.bandwidth * np.linalg.inv(frame.factor).T
-        rows[:, :n_used] = mixture.pull * frame.completed(kept.rows)
-        term = np.where(np.arange(used.size) < n_used, -1, np.arange(used.size) - n_used)
-        normal = NormalKernels(walk, G, rows, term)
-
-    def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
-        start = beginnings(np.log(kept.weights), units, left_out)
-        T = frame.level_terms(kept.rows, x, mixture.bandwidth, log_shares)
-        if normal is not None:
-            known = np.hstack([x[:, frame.variables] - frame.mean, x[:, frame.levels.columns]])
-            return normal.log_densities(known, start, T)
-        measured = frame.measured_terms(kept.rows, x, mixture.bandwidth, mixture.pull)
-        return product_log_densities(walk, start, np.concatenate([measured, T], axis=1), np.isnan(x[:, used]))
-
-    return log_density
+def _normal_kernels(mixture: Mixture, walk: Walk) -> NormalKernels:
+    """Kernels of one covariance on the rows of a class, times those of variables with categories."""
+    transform, kept = mixture.transform, mixture.kernel_rows
+    n_used, n_all = transform.variables.size, mixture.used.size
+    G, rows = np.zeros((n_all, n_used)), np.zeros((len(kept.rows), n_all))
+    G[:n_used] = mixture.bandwidth * np.linalg.inv(transform.factor).T
+    rows[:, :n_used] = mixture.shrinkage * complete(transform.precision, transform.centered(kept.rows))
+    term = np.where(np.arange(n_all) < n_used, -1, np.arange(n_all) - n_used)
+    return NormalKernels(walk, G, rows, term)
 
 
 # ------------------------------------------------------------------- densities chosen by the Rodeo

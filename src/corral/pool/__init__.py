@@ -3,7 +3,8 @@
 `learning` is the entry point. `search` tries every member of `member_specs` on the folds of `fold_plan`
 (`cross_fitting`, `leave_one_out`), weighs them (`weights`, `calibration`) and builds those that are kept of
 all rows. `model` is the fitted state. A member is a transform of the rows of each class (`transforms`,
-`covariance`) and a mixture of kernels in it (`densities`, `bandwidths`); the modules named `general_*` and
-`categories` do the same for missing values and categories. `compression`, `centroids` and `subsampled` deal
+`covariance`, `selection`, `categories`) and a mixture of kernels in it (`densities`); `exponents` forms the
+exponent of a kernel, also where values are missing, and `bandwidths` refines one bandwidth per variable.
+`compression`, `centroids` and `subsampled` deal
 with classes of more than `max_rows` rows.
 """

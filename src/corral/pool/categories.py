@@ -17,7 +17,10 @@ import numpy as np
 from corral.array_types import LARGEST_INTEGER, Bools, Floats, Integers, check_array, check_positions
 from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
-from corral.pool.transforms import EXTRA_ROWS
+
+# Variances and frequencies of a class count as if so many rows with those of all classes were added where
+# values repeat, since a class may not have had another value yet.
+EXTRA_ROWS = 2.0
 
 
 class LevelKernels(NamedTuple):
@@ -44,6 +47,11 @@ class LevelKernels(NamedTuple):
             check_array("log_shares", log_share, (None,), -1e3, 0.0)
         if self.precision is not None:
             check_array("precision", self.precision, (self.columns.size,), 0.0, 1e30)
+
+    @classmethod
+    def none(cls) -> LevelKernels:
+        """No variables with levels."""
+        return cls(np.empty(0, dtype=np.int64), [], None)
 
     @property
     def sizes(self) -> Integers:

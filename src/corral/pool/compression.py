@@ -35,14 +35,13 @@ from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.centroids import Cells, CellSummary, Representatives
-from corral.pool.cross_fitting import Candidate, folds_of, frames_of_kind
+from corral.pool.cross_fitting import Candidate, folds_of, learn_member
 from corral.pool.densities import Member, Mixture
 from corral.pool.fold_plan import Trial, make_target
-from corral.pool.leave_one_out import AnyFrame
 from corral.pool.member_specs import Kind, RowsInUnits
 from corral.pool.model import CellMeans, CrossFitted, Pool, Thinning
 from corral.pool.search import Search, search
-from corral.pool.transforms import ClassFrame
+from corral.pool.transforms import ClassTransform
 from corral.pool.weights import fit_weights, heaviest_first, judge, score_points, shares_of
 
 # At most so large a share of the rows of a thinned class is held out of its cells.
@@ -80,7 +79,7 @@ class MemberPlan:
     """
 
     kind: Kind
-    frames: Sequence[ClassFrame]
+    frames: Sequence[ClassTransform]
     bandwidths: Floats
     pulls: Floats
 
@@ -104,13 +103,13 @@ class MemberPlan:
         prior : (n_classes,)
         seed : of the rows by which bandwidths are refined.
         """
-        frames = _class_frames(frames_of_kind(candidate.kind, whole, prior, seed))
+        frames = learn_member(candidate.kind, whole, prior, seed)
         scaled = whole.scaled[candidate.kind.scale]
         bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.pull)
         for y, (frame, of_class) in enumerate(zip(frames, whole.data.members(), strict=True)):
             if candidate.pull == 0.0 or not of_class.size:
                 continue
-            varies = frame.coordinates(scaled[of_class]).std(axis=0) > candidate.bandwidth
+            varies = frame.coordinates(frame.centered(scaled[of_class])).std(axis=0) > candidate.bandwidth
             bandwidths[y] *= carried_over(int(sizes[y]), int(read[y]), int(varies.sum()))
             if candidate.pull < 1.0:
                 pulls[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
@@ -120,14 +119,9 @@ class MemberPlan:
         """Inverse squares (d,) of the bandwidths of a class in each variable, 0 where it has one centre."""
         precision = np.zeros(d)
         frame = self.frames[y]
-        by_variable = np.vecdot(frame.factor, frame.factor) / self.bandwidths[y] ** 2
+        by_variable = np.vecdot(frame.full_factor, frame.full_factor) / self.bandwidths[y] ** 2
         precision[frame.variables] = self.pulls[y] ** 2 * by_variable
         return precision
-
-
-def _class_frames(frames: Sequence[AnyFrame]) -> list[ClassFrame]:
-    """All frames, which are of this type where no value is missing."""
-    return [frame for frame in frames if isinstance(frame, ClassFrame)]
 
 
 def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
@@ -290,7 +284,7 @@ class ThinningPlan:
         for y, (of_class, thinned) in enumerate(zip(data.members(), representatives, strict=True)):
             weights, kernel = data.weights_of(of_class), (plan.frames[y], plan.bandwidths[y], plan.pulls[y])
             if thinned is None:
-                classes.append(Mixture.of_rows(scale.transform(data.X[of_class]), weights, *kernel))
+                classes.append(Mixture(scale.transform(data.X[of_class]), weights, *kernel))
             else:
                 assert weights is not None
                 centres, spread = thinned.centres[of_units], thinned.spreads[of_units]
@@ -346,8 +340,8 @@ class ThinningPlan:
         X = data.extended(thinning.held_out).X
         log_density = np.empty((points.size, trial.prior.size))
         for inside, others, _ in folds_of(self.whole, trial, [plan.kind], self.whole)[plan.kind.n_parts]:
-            frames = frames_of_kind(plan.kind, others, trial.prior, self.found.seed)
-            member = self._build(replace(plan, frames=_class_frames(frames)), data, representatives)
+            frames = learn_member(plan.kind, others, trial.prior, self.found.seed)
+            member = self._build(replace(plan, frames=frames), data, representatives)
             at = points[inside]
             log_density[inside] = thinning.log_densities_without(member, data, at, X[at])
         return log_density

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from corral.array_types import Floats
+from corral.array_types import Floats, Integers
+from corral.data.weights import effective_number
 
+# Shrinkages of a covariance that are tried, as numbers of rows that equal variances count for.
+_TRIED_ROWS = 2.0 ** np.arange(-4.0, 16.0)
 
-def shrunk_covariance(residuals: Floats, weights: Floats, n: float) -> Floats | None:
-    """The covariance of n rows, drawn towards equal variances; see `shrunk`."""
-    return shrunk((residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals, n)
+# Smaller shares are rounding errors.
+_ROUNDING = 1e-12
 
 
 def shrunk(covariance: Floats, n: float) -> Floats | None:
@@ -40,8 +42,59 @@ def drawn(covariance: Floats, shrinkage: float) -> Floats:
     return covariance
 
 
-def inverse_root(covariance: Floats) -> tuple[Floats, float]:
-    """The symmetric inverse root of a covariance, and the logarithm of its determinant."""
+def inverse_root(covariance: Floats) -> Floats:
+    """The symmetric inverse root of a covariance."""
     variances, directions = eigh(covariance)
     roots = np.sqrt(np.maximum(variances, 1e-12 * variances[-1]))  # where shrinkage is below rounding
-    return (directions / roots) @ directions.T, -float(np.log(roots).sum())
+    inverse: Floats = (directions / roots) @ directions.T
+    return inverse
+
+
+def shared_covariance(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> Floats:
+    """Draw the covariance of rows around the means of their classes, in place, towards equal variances.
+
+    By the geometric mean of two shrinkages. That of OAS aims at squared errors, and blurs directions in which
+    rows hardly vary, where classes may differ most. That at which rows are likeliest keeps them, but trusts
+    them too much where rows are not normal.
+
+    Parameters
+    ----------
+    covariance : (n_variables, n_variables) of the residuals.
+    residuals : (n_rows, n_variables) rows less the means of their classes.
+    weights : (n_rows,)
+    codes : (n_rows,) class numbers.
+    """
+    if np.trace(covariance) == 0.0:  # rows of a class are all alike
+        return np.eye(len(covariance))
+    usual = oas_shrinkage(covariance, effective_number(weights))
+    return drawn(covariance, float(np.sqrt(usual * likely_shrinkage(covariance, residuals, weights, codes))))
+
+
+def likely_shrinkage(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> float:
+    """The shrinkage at which rows are likeliest by normal densities of the others, see `left_out_losses`."""
+    shrinkages = _TRIED_ROWS / (_TRIED_ROWS + effective_number(weights))
+    losses = left_out_losses(covariance, residuals, weights, codes, shrinkages)
+    return float(shrinkages[losses.argmin()])
+
+
+def left_out_losses(
+    covariance: Floats, residuals: Floats, weights: Floats, codes: Integers, shrinkages: Floats
+) -> Floats:
+    r"""Mean losses of rows by the normal density of all others, for each shrinkage.
+
+    Let :math:`M = (1 - s) S + s t I` be the covariance S, drawn towards its mean variance t. Without row i,
+    of weight :math:`w_i` among W, and :math:`W_y` in its class, it loses :math:`c_i r_i r_i^T` with
+    :math:`c_i = (1 - s) g_i w_i / W`, and the residual :math:`r_i` grows by
+    :math:`g_i = 1 / (1 - w_i / W_y)`. So with :math:`q_i = r_i^T M^{-1} r_i` twice the negative log density
+    is, but for a constant, :math:`\log |M| + \log (1 - c_i q_i) + g_i^2 q_i / (1 - c_i q_i)`.
+    """
+    shares = weights / weights.sum()
+    variances, directions = np.linalg.eigh(covariance)
+    kept = 1.0 - shrinkages
+    tried = np.outer(kept, np.maximum(variances, 0.0)) + np.outer(shrinkages, variances.mean())
+    q = (residuals @ directions) ** 2 @ (1.0 / tried).T
+    left = 1.0 - weights / np.bincount(codes, weights)[codes]
+    growth = np.divide(1.0, left, out=np.ones(left.size), where=left > _ROUNDING)[:, np.newaxis]
+    rest = np.maximum(1.0 - kept * growth * shares[:, np.newaxis] * q, _ROUNDING)
+    losses: Floats = np.log(tried).sum(axis=1) + shares @ (np.log(rest) + growth**2 * q / rest)
+    return losses

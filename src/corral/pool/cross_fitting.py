@@ -17,16 +17,14 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import without_gaps
 from corral.data.scaling import ScaleKind, spreads
 from corral.data.subsample import proportional_subsample
-from corral.pool.bandwidths import RefinedRows, refine
+from corral.pool.bandwidths import RefinementSample, refine
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.densities import Member, Mixture
 from corral.pool.fold_plan import Trial, make_target
-from corral.pool.general_bandwidths import MixedSample, refine_mixed, refined_frames
-from corral.pool.general_densities import MixedMixture
-from corral.pool.general_transforms import MixedFrame, learn_mixed_frames
-from corral.pool.leave_one_out import AnyFrame, left_out_log_densities
+from corral.pool.leave_one_out import left_out_log_densities
 from corral.pool.member_specs import Kind, RowsInUnits
-from corral.pool.transforms import ClassFrame, learn_frames, rank_statistics
+from corral.pool.selection import rank_statistics
+from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 
 # Refined bandwidths are fitted to at most so many points and rows.
@@ -114,9 +112,9 @@ def attempt(
     kind = kinds[0]
     log_density = np.empty((bandwidths.size, trial.points.size, trial.prior.size))
     for inside, others, scaled in folds[kind.n_parts]:
-        frames = frames_of_kind(kind, others, trial.prior, seed)
+        transforms = learn_member(kind, others, trial.prior, seed)
         log_density[:, inside] = left_out_log_densities(
-            frames, rows.data, scaled[kind.scale], trial.points[inside], bandwidths, pulls
+            transforms, rows.data, scaled[kind.scale], trial.points[inside], bandwidths, pulls
         )
     n_divisions = kind.n_divisions(trial.n_divisions)
     for division in range(n_divisions, trial.n_divisions):
@@ -184,51 +182,21 @@ def _leave_out(
     return Fold(inside, learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled)
 
 
-def frames_of_kind(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> Sequence[AnyFrame]:
-    """Learn what a member of this kind knows of some rows."""
+def learn_member(kind: Kind, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassTransform]:
+    """Learn the transforms that a member of this kind has from some rows."""
     data, scaled = rows.data, rows.scaled[kind.scale]
-    variables = _choose_variables(rows)
-    if rows.mixed:
-        frames = learn_mixed_frames(
-            kind.covariance or "none",
-            scaled,
-            data.codes,
-            data.weights,
-            prior.size,
-            variables,
-            data.level_counts,
-        )
-        return frames if kind.covariance is not None else _refine_mixed(frames, rows, scaled, prior, seed)
-    if kind.covariance is not None:
-        return learn_frames(kind.covariance, scaled, data.codes, data.weights, prior.size, variables)
-    if not variables.size:
-        return [ClassFrame(variables, np.empty(0), np.empty((0, 0)), 0.0)] * prior.size
-    sample = sample_for_refinement(rows, scaled[:, variables], prior, seed)
-    theta = refine(sample, _REFINE_DEVIATION)
-    frame = ClassFrame(variables, np.zeros(theta.size), np.diag(np.exp(theta)), float(theta.sum()))
-    return [frame] * prior.size
-
-
-def _refine_mixed(
-    frames: list[MixedFrame], rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int
-) -> list[MixedFrame]:
-    """Refine the bandwidths of each variable where values may be missing or levels."""
-    if not frames[0].variables.size + frames[0].levels.columns.size:
-        return frames
-    chosen, points = choose_for_refinement(rows, seed)
-    some = rows.take(chosen).data
-    sample = MixedSample(
-        points=scaled[chosen][points],
-        rows=scaled[chosen],
-        unit_of_point=some.units[points],
-        unit_of_row=some.units,
-        weights=some.all_weights,
-        starts=np.searchsorted(some.codes, np.arange(prior.size + 1)),
-        target=make_target(some, points, prior),
-        frames=frames,
-        n_levels=some.level_counts[frames[0].levels.columns],
+    transforms = learn_transforms(
+        kind.covariance or "none",
+        scaled,
+        data.codes,
+        data.weights,
+        prior.size,
+        _choose_variables(rows),
+        data.level_counts,
     )
-    return refined_frames(sample, refine_mixed(sample, _REFINE_DEVIATION))
+    if kind.covariance is not None or not transforms[0].used.size:
+        return transforms
+    return refine(sample_for_refinement(rows, scaled, transforms, prior, seed), _REFINE_DEVIATION)
 
 
 def _choose_variables(rows: RowsInUnits) -> Integers:
@@ -253,41 +221,32 @@ def choose_for_refinement(rows: RowsInUnits, seed: int) -> tuple[Integers, Integ
     return chosen, proportional_subsample(sorted_rows.data, sorted_rows.rank, _REFINE_POINTS, random)
 
 
-def sample_for_refinement(rows: RowsInUnits, scaled: Floats, prior: Floats, seed: int) -> RefinedRows:
+def sample_for_refinement(
+    rows: RowsInUnits, scaled: Floats, transforms: Sequence[ClassTransform], prior: Floats, seed: int
+) -> RefinementSample:
     """Put rows and points for refined bandwidths together."""
     chosen, points = choose_for_refinement(rows, seed)
     some = rows.take(chosen).data
-    weights = some.all_weights
-    centred = scaled[chosen] - weights @ scaled[chosen] / weights.sum()
-    return RefinedRows(
-        points=centred[points],
+    return RefinementSample(
+        points=scaled[chosen][points],
+        rows=scaled[chosen],
         unit_of_point=some.units[points],
-        rows=centred,
         unit_of_row=some.units,
-        weights=weights,
+        weights=some.all_weights,
         starts=np.searchsorted(some.codes, np.arange(prior.size + 1)),
         target=make_target(some, points, prior),
+        transforms=transforms,
     )
 
 
 def build_member(
     candidate: Candidate, rows: RowsInUnits, sample: RowsInUnits, prior: Floats, seed: int
 ) -> Member:
-    """Put kernels on rows, in frames that are learnt from a sample, which may be the same rows."""
+    """Put kernels on rows, with transforms that are learnt from a sample, which may be the same rows."""
     kind, data = candidate.kind, rows.data
     scaled = rows.scaled[kind.scale]
-    frames = frames_of_kind(kind, sample, prior, seed)
     classes = [
-        density_of(scaled[at], data.weights_of(at), frame, candidate.bandwidth, candidate.pull)
-        for frame, at in zip(frames, data.members(), strict=True)
+        Mixture(scaled[at], data.weights_of(at), transform, candidate.bandwidth, candidate.pull)
+        for transform, at in zip(learn_member(kind, sample, prior, seed), data.members(), strict=True)
     ]
     return Member(kind.name, rows.scales[kind.scale], classes)
-
-
-def density_of(
-    scaled: Floats, weights: Floats | None, frame: AnyFrame, bandwidth: float, pull: float
-) -> Mixture | MixedMixture:
-    """Put a kernel on each row of a class."""
-    if isinstance(frame, MixedFrame):
-        return MixedMixture.of_rows(scaled, weights, frame, bandwidth, pull)
-    return Mixture.of_rows(scaled, weights, frame, bandwidth, pull)

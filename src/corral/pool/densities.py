@@ -1,21 +1,15 @@
-r"""Members of a pool: class densities that are mixtures of normal ones with a common precision.
+r"""Members of a pool: class densities that are mixtures of kernels with a common precision.
 
-In the units s of a member, which are monotone in each variable, the density of class y is
+On the scale s of a member, which is monotone in each variable, the density of class y is
 
 .. math::
 
-    \log p(x \mid y) = \log \sum_i w_i \exp\bigl(-\tfrac12 \|B_y^T (s(x) - c_i)\|^2\bigr)
-        - \log \sum_i w_i - \tfrac q2 \log 2 \pi + \log |B_y|
+    \log p(x \mid y) = \log \sum_i w_i \exp\bigl(-\tfrac1{2 h^2} \|B_y^T (s(x) - c_i)\|^2\bigr)
+        - \log \sum_i w_i - \tfrac q2 \log 2 \pi h^2 + \log |B_y|
 
-with centres :math:`c_i`, weights :math:`w_i` and a factor :math:`B_y` of q columns. A kernel density has a
-centre for each row, a normal density a single one; between them the centres are the rows, pulled towards the
-mean of their class.
-
-**Marginals** are exact. Let A be the variables that are kept and J the others. The exponent is largest over
-:math:`d_J` where :math:`B_A^T d_A + B_J^T d_J` is orthogonal to the rows of :math:`B_J`. So integrating J
-out leaves the factor :math:`B_A N`, with N an orthonormal basis of the vectors orthogonal to these rows (the
-Schur complement of :math:`B B^T`), and divides the density by the product of the singular values of
-:math:`B_J`. Directions on which the density does not depend are passed over.
+with centers :math:`c_i`, weights :math:`w_i`, a bandwidth h and a factor :math:`B_y` of q columns, times
+kernels of the variables with categories. A kernel density has a center for each row, a normal density a
+single one; between them the centers are the rows, shrunk towards the mean of their class.
 """
 
 from __future__ import annotations
@@ -26,84 +20,69 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
+from corral import kernels
 from corral.array_types import (
     LARGEST_COORDINATE,
-    LARGEST_INTEGER,
     SMALLEST,
     Bools,
     Floats,
     Integers,
     check_array,
     check_number,
-    check_positions,
 )
-from corral.data.missing import patterns
 from corral.data.scaling import Scale
-from corral.data.tiles import ClassRows, tile_density, unit_density
-from corral.kernels import SMALL_TILE
+from corral.data.tiles import TINY, ClassRows, tile_density, unit_density
+from corral.data.weights import weights_or_ones
 from corral.parallel import Computation, for_each_class
-from corral.pool.categories import LevelKernels
-from corral.pool.general_densities import MixedMixture
-from corral.pool.general_transforms import LARGEST_FACTOR, MixedFrame, check_invertible
-from corral.pool.transforms import ClassFrame
-
-# Singular values below this share of the largest one are rounding errors.
-_RANK_TOLERANCE = 1e-12
+from corral.pool.exponents import KernelRows
+from corral.pool.transforms import ClassTransform
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The density of one class in the units of a member.
+    """The density of one class on the scale of a member.
+
+    A class whose rows are complete and numeric has a fast path for samples that are, too. It is chosen by
+    `kernel_rows`, once for each class.
 
     Attributes
     ----------
-    variables : (n_used,) columns that take part; the others are uniform.
-    centres : (n_centres, n_used); none if nothing is known of the class.
-    weights : (n_centres,) or None if all centres count alike.
-    factor : (n_used, n_axes) B.
-    log_volume : logarithm of the determinant of B, and of the density of the other columns.
-    mean : (n_used,) of the class.
-    pull : by which factor differences of rows from it were multiplied to become centres.
-    averaged : whether centres are made of averages of many rows.
+    rows : (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class.
+    weights : (n_rows,) or None if all rows count alike.
+    transform : the coordinates.
+    bandwidth : of the kernels.
+    shrinkage : by which factor differences of rows from the mean are multiplied to become centers.
+    averaged : whether rows are averages of many rows.
     """
 
-    variables: Integers
-    centres: Floats
+    rows: Floats
     weights: Floats | None
-    factor: Floats
-    log_volume: float
-    mean: Floats
-    pull: float
+    transform: ClassTransform
+    bandwidth: float
+    shrinkage: float
     averaged: bool = False
 
-    @classmethod
-    def of_rows(
-        cls, scaled: Floats, weights: Floats | None, frame: ClassFrame, bandwidth: float, pull: float
-    ) -> Mixture:
-        """Put a kernel on each row of a class, pulled towards the mean; a pull of 0 leaves one centre."""
-        log_volume = frame.log_volume - frame.factor.shape[1] * float(np.log(bandwidth))
-        return cls.of_centres(
-            scaled, weights, frame.variables, frame.factor / bandwidth, log_volume, frame.mean, pull
-        )
+    def validate(self) -> None:
+        """Refuse what no fit could have learnt."""
+        check_array("rows", self.rows, (None, None), -LARGEST_COORDINATE, LARGEST_COORDINATE, nan=True)
+        if self.weights is not None:
+            check_array("weights", self.weights, (len(self.rows),), SMALLEST)
+        check_number("bandwidth", self.bandwidth, 1e-10, 1e10)
+        check_number("shrinkage", self.shrinkage, 0.0, 1.0)
 
-    @classmethod
-    def of_centres(
-        cls,
-        scaled: Floats,
-        weights: Floats | None,
-        variables: Integers,
-        factor: Floats,
-        log_volume: float,
-        mean: Floats,
-        pull: float,
-        averaged: bool = False,
-    ) -> Mixture:
-        """Find the centres of scaled rows; the other parameters are the attributes."""
-        differences = scaled[:, variables] - mean
-        if pull == 0.0 and len(scaled):
-            differences, weights = np.zeros((1, mean.size)), None
-        return cls(variables, mean + pull * differences, weights, factor, log_volume, mean, pull, averaged)
+    def validate_for(self, n_categories: Integers) -> None:
+        """Refuse variables that rows with such numbers of categories (n_features,) do not have."""
+        self.transform.validate_for(n_categories)
+
+    def without_rows(self) -> Mixture:
+        """The density without its rows, which `on_rows` puts back."""
+        return replace(self, rows=self.rows[:0], weights=None)
+
+    def on_rows(self, scaled: Floats, weights: Floats | None) -> Mixture:
+        """The same density with kernels on other rows."""
+        return replace(self, rows=scaled, weights=weights)
 
     @classmethod
     def of_representatives(
@@ -111,9 +90,9 @@ class Mixture:
         centres: Floats,
         weights: Floats,
         spread: Floats,
-        frame: ClassFrame,
+        transform: ClassTransform,
         bandwidth: float,
-        pull: float,
+        shrinkage: float,
     ) -> Mixture:
         """Put a kernel on each of some averages of rows, and give it the spread that they have lost.
 
@@ -122,163 +101,184 @@ class Mixture:
         centres : (n_centres, n_features) averages of scaled rows.
         weights : (n_centres,)
         spread : (n_features, n_features) covariance of rows around their averages.
-        frame, bandwidth, pull : as in `of_rows`.
+        transform, bandwidth, shrinkage : see the attributes.
         """
-        factor = frame.factor / bandwidth
-        lost = pull**2 * factor.T @ spread[np.ix_(frame.variables, frame.variables)] @ factor
+        factor = transform.full_factor / bandwidth
+        lost = shrinkage**2 * factor.T @ spread[np.ix_(transform.variables, transform.variables)] @ factor
         root = np.linalg.cholesky(np.eye(len(lost)) + lost)
-        log_volume = frame.log_volume - factor.shape[1] * float(np.log(bandwidth))
-        log_volume -= float(np.log(np.diag(root)).sum())
         wider: Floats = np.linalg.solve(root, factor.T).T
-        return cls.of_centres(
-            centres, weights, frame.variables, wider, log_volume, frame.mean, pull, averaged=True
-        )
+        return cls(centres, weights, replace(transform, factor=wider), 1.0, shrinkage, averaged=True)
 
-    def validate(self) -> None:
-        """Refuse what no fit could have learnt."""
-        n = self.variables.size
-        check_positions("variables", self.variables, LARGEST_INTEGER)
-        check_array("centres", self.centres, (None, n), -LARGEST_COORDINATE, LARGEST_COORDINATE)
-        if self.weights is not None:
-            check_array("weights", self.weights, (len(self.centres),), SMALLEST)
-        check_array("factor", self.factor, (n, None), -LARGEST_FACTOR, LARGEST_FACTOR)
-        check_invertible(self.factor)
-        check_number("log_volume", self.log_volume)
-        check_array("mean", self.mean, (n,), -LARGEST_COORDINATE, LARGEST_COORDINATE)
-        check_number("pull", self.pull, 0.0, 1.0)
+    @property
+    def is_normal(self) -> bool:
+        """Whether all rows together have a single kernel, at the mean of the class."""
+        return self.shrinkage == 0.0 and len(self.rows) > 0
 
-    def validate_for(self, level_counts: Integers, mixed: bool) -> None:
-        """Refuse variables that the rows do not have, and rows that need another kind of density."""
-        check_positions("variables", self.variables, level_counts.size)
-        if mixed:
-            raise ValueError("members contradict the rows")
-
-    def without_rows(self) -> Mixture:
-        """The density without its centres, which `on_rows` makes again."""
-        return replace(self, centres=self.centres[:0], weights=None)
-
-    def on_rows(self, scaled: Floats, weights: Floats | None) -> Mixture:
-        """The same density with the centres of other rows."""
-        return Mixture.of_centres(
-            scaled,
-            weights,
-            self.variables,
-            self.factor,
-            self.log_volume,
-            self.mean,
-            self.pull,
-            averaged=self.averaged,
-        )
+    @property
+    def row_weights(self) -> Floats:
+        """(n_rows,) how much each row counts."""
+        return weights_or_ones(self.weights, len(self.rows))
 
     @cached_property
-    def _origin(self) -> Floats:
-        """What coordinates are relative to, so that they keep their digits."""
-        return self.centres.mean(axis=0) if len(self.centres) else np.zeros(self.variables.size)
-
-    def _coordinates(self, rows: Floats) -> Floats:
-        """Whitened rows, each with the same bits whatever other rows there are.
-
-        BLAS rounds products of few rows in another way than those of many, and typicality compares the score
-        of a row with those of training rows that may equal it.
-        """
-        coordinates: Floats = np.vecdot(
-            (rows - self._origin)[:, np.newaxis], np.ascontiguousarray(self.factor.T)
-        )
-        return coordinates
-
-    @cached_property
-    def _rows(self) -> ClassRows:
-        coordinates = self._coordinates(self.centres)
-        tile_rows = SMALL_TILE if self.averaged else None
-        return ClassRows.arrange(coordinates, self.weights, tile_rows=tile_rows)
+    def kernel_rows(self) -> KernelRows:
+        """Rows that have kernels: all, or one at the mean of the class if all kernels are the same."""
+        if not self.is_normal:
+            return KernelRows(self.transform, self.rows, self.row_weights)
+        row = np.zeros((1, self.rows.shape[1]))
+        row[0, self.transform.variables] = self.transform.mean
+        return KernelRows(self.transform, row, np.ones(1))
 
     @property
     def size(self) -> int:
         """Numbers that an estimate reads."""
-        return max(self._rows.tiles.size, 1)
+        return max(self._tiles.size if self.kernel_rows.complete else self.rows.size, 1)
 
     @property
     def used(self) -> Integers:
         """Columns that take part."""
-        return self.variables
-
-    def log_density(self, scaled: Floats) -> Floats:
-        """Log densities (n_samples,) of scaled samples."""
-        gaps = np.isnan(scaled[:, self.variables])
-        if gaps.any():
-            return self._integrated(scaled, gaps)
-        if not self.factor.size:  # no variable is left, but something may be known of the class
-            return np.full(len(scaled), self.log_volume if len(self.centres) else -np.inf)
-        coordinates = self._coordinates(scaled[:, self.variables])
-        if self.averaged:
-            return unit_density(self._rows, coordinates) + self.log_volume
-        of_axes: Floats = tile_density(self._rows, coordinates, np.ones(self.factor.shape[1]))
-        return of_axes + self.log_volume
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is made of the centres is made again: workers of a cluster get copies of models.
-        return {of.name: getattr(self, of.name) for of in fields(self)}
-
-    def _integrated(self, scaled: Floats, gaps: Bools) -> Floats:
-        """Log densities of samples, some of which miss some of the variables."""
-        log_density = np.empty(len(scaled))
-        lacking = gaps.any(axis=1)
-        log_density[~lacking] = self.log_density(scaled[~lacking])
-        frame = self.general_frame
-        if frame is None or not len(self.centres):
-            for rows, missing in patterns(gaps[lacking]):
-                marginal = self.marginal(np.delete(self.variables, missing))
-                positions = np.flatnonzero(lacking)[rows]
-                log_density[positions] = marginal.log_density(scaled[positions])
-            return log_density
-        # One pass for all combinations of missing values: a marginal for each of them takes far longer.
-        used = replace(frame, variables=np.arange(self.variables.size), mean=self._origin)
-        kernels_of_rows = MixedMixture.of_rows(self.centres, self.weights, used, 1.0, 1.0)
-        log_density[lacking] = kernels_of_rows.log_density(scaled[np.ix_(lacking, self.variables)])
-        log_density[lacking] += self.log_volume - self.log_determinant
-        return log_density
-
-    @cached_property
-    def general_frame(self) -> MixedFrame | None:
-        """The coordinates as tables with missing values have them; None if the factor is not square."""
-        n_used, n_axes = self.factor.shape
-        if n_used != n_axes or not n_used:
-            return None
-        return MixedFrame(
-            self.variables,
-            self.mean,
-            self.factor if self.has_covariances else np.diag(self.factor),
-            np.zeros(n_used),
-            np.ones(n_used),
-            LevelKernels(np.empty(0, dtype=np.int64), [], None),
-        )
+        return self.transform.used
 
     @property
     def has_covariances(self) -> bool:
         """Whether the factor mixes variables."""
-        n_used, n_axes = self.factor.shape
-        return n_used != n_axes or not np.array_equal(self.factor, np.diag(np.diag(self.factor)))
+        factor = self.transform.full_factor
+        return bool(np.any(factor - np.diag(np.diag(factor))))
 
-    @property
-    def log_determinant(self) -> float:
-        """Logarithm of the determinant of a square factor."""
-        return float(np.linalg.slogdet(self.factor)[1])
+    def log_density(self, scaled: Floats) -> Floats:
+        """Log densities (n_samples,) of scaled samples, integrated over the values that they miss."""
+        fast = self._is_fast(scaled)
+        if fast.all():
+            return self._fast_log_density(scaled)
+        log_density = np.empty(len(scaled))
+        log_density[fast] = self._fast_log_density(scaled[fast])
+        log_density[~fast] = self._log_densities(scaled[~fast])[0]
+        return log_density
 
-    def marginal(self, kept: Integers) -> Mixture:
-        """The density of some of the variables, the others integrated out."""
-        is_kept = np.isin(self.variables, kept)
-        if is_kept.all():
-            return self
-        _, values, directions = np.linalg.svd(self.factor[~is_kept])
-        rank = int((values > _RANK_TOLERANCE * values.max(initial=0.0)).sum())
-        return replace(
-            self,
-            variables=self.variables[is_kept],
-            centres=self.centres[:, is_kept],
-            mean=self.mean[is_kept],
-            factor=self.factor[is_kept] @ directions[rank:].T,
-            log_volume=self.log_volume - float(np.log(values[:rank]).sum()),
+    def log_density_without(self, scaled: Floats, units: Integers, unit_of_x: Integers) -> Floats:
+        """The same without the rows of each sample's unit (n_samples,); `units` (n_rows,) are the rows'.
+
+        The transform keeps them, and so does a normal density.
+        """
+        rows = KernelRows(self.transform, self.rows, self.row_weights)
+        kernel = np.array([self.bandwidth]), np.array([self.shrinkage])
+        log_density: Floats = rows.log_densities(scaled, *kernel, units, unit_of_x)[0]
+        return log_density
+
+    def _log_densities(self, scaled: Floats) -> Floats:
+        return self.kernel_rows.log_densities(scaled, np.array([self.bandwidth]), np.array([self.shrinkage]))
+
+    def _is_fast(self, scaled: Floats) -> Bools:
+        """Which samples (n_samples,) take the path for complete rows of numbers."""
+        if not self.kernel_rows.complete:
+            return np.zeros(len(scaled), dtype=bool)
+        return np.asarray(~np.isnan(scaled[:, self.transform.variables]).any(axis=1))
+
+    @cached_property
+    def centers(self) -> Floats:
+        """Centers (n_centers, n_used) of the kernels of complete rows."""
+        transform = self.transform
+        return transform.mean + self.shrinkage * transform.centered(self.kernel_rows.rows)
+
+    @cached_property
+    def _kernel_transform(self) -> ClassTransform:
+        """Coordinates in which kernels have bandwidth 1, relative to the mean of the centers.
+
+        Relative to it they keep their digits.
+        """
+        transform, centers = self.transform, self.centers
+        mean = centers.mean(axis=0) if len(centers) else transform.mean
+        return replace(transform, mean=mean, factor=transform.factor / self.bandwidth)
+
+    @cached_property
+    def _tiles(self) -> ClassRows:
+        transform, weights = self._kernel_transform, None if self.is_normal else self.weights
+        tile_rows = kernels.SMALL_TILE if self.averaged else None
+        coordinates = transform.coordinates(self.centers - transform.mean)
+        return ClassRows.arrange(coordinates, weights, tile_rows=tile_rows)
+
+    def _fast_log_density(self, scaled: Floats) -> Floats:
+        transform = self._kernel_transform
+        n_used = transform.variables.size
+        if not n_used:  # something may be known of the class
+            return np.full(len(scaled), 0.0 if len(self.rows) else -np.inf)
+        z = transform.coordinates(transform.centered(scaled))
+        if self.averaged:
+            return unit_density(self._tiles, z) + transform.log_determinant
+        along_axes: Floats = tile_density(self._tiles, z, np.ones(n_used))
+        return along_axes + transform.log_determinant
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is made of the rows is made again: workers of a cluster get copies of models.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def shares(self, scaled: Floats) -> Floats:
+        """Shares (n_samples, n_rows) of the rows in the density; those of their weights in a normal one."""
+        rows = KernelRows(self.transform, self.rows, self.row_weights)
+        exponents = rows.exponents(rows.pairs(scaled), scaled, self.bandwidth, self.shrinkage)
+        least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
+        shares: Floats = rows.weights * np.exp(least - exponents)
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+        return shares
+
+    def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
+        """Log density of each variable given all others, 0 for missing values, and the shares of the rows.
+
+        Returns
+        -------
+        conditional : (n_samples, n_features); 0 for a variable that takes no part, too.
+        shares : (n_samples, n_rows)
+        """
+        conditional, shares = np.zeros(scaled.shape), np.empty((len(scaled), len(self.rows)))
+        fast = self._is_fast(scaled)
+        conditional[fast], shares[fast] = self._complete_conditionals(scaled[fast])
+        conditional[~fast], shares[~fast] = self._conditionals(scaled[~fast]), self.shares(scaled[~fast])
+        return conditional, shares
+
+    def _conditionals(self, x: Floats) -> Floats:
+        """Leave each variable out in turn, which is exact whatever is missing."""
+        log_density = self.log_density(x)
+        conditional = np.zeros(x.shape)
+        exists = log_density > -np.inf  # a class may have no rows
+        for j in self.used.tolist():
+            without = x.copy()
+            without[:, j] = np.nan
+            has = ~np.isnan(x[:, j]) & exists
+            conditional[has, j] = log_density[has] - self.log_density(without[has])
+        return conditional
+
+    def _complete_conditionals(self, x: Floats) -> tuple[Floats, Floats]:
+        """The same for complete samples and rows of numbers.
+
+        Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d, with P = B B^T / h^2.
+        """
+        conditional = np.zeros(x.shape)
+        shares = np.tile(self.row_weights, (len(x), 1))
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
+        n, transform = len(self.centers), self._kernel_transform
+        if not n or not transform.variables.size:
+            return conditional, shares
+        c = transform.coordinates(self.centers - transform.mean)
+        z = transform.coordinates(transform.centered(x))
+        factor = transform.full_factor
+        precision = np.vecdot(factor, factor)
+        pull_c, pull_z = c @ factor.T, z @ factor.T
+        relative, ratio = np.empty((len(x), n)), np.empty(pull_z.shape)
+        nearest = np.empty(len(x), dtype=np.int64)
+        kernels.conditional_sums(
+            z,
+            np.ascontiguousarray(c.T),
+            np.log(self.kernel_rows.weights),
+            pull_z,
+            np.ascontiguousarray(pull_c.T),
+            0.5 / precision,
+            relative,
+            np.empty((2, n)),
+            nearest,
+            ratio,
         )
+        apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision
+        conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
+        return conditional, shares if self.is_normal else softmax(-relative, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,13 +288,13 @@ class Member:
     Attributes
     ----------
     name : what kind it is.
-    scale : its units.
+    scale : its scale.
     classes : the density of each class.
     """
 
     name: str
     scale: Scale
-    classes: Sequence[Mixture | MixedMixture]
+    classes: Sequence[Mixture]
 
     def without_rows(self) -> Member:
         """The member without the rows of its kernels."""
@@ -303,17 +303,17 @@ class Member:
     @property
     def sees_correlations(self) -> bool:
         """Whether the density of a variable depends on the others beyond their kernels."""
-        return any(mixture.has_covariances for mixture in self.classes)
+        return any(density.has_covariances for density in self.classes)
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) of raw samples, in the member's units."""
+        """Log densities (n_samples, n_classes) of raw samples, on the member's scale."""
         scaled = self.scale.transform(X)
         log_density = np.empty((len(X), len(self.classes)))
 
         def estimate(y: int, chunk: slice) -> None:
             log_density[chunk, y] = self.classes[y].log_density(scaled[chunk])
 
-        sizes = [mixture.size for mixture in self.classes]
+        sizes = [density.size for density in self.classes]
         n_classes = len(self.classes)
         for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.name, computation)
         return log_density

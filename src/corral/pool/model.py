@@ -246,11 +246,10 @@ class PoolModel(LocalModel):
         if self.thinning is not None:
             self._validate_thinning(self.thinning)
         check_positions("points", self.pool.cross_fitted.points, len(self.compared_rows.X))
-        levels, mixed = self.data.level_counts, self.data.mixed
         for member in self.pool.members:
             check_shape("center", member.scale.center, (self.n_features,))
             for density in member.classes:
-                density.validate_for(levels, mixed)
+                density.validate_for(self.data.level_counts)
 
     def _validate_thinning(self, thinning: Thinning) -> None:
         held_out = thinning.held_out

@@ -1,161 +1,321 @@
-r"""Frames: in which coordinates the rows of each class are seen, learnt from some of the rows.
+r"""Transforms: in which coordinates a member sees the rows of each class, learnt from some of the rows.
 
-A frame has for each class y a mean :math:`\mu_y` and a factor :math:`B_y`, whose :math:`B_y B_y^T` is the
-inverse of a covariance, so that :math:`B_y^T (x - \mu_y)` has about unit variances in the class.
+The transform of class y has a mean :math:`\mu_y` and a factor :math:`B_y`, whose :math:`B_y B_y^T` is the
+inverse of a covariance, so that :math:`B_y^T (x - \mu_y)` has about unit variances in the class. Variables
+with categories have kernels of their own, see `categories`.
+
+**Missing values.** Means come from the rows that have the values, and covariances from all rows, missing
+values being expected given the others. `exponents` says what a missing value does in a kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from corral.array_types import Bools, Floats, Integers
+from corral import kernels
+from corral.array_types import (
+    LARGEST_COORDINATE,
+    LARGEST_INTEGER,
+    Bools,
+    Floats,
+    Integers,
+    check_array,
+    check_positions,
+)
+from corral.data.missing import without_gaps
+from corral.data.scaling import spreads
 from corral.data.weights import effective_number, weights_or_ones
-from corral.pool.covariance import drawn, inverse_root, oas_shrinkage, shrunk_covariance
+from corral.pool.categories import EXTRA_ROWS, LevelKernels, learn_levels
+from corral.pool.covariance import inverse_root, shared_covariance, shrunk
+from corral.pool.selection import differing
 
 Covariance = Literal["own", "shared", "diagonal", "selected", "none"]
 
-# The covariance of a class is drawn towards that of all classes as if it had this share of its rows: it
+# The covariance of a class is shrunk towards that of all classes as if it had this share of its rows: it
 # costs more to trust it too much than too little.
 TRUSTED_SHARE = 0.5
 
-# Variances and frequencies of a class count as if so many rows with those of all classes were added where
-# values repeat, since a class may not have had another value yet.
-EXTRA_ROWS = 2.0
-
-# And variances as if this share of the variable's whole variance were added: a point mass is not infinitely
-# dense.
+# Variances of a class are shrunk as if this share of the variable's whole variance were added: a point mass
+# is not infinitely dense.
 _LEAST_SHARE = 1e-3
-
-# Shrinkages of a covariance that are tried, as numbers of rows that equal variances count for.
-_TRIED_ROWS = 2.0 ** np.arange(-4.0, 16.0)
 
 # Where one value has more than this share of the rows, a class that never has another cannot be told from one
 # that has not had it yet: in each class such a variable has its whole range as its deviation.
 _RARE = 0.9
 
-# The probability that a class gets a variable though it is like all rows in each of them.
-_LEVEL = 0.1
+# How often missing values are expected given a covariance, before it is taken. The first one is that of the
+# pairs of values that are there, with variances along all directions above this share of their mean.
+_N_ITERATIONS = 4
+_LEAST_VARIANCE = 0.02
 
-# Smaller shares are rounding errors.
-_ROUNDING = 1e-12
+# Within it no square of a distance over a bandwidth overflows.
+_LARGEST_FACTOR = 1e24
 
-# A polynomial with a smaller deviation is rounding error.
-_LEAST_DEVIATION = 1e-6
+# Divisors that are 0 where a sum is empty.
+_TINY = 1e-300
 
 
-class ClassFrame(NamedTuple):
-    """The coordinates of one class.
+@dataclass(frozen=True, eq=False)
+class ClassTransform:
+    """The coordinates of one class, and the density of each variable alone.
 
     Attributes
     ----------
-    variables : (n_used,) columns that take part.
-    mean : (n_used,) of the class.
-    factor : (n_used, n_axes) B, by which differences from the mean become coordinates.
-    log_volume : logarithm of the determinant of B, and of the density of the other columns.
+    variables : (n_used,) numeric columns that take part; the others are uniform.
+    mean : (n_used,) what coordinates are relative to.
+    factor : (n_used, n_used) B, or (n_used,) its diagonal.
+    missing_mean, missing_deviation : (n_used,) of the variables in the class, as coordinates: along a
+        diagonal, the density of a value that a row misses.
+    categories : variables with categories.
     """
 
     variables: Integers
     mean: Floats
     factor: Floats
-    log_volume: float
+    missing_mean: Floats
+    missing_deviation: Floats
+    categories: LevelKernels
 
-    def coordinates(self, scaled: Floats) -> Floats:
-        """Coordinates (n_rows, n_axes) of scaled rows."""
-        coordinates: Floats = (scaled[:, self.variables] - self.mean) @ self.factor
+    def validate(self) -> None:
+        """Refuse what no fit could have learnt."""
+        n, largest = self.variables.size, LARGEST_COORDINATE
+        check_positions("variables", self.variables, LARGEST_INTEGER)
+        check_array("mean", self.mean, (n,), -largest, largest)
+        check_array("missing_mean", self.missing_mean, (n,), -largest, largest)
+        check_array("missing_deviation", self.missing_deviation, (n,), 1.0 / largest, largest)
+        if self.is_diagonal:
+            check_array("factor", self.factor, (n,), 1.0 / largest, _LARGEST_FACTOR)
+            return
+        check_array("factor", self.factor, (n, n), -_LARGEST_FACTOR, _LARGEST_FACTOR)
+        if np.linalg.slogdet(self.factor)[0] == 0.0:
+            raise ValueError("factor is singular")
+
+    def validate_for(self, n_categories: Integers) -> None:
+        """Refuse variables that rows with such numbers of categories (n_features,) do not have."""
+        columns = self.categories.columns
+        check_positions("variables", self.variables, n_categories.size)
+        check_positions("columns", columns, n_categories.size)
+        if n_categories[self.variables].any() or not np.array_equal(
+            n_categories[columns], self.categories.sizes
+        ):
+            raise ValueError("columns have other levels")
+
+    @classmethod
+    def standard(
+        cls, variables: Integers, mean: Floats, factor: Floats, categories: LevelKernels
+    ) -> ClassTransform:
+        """A transform in whose coordinates the variables have mean 0 and variance 1."""
+        return cls(variables, mean, factor, np.zeros(mean.size), np.ones(mean.size), categories)
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether each coordinate depends on one variable."""
+        return self.factor.ndim == 1
+
+    @property
+    def used(self) -> Integers:
+        """Columns that take part."""
+        return np.concatenate([self.variables, self.categories.columns])
+
+    @property
+    def full_factor(self) -> Floats:
+        """The factor (n_used, n_used) as a matrix."""
+        return np.diag(self.factor) if self.is_diagonal else self.factor
+
+    @cached_property
+    def log_determinant(self) -> float:
+        """Logarithm of the determinant of the factor."""
+        if self.is_diagonal:
+            return float(np.log(self.factor).sum())
+        return float(np.linalg.slogdet(self.factor)[1])
+
+    @cached_property
+    def precision(self) -> Floats:
+        """The inverse (n_used, n_used) of the covariance; not along a diagonal."""
+        return self.factor @ self.factor.T
+
+    def centered(self, scaled: Floats) -> Floats:
+        """The variables of scaled rows (n_rows, n_used) less the mean, in an order of memory of their own.
+
+        NumPy chooses that of selected columns by the number of rows, and sums over columns are rounded by it.
+        """
+        return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
+
+    def coordinates(self, centered: Floats) -> Floats:
+        """Coordinates (n_rows, n_used) of rows less the mean, each with the same bits whatever other rows.
+
+        BLAS rounds products of few rows in another way than those of many, and typicality compares the score
+        of a row with those of training rows that may equal it.
+        """
+        if self.is_diagonal:
+            return centered * self.factor
+        coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
         return coordinates
+
+    def with_bandwidths(self, bandwidths: Floats, precision: Floats) -> ClassTransform:
+        """Divide coordinates along a diagonal by bandwidths (n_used,); categories get a precision."""
+        return replace(
+            self,
+            factor=self.factor / bandwidths,
+            missing_mean=self.missing_mean / bandwidths,
+            missing_deviation=self.missing_deviation / bandwidths,
+            categories=self.categories._replace(precision=precision),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted means and residuals of rows, by class.
+    """Weighted means and residuals of rows by class, of the values that are there.
 
     Attributes
     ----------
-    codes : (n_rows,) class numbers.
-    weights : (n_rows,)
+    codes, weights : (n_rows,)
+    has : (n_rows, n_variables) whether there is a value.
+    residuals : (n_rows, n_variables) values less the means of their classes, 0 for missing ones.
+    means, variances : (n_classes, n_variables); of all rows where a class has no value.
     sizes : (n_classes,) how many rows of equal weight each class is worth.
-    means : (n_classes, n_variables); of all rows where a class has none.
-    residuals : (n_rows, n_variables) rows less the means of their classes.
-    total : (n_variables,) variances of all rows.
     """
 
     codes: Integers
     weights: Floats
-    sizes: Floats
-    means: Floats
+    has: Bools
     residuals: Floats
-    total: Floats
+    means: Floats
+    variances: Floats
+    sizes: Floats
 
     @classmethod
-    def of(cls, scaled: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
-        """Gather the moments of scaled rows."""
+    def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
+        """Gather the moments of scaled numeric columns."""
         weights = weights_or_ones(weights, len(codes))
-        shares = shares_of_rows(codes, weights, n_classes)
-        center = weights @ scaled / weights.sum()
-        means = np.where(shares.any(axis=1, keepdims=True), shares @ scaled, center)
+        repeats, has = repeated(x), ~np.isnan(x)
+        x = np.nan_to_num(x)
+        of_class = np.zeros((n_classes, len(codes)))
+        of_class[codes, np.arange(len(codes))] = weights
+        totals, total = of_class @ has, weights @ has
+        center = weights @ x / np.maximum(total, _TINY)
+        means = np.where(totals > 0.0, of_class @ x / np.maximum(totals, _TINY), center)
+        residuals = has * (x - means[codes])
+        squares = residuals**2
         sizes = np.array([effective_number(weights[codes == y]) for y in range(n_classes)])
-        total = weights @ (scaled - center) ** 2 / weights.sum()
-        return cls(codes, weights, sizes, means, scaled - means[codes], total)
+        variances = class_variances(
+            own=of_class @ squares / np.maximum(totals, _TINY),
+            within=weights @ squares / np.maximum(total, _TINY),
+            total=weights @ (has * (x - center) ** 2) / np.maximum(total, _TINY),
+            sizes=sizes[:, np.newaxis] * totals / np.maximum(of_class.sum(axis=1, keepdims=True), _TINY),
+            repeats=repeats,
+        )
+        return cls(codes, weights, has, residuals, means, variances, sizes)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no value is missing."""
+        return bool(self.has.all())
+
+    def take_columns(self, columns: Bools) -> Moments:
+        """Keep some of the variables."""
+        by_variable = {name: getattr(self, name)[:, columns] for name in ("has", "residuals", "means")}
+        return replace(self, **by_variable, variances=self.variances[:, columns])
+
+    def pairwise_precision(self) -> Floats:
+        """A precision, from the rows that have both values of a pair."""
+        weights, r = self.weights[:, np.newaxis], self.residuals
+        covariance = (weights * r).T @ r / np.maximum((weights * self.has).T @ self.has, _TINY)
+        least = _LEAST_VARIANCE * covariance.trace() / len(covariance)
+        if least <= 0.0:
+            return np.eye(len(covariance))
+        variances, directions = np.linalg.eigh(covariance)
+        precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
+        return precision
+
+    def completed(self, precision: Floats, rows: Bools) -> tuple[Floats, Floats]:
+        """Expect what some rows miss given a precision.
+
+        Returns
+        -------
+        residuals : (n_some, n_variables) with the expectations.
+        covariance : (n_variables, n_variables) what the missing values vary around these, as a mean of rows.
+        """
+        residuals, has, d = self.residuals[rows], self.has[rows], len(precision)
+        covariance = np.zeros(precision.shape)
+        if self.complete:
+            return residuals, covariance
+        weights = self.weights[rows]
+        kernels.add_conditional_covariances(
+            precision,
+            np.ascontiguousarray(~has),
+            weights,
+            np.empty(d, dtype=np.int64),
+            np.empty((d, d)),
+            np.empty((d, d)),
+            covariance,
+        )
+        return complete(precision, np.where(has, residuals, np.nan)), covariance / weights.sum()
 
 
-def shares_of_rows(codes: Integers, weights: Floats, n_classes: int) -> Floats:
-    """Shares (n_classes, n_rows) that rows have of the weight of their class."""
-    shares = np.zeros((n_classes, len(codes)))
-    shares[codes, np.arange(len(codes))] = weights
-    sums = shares.sum(axis=1, keepdims=True)
-    return shares / np.where(sums > 0.0, sums, 1.0)
+def complete(precision: Floats, residuals: Floats) -> Floats:
+    """Rows of mean 0 with missing values at their expectations given the others."""
+    # Code for another order of memory is compiled for itself, and might round sums in another way.
+    gaps, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
+    completed = np.ascontiguousarray(np.where(gaps, 0.0, residuals))
+    kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
+    return completed
 
 
-def learn_frames(
+def learn_transforms(
     covariance: Covariance,
     scaled: Floats,
     codes: Integers,
     weights: Floats | None,
     n_classes: int,
     variables: Integers,
-) -> list[ClassFrame]:
-    """Learn a frame for each class.
+    n_categories: Integers,
+) -> list[ClassTransform]:
+    """Learn a transform for each class.
 
     Parameters
     ----------
-    covariance : "own", of each class, drawn towards the "shared" one; "diagonal", of its own variances
+    covariance : "own", of each class, shrunk towards the "shared" one; "diagonal", of its own variances
         alone; or "selected", the same of variables in which the class differs from all rows, the
-        others being uniform: for ranks alone, which all rows together make uniform. "none" leaves the units
-        as they are.
+        others being uniform: for ranks alone, which all rows together make uniform. "none" leaves the scale
+        as it is.
     scaled : (n_rows, n_features)
     codes : (n_rows,) class numbers.
     weights : (n_rows,) or None.
     n_classes : number of classes, some perhaps without rows.
-    variables : columns that may take part, all of which vary.
+    variables : numeric columns that may take part, all of which vary.
+    n_categories : (n_features,) numbers of categories, 0 for a numeric column.
     """
+    shrunk_rows = covariance != "none"
+    categories = learn_levels(scaled, codes, weights, n_classes, n_categories, pulled=shrunk_rows)
+    x = scaled[:, variables]
+    moments = Moments.of(x, codes, weights, n_classes)
+    deviations = np.sqrt(moments.variances)
     if covariance == "none":
-        plain = ClassFrame(variables, np.zeros(variables.size), np.eye(variables.size), 0.0)
-        return [plain] * n_classes
-    moments = Moments.of(scaled[:, variables], codes, weights, n_classes)
-    if not variables.size:
-        return _diagonal(moments, variables, np.ones(moments.means.shape, dtype=bool), *[np.empty(0)] * 2)
-    ranges = np.where(hardly_varies(scaled[:, variables]), np.ptp(scaled[:, variables], axis=0), 0.0)
-    if covariance in ("diagonal", "selected"):
-        used = np.ones(moments.means.shape, dtype=bool)
-        if covariance == "selected":
-            used = differing(scaled[:, variables], codes, weights, n_classes)
-        return _diagonal(moments, variables, used, ranges, repeated(scaled[:, variables]))
-    usual = ranges == 0.0
-    part = moments if usual.all() else Moments.of(scaled[:, variables[usual]], codes, weights, n_classes)
-    roots = (
-        _covariance_roots(part, own=covariance == "own") if usual.any() else [(np.eye(0), 0.0)] * n_classes
-    )
-    frames = []
-    for mean, (root, log_volume) in zip(moments.means, roots, strict=True):
-        factor = np.zeros((variables.size, variables.size))
-        factor[np.ix_(usual, usual)] = root
-        factor[~usual, ~usual] = 1.0 / ranges[~usual]
-        frames.append(ClassFrame(variables, mean, factor, log_volume - float(np.log(ranges[~usual]).sum())))
-    return frames
+        zeros, ones = np.zeros(variables.size), np.ones(variables.size)
+        return [
+            ClassTransform(variables, zeros, ones, mean, deviation, of_class)
+            for mean, deviation, of_class in zip(moments.means, deviations, categories, strict=True)
+        ]
+    ranges = np.where(hardly_varies(x), spreads(x), 0.0)
+    if covariance in ("own", "shared"):
+        factors = _covariance_factors(moments, ranges, own=covariance == "own")
+        return [
+            ClassTransform.standard(variables, mean, factor, of_class)
+            for mean, factor, of_class in zip(moments.means, factors, categories, strict=True)
+        ]
+    deviations = np.where(ranges > 0.0, ranges, deviations)
+    used = np.ones(deviations.shape, dtype=bool)
+    if covariance == "selected":
+        used = differing(without_gaps(x), codes, weights, n_classes)
+    return [
+        ClassTransform.standard(variables[use], mean[use], 1.0 / deviation[use], of_class)
+        for use, mean, deviation, of_class in zip(used, moments.means, deviations, categories, strict=True)
+    ]
 
 
 def hardly_varies(scaled: Floats) -> Bools:
@@ -177,7 +337,7 @@ def hardly_varies(scaled: Floats) -> Bools:
 
 def repeated(scaled: Floats) -> Floats:
     """Shares (n_variables,) of values that repeat others: 0 if all differ, 1 if none do."""
-    ordered = np.sort(scaled, axis=0)  # gaps last
+    ordered = np.sort(scaled, axis=0)  # missing values last
     is_new = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[1:])
     most = np.maximum((~np.isnan(scaled)).sum(axis=0) - 1, 1)
     shares: Floats = 1.0 - is_new.sum(axis=0) / most
@@ -187,7 +347,7 @@ def repeated(scaled: Floats) -> Floats:
 def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, repeats: Floats) -> Floats:
     """Variances (n_classes, n_variables) to be trusted, 1 where nothing is known.
 
-    Where all values differ a class has its own variance, drawn by its logarithm towards that of all classes
+    Where all values differ a class has its own variance, shrunk by its logarithm towards that of all classes
     as if by one row: with rows added to the sum of squares instead, few rows could not tell that a class
     varies less than others. Where values repeat rows are added, too.
 
@@ -211,139 +371,51 @@ def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, r
     return np.where(exists, within, 1.0) * ratio ** (freedom / (freedom + 1.0))
 
 
-def _diagonal(
-    moments: Moments, variables: Integers, used: Bools, ranges: Floats, repeats: Floats
-) -> list[ClassFrame]:
-    """Frames by variances alone, of the variables used (n_classes, n_variables) by each class.
+def _covariance_factors(moments: Moments, ranges: Floats, *, own: bool) -> list[Floats]:
+    """Factors of all classes, by the covariance of all classes or by its own.
 
-    Where a range (n_variables,) is given, and not 0, it takes the place of the deviation.
+    Where a range (n_variables,) is given, and not 0, the variable has it as its deviation.
     """
-    squares = moments.residuals**2
-    within = moments.weights @ squares / moments.weights.sum()
-    own = shares_of_rows(moments.codes, moments.weights, moments.sizes.size) @ squares
-    sizes = np.broadcast_to(moments.sizes[:, np.newaxis], moments.means.shape)
-    variances = class_variances(own, within, moments.total, sizes, repeats)
-    variances = np.where(ranges > 0.0, ranges**2, variances)
-    frames = []
-    for use, mean, variance in zip(used, moments.means, variances, strict=True):
-        inverse = 1.0 / np.sqrt(variance[use])
-        frames.append(ClassFrame(variables[use], mean[use], np.diag(inverse), float(np.log(inverse).sum())))
-    return frames
-
-
-def _covariance_roots(moments: Moments, *, own: bool) -> Sequence[tuple[Floats, float]]:
-    """Factor and log determinant for each class, by the covariance of all classes or by its own."""
-    shared = shared_covariance(
-        (moments.residuals * (moments.weights / moments.weights.sum())[:, np.newaxis]).T @ moments.residuals,
-        moments.residuals,
-        moments.weights,
-        moments.codes,
-    )
-    root, log_root = inverse_root(shared)
-    if not own:
-        return [(root, log_root)] * moments.sizes.size
+    varies = ranges == 0.0
+    grid = np.ix_(varies, varies)
+    part = moments.take_columns(varies)
+    root = _shared_root(part) if varies.any() else np.eye(0)
     factors = []
-    for y, size in enumerate(moments.sizes):
-        of_class = moments.codes == y
-        whitened = moments.residuals[of_class] @ root
-        m = moments.weights[of_class]
-        covariance = shrunk_covariance(whitened, m, TRUSTED_SHARE * size) if m.size > 1 else None
-        if covariance is None:
-            factors.append((root, log_root))
-        else:
-            own_root, log_own = inverse_root(covariance)
-            factors.append((root @ own_root, log_root + log_own))
+    for y in range(moments.sizes.size):
+        factor = np.diag(1.0 / np.where(varies, 1.0, ranges))
+        factor[grid] = _own_root(part, y, root) if own and varies.any() else root
+        factors.append(factor)
     return factors
 
 
-def shared_covariance(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> Floats:
-    """Draw the covariance of rows around the means of their classes, in place, towards equal variances.
+def _shared_root(moments: Moments) -> Floats:
+    """The inverse root of the covariance of all classes.
 
-    By the geometric mean of two shrinkages. That of OAS aims at squared errors, and blurs directions in which
-    rows hardly vary, where classes may differ most. That at which rows are likeliest keeps them, but trusts
-    them too much where rows are not normal.
-
-    Parameters
-    ----------
-    covariance : (n_variables, n_variables) of the residuals.
-    residuals : (n_rows, n_variables) rows less the means of their classes.
-    weights : (n_rows,)
-    codes : (n_rows,) class numbers.
+    Dempster, Laird and Rubin's iteration: missing values are expected given a covariance, and that is learnt
+    from them. Without missing values the first covariance is the last.
     """
-    if np.trace(covariance) == 0.0:  # rows of a class are all alike
-        return np.eye(len(covariance))
-    usual = oas_shrinkage(covariance, effective_number(weights))
-    return drawn(covariance, float(np.sqrt(usual * likely_shrinkage(covariance, residuals, weights, codes))))
+    everything = np.ones(moments.codes.size, dtype=bool)
+    precision = np.eye(moments.means.shape[1]) if moments.complete else moments.pairwise_precision()
+    for _ in range(1 if moments.complete else _N_ITERATIONS):
+        residuals, missing = moments.completed(precision, everything)
+        covariance = _scatter(residuals, moments.weights) + missing
+        root = inverse_root(shared_covariance(covariance, residuals, moments.weights, moments.codes))
+        precision = root @ root
+    return root
 
 
-def likely_shrinkage(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> float:
-    """The shrinkage at which rows are likeliest by normal densities of the others, see `left_out_losses`."""
-    shrinkages = _TRIED_ROWS / (_TRIED_ROWS + effective_number(weights))
-    losses = left_out_losses(covariance, residuals, weights, codes, shrinkages)
-    return float(shrinkages[losses.argmin()])
+def _own_root(moments: Moments, y: int, root: Floats) -> Floats:
+    """The factor of class y, whose covariance is shrunk towards that of all classes with this root."""
+    rows = moments.codes == y
+    if rows.sum() < 2:
+        return root
+    residuals, missing = moments.completed(root @ root, rows)
+    whitened = _scatter(residuals @ root, moments.weights[rows]) + root @ missing @ root
+    covariance = shrunk(whitened, TRUSTED_SHARE * float(moments.sizes[y]))
+    return root if covariance is None else root @ inverse_root(covariance)
 
 
-def left_out_losses(
-    covariance: Floats, residuals: Floats, weights: Floats, codes: Integers, shrinkages: Floats
-) -> Floats:
-    r"""Mean losses of rows by the normal density of all others, for each shrinkage.
-
-    Let :math:`M = (1 - s) S + s t I` be the covariance S, drawn towards its mean variance t. Without row i,
-    of weight :math:`w_i` among W, and :math:`W_y` in its class, it loses :math:`c_i r_i r_i^T` with
-    :math:`c_i = (1 - s) g_i w_i / W`, and the residual :math:`r_i` grows by
-    :math:`g_i = 1 / (1 - w_i / W_y)`. So with :math:`q_i = r_i^T M^{-1} r_i` twice the negative log density
-    is, but for a constant, :math:`\log |M| + \log (1 - c_i q_i) + g_i^2 q_i / (1 - c_i q_i)`.
-    """
-    shares = weights / weights.sum()
-    variances, directions = np.linalg.eigh(covariance)
-    kept = 1.0 - shrinkages
-    tried = np.outer(kept, np.maximum(variances, 0.0)) + np.outer(shrinkages, variances.mean())
-    q = (residuals @ directions) ** 2 @ (1.0 / tried).T
-    left = 1.0 - weights / np.bincount(codes, weights)[codes]
-    growth = np.divide(1.0, left, out=np.ones(left.size), where=left > _ROUNDING)[:, np.newaxis]
-    rest = np.maximum(1.0 - kept * growth * shares[:, np.newaxis] * q, _ROUNDING)
-    losses: Floats = np.log(tried).sum(axis=1) + shares @ (np.log(rest) + growth**2 * q / rest)
-    return losses
-
-
-def differing(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Bools:
-    """Tell in which variables (n_classes, n_variables) a class differs from all rows together."""
-    level = _LEVEL / max(ranks.shape[1], 1)
-    # Twice minus the logarithm is the quantile of chi-squared with two degrees of freedom.
-    differs: Bools = rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(level)
-    return differs
-
-
-def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Floats:
-    """How far each class (n_classes, n_variables) is from all rows, about chi-squared if it is not.
-
-    Squared standardised means of two polynomials of the ranks, of location and of spread. `contrast` asks
-    more carefully, and what sets a class apart from its background rather than from all rows, but takes too
-    long to be repeated in every fold.
-    """
-    weights = weights_or_ones(weights, len(codes))
-    shares = weights / weights.sum()
-    location = _standardised(ranks, shares)
-    squares = ranks - shares @ ranks
-    squares = squares * squares
-    squares -= shares @ squares
-    spread = _standardised(squares - location * (shares @ (location * squares)), shares)
-    statistics = np.zeros((n_classes, ranks.shape[1]))
-    n = effective_number(weights)
-    for y in range(n_classes):
-        of_class = codes == y
-        m = weights[of_class]
-        if m.size and not of_class.all():
-            size = effective_number(m)
-            factor = size / max(1.0 - size / n, 1.0 / n)
-            for polynomial in (location, spread):
-                statistics[y] += factor * (m @ polynomial[of_class] / m.sum()) ** 2
-    return statistics
-
-
-def _standardised(x: Floats, shares: Floats) -> Floats:
-    """Columns of weighted mean 0 and variance 1; zero where there is nothing but rounding error."""
-    x = x - shares @ x
-    deviation = np.sqrt(shares @ (x * x))
-    exists = deviation > _LEAST_DEVIATION
-    return np.where(exists, x / np.where(exists, deviation, 1.0), 0.0)
+def _scatter(residuals: Floats, weights: Floats) -> Floats:
+    """Weighted mean of the squares (n_variables, n_variables) of residuals."""
+    scatter: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
+    return scatter

@@ -1,0 +1,325 @@
+r"""The exponent of a kernel, for all pairs of samples and rows of a class.
+
+Let z be the coordinates of a sample and :math:`c_i` those of row i, both relative to the mean of the class
+(see `transforms`). With the bandwidth h and the shrinkage a the exponent of the kernel is
+
+.. math:: e_i = \frac{1}{2 h^2} \bigl(\|z\|^2 - 2 a z^T c_i + a^2 \|c_i\|^2\bigr) + q \log h
+
+over q coordinates, plus those of the variables with categories (see `categories`).
+
+**Missing values of a sample.** The variable is integrated out, exactly: along a diagonal its factor is left
+out. Along a covariance let J be the missing variables. The exponent is largest over :math:`d_J` where
+:math:`B_A^T d_A + B_J^T d_J` is orthogonal to the rows of :math:`B_J`; this takes
+:math:`u_J^T P_{JJ}^{-1} u_J` from the squared lengths, with :math:`P = B B^T` and :math:`u = P d`, and
+divides the density by the root of the determinant of :math:`P_{JJ}`.
+
+**Missing values of a row.** Along a diagonal the factor is the density of the variable in its class, a normal
+one with its mean and variance, or its frequencies. Along a covariance a missing value is at its expectation
+given the others, which is the same projection.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from corral import kernels
+from corral.array_types import Floats, Integers
+from corral.pool.categories import LevelsOfRows, level_exponents
+from corral.pool.transforms import ClassTransform, complete
+
+# Numbers in a block of exponents, and in one of products of complete rows.
+_BLOCK = 60_000
+_BLOCK_OF_PRODUCTS = 2_000_000
+
+# A sample with this number belongs to no row.
+NO_UNIT = -1
+
+
+class Pairs(NamedTuple):
+    """What the exponents of samples and rows are made of, whatever the bandwidth.
+
+    Attributes
+    ----------
+    xx, n_shared : (n_samples,) squared lengths of samples, and numbers of coordinates, over the variables
+        that no row misses.
+    xc, cc : (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have.
+    squares, has, alone : (n_samples, n_partly) of the variables that some row misses, 0 where the sample
+        misses them: squared coordinates of samples, 1, and exponents for rows without a value.
+    rows_have : (n_partly, n_rows) 1 where a row has a value.
+    log_norm : (n_samples,) logarithms of what divides the mean of the kernels.
+    """
+
+    xx: Floats
+    n_shared: Floats
+    xc: Floats
+    cc: Floats
+    squares: Floats
+    has: Floats
+    alone: Floats
+    rows_have: Floats
+    log_norm: Floats
+
+    def partly_missing(self, half: float, log_h: float) -> Floats:
+        """Exponents (n_samples, n_rows) of variables that some row misses, but for `xc` and `cc`."""
+        exponents: Floats = (half * self.squares + log_h * self.has - self.alone) @ self.rows_have
+        exponents += self.alone.sum(axis=1, keepdims=True)
+        return exponents
+
+
+class RowsAlongVariances:
+    """Rows of a class whose transform has a diagonal factor."""
+
+    def __init__(self, transform: ClassTransform, rows: Floats) -> None:
+        self._transform = transform
+        c = transform.coordinates(transform.centered(rows))
+        has = ~np.isnan(c)
+        self._partly = np.flatnonzero(~has.all(axis=0))
+        self._in_all_rows = has.all(axis=0).astype(np.float64)
+        self._has = np.ascontiguousarray(has[:, self._partly].astype(np.float64).T)
+        self._c = np.ascontiguousarray(np.nan_to_num(c).T)
+        self._squares = self._c * self._c
+
+    def pairs(self, x: Floats) -> Pairs:
+        """Compare scaled samples with all rows."""
+        transform, partly = self._transform, self._partly
+        z = transform.coordinates(transform.centered(x))
+        has = (~np.isnan(z)).astype(np.float64)
+        z = np.nan_to_num(z)
+        deviation = transform.missing_deviation
+        alone = has * (0.5 * ((z - transform.missing_mean) / deviation) ** 2 + np.log(deviation))
+        return Pairs(
+            xx=np.vecdot(z * self._in_all_rows, z),
+            n_shared=np.vecdot(has, self._in_all_rows),
+            xc=z @ self._c,
+            cc=has @ self._squares,
+            squares=np.ascontiguousarray(z[:, partly] ** 2),
+            has=np.ascontiguousarray(has[:, partly]),
+            alone=np.ascontiguousarray(alone[:, partly]),
+            rows_have=self._has,
+            log_norm=np.vecdot(has, kernels.LOG_ROOT - np.log(transform.factor)),
+        )
+
+
+class RowsAlongCovariance:
+    """Rows of a class whose transform has a full factor."""
+
+    def __init__(self, transform: ClassTransform, rows: Floats) -> None:
+        self._transform = transform
+        completed = complete(transform.precision, transform.centered(rows))
+        c = transform.coordinates(completed)
+        self._c = np.ascontiguousarray(c.T)
+        self._lengths = np.vecdot(c, c)
+        self._products = np.ascontiguousarray((completed @ transform.precision).T)
+
+    def pairs(self, x: Floats) -> Pairs:
+        """Compare scaled samples, integrated over what they miss, with all rows."""
+        transform, n_rows = self._transform, self._lengths.size
+        x = transform.centered(x)
+        gaps, d = np.isnan(x), x.shape[1]
+        z = transform.coordinates(complete(transform.precision, x))
+        cc, log_volume = np.empty((len(x), n_rows)), np.empty(len(x))
+        kernels.integrated_lengths(
+            transform.precision,
+            gaps,
+            self._products,
+            self._lengths,
+            np.empty(d, dtype=np.int64),
+            np.empty((d, d)),
+            np.empty((d, n_rows)),
+            cc,
+            log_volume,
+        )
+        n_shared = d - gaps.sum(axis=1).astype(np.float64)
+        nothing = np.empty((len(x), 0))
+        return Pairs(
+            xx=np.vecdot(z, z),
+            n_shared=n_shared,
+            xc=z @ self._c,
+            cc=cc,
+            squares=nothing,
+            has=nothing,
+            alone=nothing,
+            rows_have=np.empty((0, n_rows)),
+            log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_shared,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """Rows of a class that have kernels.
+
+    Attributes
+    ----------
+    transform : of the class.
+    rows : (n_rows, n_features) scaled.
+    weights : (n_rows,)
+    """
+
+    transform: ClassTransform
+    rows: Floats
+    weights: Floats
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all variables that take part are numeric, and no row misses one."""
+        transform = self.transform
+        return not transform.categories.columns.size and not np.isnan(self.rows[:, transform.variables]).any()
+
+    @cached_property
+    def _numeric(self) -> RowsAlongVariances | RowsAlongCovariance:
+        kind = RowsAlongVariances if self.transform.is_diagonal else RowsAlongCovariance
+        return kind(self.transform, self.rows)
+
+    @cached_property
+    def _categories(self) -> LevelsOfRows:
+        return LevelsOfRows.of(self.rows, self.transform.categories.columns)
+
+    def pairs(self, x: Floats) -> Pairs:
+        """Compare scaled samples with all rows."""
+        return self._numeric.pairs(x)
+
+    def exponents(self, pairs: Pairs, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
+        """Exponents (n_samples, n_rows) of all pairs of scaled samples and rows.
+
+        The only place where they are formed, but for loops that are faster: for complete rows
+        `kernels.pulled_log_means` and `kernels.kernel_sums`, by variable `terms` and `kernels.walk_squares`,
+        without one variable in turn `kernels.conditional_sums`, and `bandwidths.RefinementState`.
+        """
+        categories = self.transform.categories
+        half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
+        exponents = pairs.partly_missing(half, log_h)
+        kernels.add_exponents(
+            pairs.xx,
+            pairs.xc,
+            pairs.cc,
+            pairs.n_shared,
+            half,
+            shrinkage,
+            log_h,
+            categories.exponents(np.array([bandwidth]))[0],
+            categories.offsets,
+            np.ascontiguousarray(x[:, categories.columns]),
+            *self._categories,
+            exponents,
+        )
+        return exponents
+
+    def log_densities(
+        self,
+        x: Floats,
+        bandwidths: Floats,
+        shrinkages: Floats,
+        units: Integers | None = None,
+        unit_of_x: Integers | None = None,
+    ) -> Floats:
+        """Log densities (n_bandwidths, n_samples); -inf where no row is left.
+
+        Parameters
+        ----------
+        x : (n_samples, n_features) scaled samples; missing values are integrated out.
+        bandwidths, shrinkages : (n_bandwidths,)
+        units, unit_of_x : (n_rows,) and (n_samples,) rows of a sample's unit are left out of it; by default
+            none are.
+        """
+        units = np.zeros(len(self.rows), dtype=np.int64) if units is None else units
+        unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
+        log_density = np.empty((bandwidths.size, len(x)))
+        is_fast = self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1)
+        for fast, method in ((True, self._fast_log_densities), (False, self._log_densities)):
+            at = np.flatnonzero(is_fast == fast)
+            size = _BLOCK_OF_PRODUCTS if fast else _BLOCK
+            step = max(1, size // max(len(self.rows), 1))
+            for first in range(0, at.size, step):
+                block = at[first : first + step]
+                log_density[:, block] = method(x[block], bandwidths, shrinkages, units, unit_of_x[block])
+        return log_density
+
+    def _log_densities(
+        self, x: Floats, bandwidths: Floats, shrinkages: Floats, units: Integers, unit_of_x: Integers
+    ) -> Floats:
+        pairs = self.pairs(x)
+        log_mean = np.empty((bandwidths.size, len(x)))
+        for k, (bandwidth, shrinkage) in enumerate(zip(bandwidths, shrinkages, strict=True)):
+            exponents = self.exponents(pairs, x, float(bandwidth), float(shrinkage))
+            kernels.log_means(exponents, self.weights, unit_of_x, units, log_mean[k])
+        return log_mean - pairs.log_norm
+
+    def _fast_log_densities(
+        self, x: Floats, bandwidths: Floats, shrinkages: Floats, units: Integers, unit_of_x: Integers
+    ) -> Floats:
+        """The same where nothing is missing.
+
+        Distances come from matrix products of coordinates relative to the mean of the class. What they lose
+        is small against the squared length of the coordinates, and so against the exponent of any row, unless
+        row and sample both lie far from the mean and near each other; training rows that are scaled do not
+        lie further than the root of their number.
+        """
+        c = self._coordinates
+        z = self.transform.coordinates(self.transform.centered(x))
+        log_mean = np.empty((bandwidths.size, len(x)))
+        kernels.pulled_log_means(
+            z @ c.T,
+            0.5 * np.vecdot(z, z),
+            0.5 * np.vecdot(c, c),
+            self.weights,
+            unit_of_x,
+            units,
+            shrinkages,
+            bandwidths**-2.0,
+            np.empty((1, max(len(c), 1))),
+            log_mean,
+        )
+        log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - self.transform.log_determinant
+        log_density: Floats = log_mean - log_norm[:, np.newaxis]
+        return log_density
+
+    @cached_property
+    def _coordinates(self) -> Floats:
+        return self.transform.coordinates(self.transform.centered(self.rows))
+
+    def terms(
+        self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None
+    ) -> Floats:
+        """Exponents (n_samples, n_terms, n_rows) by variable with their norms; any where the sample has none.
+
+        Along a covariance only variables with categories have terms. `log_shares` (n_samples, n_columns)
+        are logarithms of the frequencies of the samples' categories, by default those of the class.
+        """
+        by_variable = []
+        if self.transform.is_diagonal:
+            by_variable.append(self._numeric_terms(x, bandwidth, shrinkage))
+        if self.transform.categories.columns.size or not by_variable:
+            by_variable.append(self._category_terms(x, bandwidth, log_shares))
+        return by_variable[0] if len(by_variable) == 1 else np.concatenate(by_variable, axis=1)
+
+    def _numeric_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
+        transform = self.transform
+        z = transform.coordinates(transform.centered(x))
+        c = self._coordinates.T
+        terms: Floats = z[:, :, np.newaxis] - np.ascontiguousarray(shrinkage * c)
+        terms /= bandwidth
+        terms *= terms
+        terms *= 0.5
+        terms += kernels.LOG_ROOT + math.log(bandwidth)
+        if np.isnan(c).any():
+            deviation = transform.missing_deviation
+            alone = 0.5 * ((z - transform.missing_mean) / deviation) ** 2
+            alone += np.log(deviation) + kernels.LOG_ROOT
+            terms = np.where(np.isnan(c), alone[:, :, np.newaxis], terms)
+        terms -= np.log(transform.factor)[:, np.newaxis]
+        return terms
+
+    def _category_terms(self, x: Floats, bandwidth: float, log_shares: Floats | None) -> Floats:
+        categories = self.transform.categories
+        rows, x = self.rows[:, categories.columns].T, x[:, categories.columns]
+        log_p = categories.log_shares_at(x) if log_shares is None else log_shares
+        by_row = level_exponents(log_p, categories.sizes, categories.precision, np.array([bandwidth]))
+        equal, other, gap = (np.broadcast_to(of, x.shape)[:, :, np.newaxis] for of in by_row)
+        of_values = np.where(x[:, :, np.newaxis] == rows, equal, other)
+        terms: Floats = np.where(np.isnan(rows), gap, of_values)
+        return terms

@@ -1,0 +1,20 @@
+"""Tables for tests of the pool."""
+
+import numpy as np
+
+from corral.data.dataset import LabelledRows, TrainingRows
+
+
+def table(n=60, d=4, n_classes=3, seed=0):
+    """Correlated columns in different units, and classes that differ in place and spread."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    mixing = rng.normal(size=(d, d)) + np.eye(d)
+    X = (
+        rng.normal(size=(n, d)) * (1.0 + 0.3 * y[:, np.newaxis]) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    ) @ mixing
+    return X * np.logspace(-2.0, 2.0, d), y
+
+
+def labelled(X, y, weights=None, expected=None):
+    return LabelledRows.sort(TrainingRows(X, y, weights), expected)
