@@ -11,12 +11,8 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
-from corral.evidence.conditionals import (
-    UntiledClass,
-    conditional_log_densities,
-    general_conditionals,
-)
-from corral.evidence.marginals import KernelClass, member_marginals
+from corral.evidence.kernel_class import KernelClass
+from corral.evidence.marginals import member_marginals
 from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
@@ -134,21 +130,17 @@ class RodeoExplainer(Explainer[FittedModel]):
         return self.model.scale.transform(self.X)
 
     @cached_property
-    def _untiled(self) -> list[UntiledClass]:
-        return [UntiledClass.of(density) for density in self.model.densities]
+    def _classes(self) -> list[KernelClass]:
+        log_widths = np.log(self.model.bandwidths.widths)
+        return [KernelClass(density, log_widths) for density in self.model.densities]
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Look at some samples in one class."""
-        rows = self._untiled[a]
         conditional = np.empty((samples.size, self.X.shape[1]))
-        shares = np.zeros((samples.size, len(rows.X)))
-        of_class, widths = self.model.densities[a].rows, self.model.bandwidths.widths
+        shares = np.zeros((samples.size, self.model.densities[a].rows.n_rows))
         for k, i in enumerate(samples.tolist()):
             x, h = self._scaled[i], self._bandwidths[i, a]
-            if not of_class.is_plain or np.isnan(x).any():
-                conditional[k], shares[k] = general_conditionals(x, h, of_class, rows, widths)
-            else:
-                conditional[k], shares[k] = conditional_log_densities(x, h, rows, widths)
+            conditional[k], shares[k] = self._classes[a].conditionals(x, h)
         return conditional, shares
 
     @cached_property
@@ -164,15 +156,8 @@ class RodeoExplainer(Explainer[FittedModel]):
         return [[density.rows.size] for density in self.model.densities]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
-        untiled, of_class, data = self._untiled[a], self.model.densities[a].rows, self.model.data
-        kernel_class = KernelClass(
-            untiled.X,
-            untiled.log_weights,
-            None if of_class.is_plain else of_class,
-            untiled.plan.variables,
-            np.log(self.model.bandwidths.widths),
-        )
-        coalitions.walk(untiled.plan.variables)  # once, before several threads ask for it
+        kernel_class, data = self._classes[a], self.model.data
+        coalitions.walk(kernel_class.used)  # once, before several threads ask for it
         scaled, h = self._scaled, self._bandwidths[:, a]
         own = data.own_rows_in(data.members()[a], self.left_out)
 

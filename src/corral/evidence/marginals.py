@@ -18,11 +18,10 @@ import numpy as np
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
-from corral.data.tiles import ClassRows
 from corral.evidence.shapley import Coalitions, Walk
 from corral.pool.densities import Mixture
 from corral.pool.transforms import complete
-from corral.rodeo.factors import NO_GROUP, log_factors
+from corral.rodeo.factors import NO_GROUP
 
 # Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_GROUP, and logarithms of
 # the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
@@ -202,9 +201,6 @@ class NormalKernels:
         return out + prepared.log_norm
 
 
-# ------------------------------------------------------------------------------ members of a pool
-
-
 def member_marginals(mixture: Mixture, units: Integers, coalitions: Coalitions) -> SetDensity:
     """Densities of sets of variables in a class of a member, whose rows have units (n_rows,)."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
@@ -252,49 +248,3 @@ def _normal_kernels(mixture: Mixture, walk: Walk) -> NormalKernels:
     rows[:, :n_used] = mixture.shrinkage * complete(transform.precision, transform.centered(kept.rows))
     term = np.where(np.arange(n_all) < n_used, -1, np.arange(n_all) - n_used)
     return NormalKernels(walk, G, rows, term)
-
-
-# ------------------------------------------------------------------- densities chosen by the Rodeo
-
-
-@dataclass(frozen=True, eq=False)
-class KernelClass:
-    """A class whose kernels have bandwidths of their own at each sample.
-
-    Attributes
-    ----------
-    rows : (n_rows, n_used) scaled rows, on the variables used.
-    log_weights : (n_rows,)
-    general : the same where values are missing or levels or rows are left out together, else None.
-    used : (n_used,) the variables.
-    log_widths : (n_features,) of all variables: those that are not used are uniform.
-    """
-
-    rows: Floats
-    log_weights: Floats
-    general: ClassRows | None
-    used: Integers
-    log_widths: Floats
-
-    def marginals(self, x: Floats, h: Floats, coalitions: Coalitions, left_out: Integers) -> Floats:
-        """Log densities (n_samples, n_sets) of scaled samples, with bandwidths (n_samples, n_features).
-
-        `left_out` are rows whose units are left out, or -1.
-        """
-        if not len(self.rows):
-            return _nothing_known(coalitions)(x, left_out, None)
-        units, out = np.arange(len(self.rows)), left_out
-        if self.general is not None:
-            units, out = self.general.group(units), self.general.group(left_out)
-        start = beginnings(self.log_weights, units, out)
-        unused = np.where(np.isnan(x), 0.0, -self.log_widths)
-        unused[:, self.used] = 0.0
-        T, unknown = self._terms(x[:, self.used], h[:, self.used], left_out), np.isnan(x[:, self.used])
-        log_density = product_log_densities(coalitions.walk(self.used), start, T, unknown)
-        return log_density + coalitions.sums(unused)
-
-    def _terms(self, x: Floats, h: Floats, left_out: Integers) -> Floats:
-        if self.general is None:
-            return normal_terms(x, self.rows, 1.0 / h)
-        T: Floats = -log_factors(self.general, x, h, left_out)
-        return T
