@@ -53,6 +53,18 @@ RodeoClassifier({settings}).fit(X, y).predict(X)
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
+_FIRST_POOL = """
+import json, time
+from sklearn.datasets import load_iris
+from corral import CorralClassifier
+X, y = load_iris(return_X_y=True)
+wall, cpu = time.perf_counter(), time.process_time()
+model = CorralClassifier(random_state=0).fit(X, y)
+model.predict_proba(X)
+model.explain(X[:5])
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
+
 
 def run(options: Options) -> Iterator[Figure]:
     """Import times in turn, then first calls."""
@@ -99,16 +111,20 @@ def run(options: Options) -> Iterator[Figure]:
             wall, detail = _median(found)
             yield Figure(name, wall, high=high, unit=" s", detail=detail)
 
-    for update in ("simultaneous", "sequential"):
-        code = _FIRST_CALL.format(settings=f"update={update!r}")
+    first_calls = {
+        f"first call, {{}}, {update}": (_FIRST_CALL.format(settings=f"update={update!r}"), 5.0)
+        for update in ("simultaneous", "sequential")
+    }
+    first_calls["pool of iris and explanation, {}"] = (_FIRST_POOL, 8.0)
+    for title, (code, limit) in first_calls.items():
         cold, warm = [], []
         for _ in range(min(options.repeats, 3)):
             with tempfile.TemporaryDirectory() as empty:
                 cold.append(fresh_python(code, NUMBA_CACHE_DIR=empty))
                 warm.append(fresh_python(code, NUMBA_CACHE_DIR=empty))
-        for state, found, high in (("cold", cold, 5.0), ("code on the disk", warm, math.inf)):
+        for state, found, high in (("cold", cold, limit), ("code on the disk", warm, math.inf)):
             wall, detail = _median(found)
-            yield Figure(f"first call, {state}, {update}", wall, high=high, unit=" s", detail=detail)
+            yield Figure(title.format(state), wall, high=high, unit=" s", detail=detail)
 
 
 def _more(what: str, runs: list[list[float]], peers: list[list[float]], high: float = math.inf) -> Figure:

@@ -594,55 +594,6 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
             log_mean[q, y] = math.log(total[q, y] / left) - low
 
 
-@compiled(**_OUTER, fastmath=_FAST)
-def conditional_sums(z, c, log_w, pull_z, pull_c, half_inverse, relative, a, nearest, ratio):
-    """Kernel sums with all variables over those without each of them, for many samples and one class.
-
-    The exponent of centre i is e_i = |z - c_i|^2 / 2; without variable j it is less by
-    half_inverse_j (pull_zj - pull_cij)^2. Both are taken relative to the nearest centre r, as products.
-
-    Parameters
-    ----------
-    z : (n_samples, n_axes) coordinates of the samples.
-    c : (n_axes, n_centres) of the centres.
-    log_w : (n_centres,) logarithms of their weights.
-    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_centres).
-    half_inverse : (n_variables,)
-    relative : (n_samples, n_centres) written: e_i - log_w_i - e_r.
-    a : (2, n_centres) work space.
-    nearest : (n_samples,) written: r.
-    ratio : (n_samples, n_variables) written: logarithms of the quotients of the sums, relative to r both.
-    """
-    n_axes, n = c.shape
-    for s in range(z.shape[0]):
-        for i in range(n):
-            a[0, i] = 0.0
-        for k in range(n_axes):
-            for i in range(n):
-                a[0, i] += (z[s, k] - c[k, i]) * (z[s, k] - c[k, i])
-        r = 0
-        for i in range(n):
-            if a[0, i] < a[0, r]:
-                r = i
-        nearest[s] = r
-        for i in range(n):
-            a[0, i] = -log_w[i]
-        for k in range(n_axes):
-            u, v = c[k, r], 2.0 * z[s, k] - c[k, r]
-            for i in range(n):
-                a[0, i] += 0.5 * (u - c[k, i]) * (v - c[k, i])
-        for i in range(n):
-            relative[s, i] = a[0, i]
-        low = _least(a[0])
-        whole = math.log(_exponentiate(a[0], low, None, a[1])) - low
-        for j in range(half_inverse.shape[0]):
-            u, v = pull_c[j, r], 2.0 * pull_z[s, j] - pull_c[j, r]
-            for i in range(n):
-                a[1, i] = a[0, i] - half_inverse[j] * (u - pull_c[j, i]) * (v - pull_c[j, i])
-            low = _least(a[1])
-            ratio[s, j] = whole - (math.log(_exponentiate(a[1], low, None, a[1])) - low)
-
-
 # ------------------------------------------------------------------ the Rodeo in the general case
 
 # Values may be missing (NaN) or numbers of categories, rows are left out by groups, and bandwidths may differ

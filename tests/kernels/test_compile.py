@@ -11,15 +11,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
+from sklearn.datasets import load_iris
 
 import corral
-from corral import RodeoClassifier, save_model
+from corral import CorralClassifier, RodeoClassifier, kernels, save_model
 from corral.compiling import compiled
 from corral.datasets import make_shifted_groups
 
@@ -211,3 +214,21 @@ def test_a_model_runs_from_a_read_only_installation_for_a_user_without_a_home() 
     assert done.stderr.count("Warning") == 1
     assert "corral finds no folder where it can keep its compiled kernels" in done.stderr
     assert left == []
+
+
+def test_a_complete_table_of_numbers_takes_five_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each of the others would be compiled, for half a second or more, to do nothing.
+    called: set[str] = set()
+
+    def watched(name: str, loop: Any, *arguments: Any) -> Any:
+        called.add(name)
+        return loop(*arguments)
+
+    for name, loop in list(vars(kernels).items()):
+        if isinstance(loop, Dispatcher) and not name.startswith("_"):
+            monkeypatch.setattr(kernels, name, partial(watched, name, loop))
+    X, y = load_iris(return_X_y=True)
+    model = CorralClassifier(random_state=0).fit(X[::3], y[::3])
+    model.predict_proba(X[:5])
+    model.explain(X[:5])
+    assert called == {"pulled_log_means", "kernel_weights", "kernel_sums", "walk_squares", "walk_products"}

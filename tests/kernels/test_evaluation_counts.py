@@ -28,7 +28,7 @@ OF_ALL_VARIABLES = {
     "log_means": -1,
     "descend": -3,
 }
-OF_SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1, "conditional_sums": -1}
+OF_SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1}
 LOOPS = OF_ALL_VARIABLES | OF_SETS_OF_VARIABLES
 
 pytestmark = pytest.mark.all_divisions  # limits are those of users

@@ -142,7 +142,10 @@ class RefinementState:
             product -= self._of_missing
         kappa = np.exp(2.0 * of_categories)
         log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
-        kernels.subtract_level_exponents(self._x_categories, *self._c_categories, 0.5 * kappa, log_n, product)
+        if kappa.size:
+            kernels.subtract_level_exponents(
+                self._x_categories, *self._c_categories, 0.5 * kappa, log_n, product
+            )
         total = np.empty((len(product), sample.starts.size - 1))
         log_mean = np.empty_like(total)
         kernels.kernel_weights(
@@ -206,7 +209,8 @@ class RefinementState:
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)
         apart, both = np.empty(kappa.size), np.empty(kappa.size)
-        kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
+        if kappa.size:
+            kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
         by_categories = kappa * (apart - expected * both)
         return np.concatenate([np.exp(2.0 * theta) * squares - pairs, by_categories])
 

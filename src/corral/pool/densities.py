@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from corral import kernels
@@ -231,7 +232,8 @@ class Mixture:
         conditional, shares = np.zeros(scaled.shape), np.empty((len(scaled), len(self.rows)))
         fast = self._is_fast(scaled)
         conditional[fast], shares[fast] = self._complete_conditionals(scaled[fast])
-        conditional[~fast], shares[~fast] = self._conditionals(scaled[~fast]), self.shares(scaled[~fast])
+        if not fast.all():
+            conditional[~fast], shares[~fast] = self._conditionals(scaled[~fast]), self.shares(scaled[~fast])
         return conditional, shares
 
     def _conditionals(self, x: Floats) -> Floats:
@@ -262,23 +264,33 @@ class Mixture:
         factor = transform.full_factor
         precision = np.vecdot(factor, factor)
         pull_c, pull_z = c @ factor.T, z @ factor.T
-        relative, ratio = np.empty((len(x), n)), np.empty(pull_z.shape)
-        nearest = np.empty(len(x), dtype=np.int64)
-        kernels.conditional_sums(
-            z,
-            np.ascontiguousarray(c.T),
-            np.log(self.kernel_rows.weights),
-            pull_z,
-            np.ascontiguousarray(pull_c.T),
-            0.5 / precision,
-            relative,
-            np.empty((2, n)),
-            nearest,
-            ratio,
-        )
+        nearest = cdist(z, c, "sqeuclidean").argmin(axis=1)
+        relative = -np.tile(np.log(self.kernel_rows.weights), (len(x), 1))
+        for k in range(z.shape[1]):
+            relative += 0.5 * _relative_squares(z[:, k], c[:, k], nearest)
+        log_sum, ratio = _log_sums(relative), np.empty(pull_z.shape)
+        for j, half_inverse in enumerate((0.5 / precision).tolist()):
+            without = relative - half_inverse * _relative_squares(pull_z[:, j], pull_c[:, j], nearest)
+            ratio[:, j] = log_sum - _log_sums(without)
         apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, shares if self.is_normal else softmax(-relative, axis=1)
+
+
+def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:
+    """Squared distances (n_samples, n_centers), less that of one center for each sample.
+
+    As products, which lose no digits where samples are far from all centers.
+    """
+    reference = c[nearest][:, np.newaxis]
+    return (reference - c) * (2.0 * z[:, np.newaxis] - reference - c)
+
+
+def _log_sums(exponents: Floats) -> Floats:
+    """Logarithms (n_samples,) of the sums of exp(-exponents)."""
+    least = exponents.min(axis=1)
+    log_sums: Floats = np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least
+    return log_sums
 
 
 @dataclass(frozen=True, eq=False)

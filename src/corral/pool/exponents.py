@@ -122,18 +122,19 @@ class RowsAlongCovariance:
         x = transform.centered(x)
         gaps, d = np.isnan(x), x.shape[1]
         z = transform.coordinates(complete(transform.precision, x))
-        cc, log_volume = np.empty((len(x), n_rows)), np.empty(len(x))
-        kernels.integrated_lengths(
-            transform.precision,
-            gaps,
-            self._products,
-            self._lengths,
-            np.empty(d, dtype=np.int64),
-            np.empty((d, d)),
-            np.empty((d, n_rows)),
-            cc,
-            log_volume,
-        )
+        cc, log_volume = np.tile(self._lengths, (len(x), 1)), np.zeros(len(x))
+        if gaps.any():
+            kernels.integrated_lengths(
+                transform.precision,
+                gaps,
+                self._products,
+                self._lengths,
+                np.empty(d, dtype=np.int64),
+                np.empty((d, d)),
+                np.empty((d, n_rows)),
+                cc,
+                log_volume,
+            )
         n_shared = d - gaps.sum(axis=1).astype(np.float64)
         nothing = np.empty((len(x), 0))
         return Pairs(
@@ -188,7 +189,7 @@ class KernelRows:
 
         The only place where they are formed, but for loops that are faster: for complete rows
         `kernels.pulled_log_means` and `kernels.kernel_sums`, by variable `terms` and `kernels.walk_squares`,
-        without one variable in turn `kernels.conditional_sums`, and `bandwidths.RefinementState`.
+        without one variable in turn `Mixture.conditionals`, and `bandwidths.RefinementState`.
         """
         categories = self.transform.categories
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)

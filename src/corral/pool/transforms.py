@@ -262,7 +262,8 @@ def complete(precision: Floats, residuals: Floats) -> Floats:
     # Code for another order of memory is compiled for itself, and might round sums in another way.
     gaps, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
     completed = np.ascontiguousarray(np.where(gaps, 0.0, residuals))
-    kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
+    if gaps.any():
+        kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
     return completed
 
 
