@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats
@@ -21,13 +20,11 @@ from corral.estimators.description import Description, class_description
 from corral.estimators.encoding import Encoding
 from corral.estimators.evaluated_rows import evaluate_rows
 from corral.estimators.explanation import Explanation
-from corral.estimators.tables import TableEstimator, read_table
+from corral.estimators.tables import TableEstimator
 from corral.estimators.typicality import Trustworthiness
 from corral.estimators.validation import (
-    check_groups,
     check_integer,
     check_kind_of_labels,
-    check_sample_weight,
     feature_names,
     refuse_groups_of_whole_classes,
     row_names,
@@ -38,7 +35,6 @@ from corral.estimators.warned import warn_of_unknown_columns
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
-from corral.parallel import Computation
 from corral.rodeo.model import FittedModel
 
 
@@ -46,8 +42,6 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
     """Predictions and attributes of classifiers that keep what they have learnt in `model_`."""
 
     model_: LocalModel
-    n_jobs: int | None
-    verbose: int
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -153,9 +147,6 @@ class ModelPredictions(Decisions, ClassifierMixin, TableEstimator):
         warn_of_unknown_columns(self.model_, samples, feature_names(self))
         return samples
 
-    def _computation(self) -> Computation:
-        return Computation(self.n_jobs, self.verbose)
-
 
 class BandwidthsOfClasses(ModelPredictions):
     """Bandwidths of classifiers whose densities the Rodeo chooses."""
@@ -204,8 +195,6 @@ class BandwidthsOfClasses(ModelPredictions):
 
 class DensityClassifier(Trustworthiness, ModelPredictions):
     """What classifiers by class densities share: they learn rows at once or in parts, and explain samples."""
-
-    categorical_features: Any = "from_dtype"
 
     def __corral_validate__(self) -> None:
         """Refuse a model of another table; `load_model` calls it."""
@@ -414,22 +403,6 @@ class DensityClassifier(Trustworthiness, ModelPredictions):
     @abstractmethod
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         """Fit validated rows, also given sorted by class, and set `model_`; some classes may have no rows."""
-
-    def _check_rows(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-        *,
-        reset: bool,
-    ) -> TrainingRows:
-        """Validate training rows, and learn their levels: all of them, or those of further rows."""
-        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
-        check_classification_targets(table.y)
-        n = len(table.X)
-        weights = check_sample_weight(sample_weight, n)
-        return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _training_recoded(self, encoding: Encoding) -> TrainingRows:
         """The training rows so far, whose levels an earlier encoding has numbered, by the present one."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, check_labels, check_shape
-from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.dataset import LabelledRows
 from corral.estimators.description import Description, class_description
 from corral.estimators.reference import InReference
 from corral.estimators.selection import TableSelector
-from corral.estimators.tables import Table, read_table
 from corral.estimators.validation import (
-    check_groups,
     check_number,
-    check_sample_weight,
     feature_names,
     sort_rows,
     unchanged_by_errors,
@@ -128,22 +123,13 @@ class MarkerSelector(InReference, TableSelector):
         self : MarkerSelector
         """
         with unchanged_by_errors(self):
-            table = read_table(self, X, y, categorical=self.categorical_features, reset=True)
+            training = self._check_rows(X, y, sample_weight, groups, reset=True)
             min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
-            training = self._training(table, sample_weight, groups)
             data = sort_rows(training)
             self._compare(data, min_effect)
             warn_of_copies(data.n_copies, len(training.X))
             warn_of_near_duplicates(training, feature_names(self))
         return self
-
-    def _training(
-        self, table: Table, sample_weight: ArrayLike | None, groups: ArrayLike | None
-    ) -> TrainingRows:
-        X, y, _ = table
-        check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, len(X))
-        return TrainingRows(X, y, weights, self.encoding_.counts, check_groups(groups, len(X)))
 
     def _compare(self, data: LabelledRows, min_effect: float) -> None:
         """Compare each class with its background, and warn of classes without markers."""
@@ -180,7 +166,6 @@ class MarkerSelector(InReference, TableSelector):
         for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
 
-    def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(self.markers_)
-        return mask
+    @property
+    def _selected(self) -> Bools:
+        return self.markers_

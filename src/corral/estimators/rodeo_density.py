@@ -25,7 +25,6 @@ from corral.estimators.validation import (
     unchanged_by_errors,
 )
 from corral.estimators.warned import warn_of_copies
-from corral.parallel import Computation
 from corral.rodeo.density import class_log_densities
 from corral.rodeo.factors import draw_kernels
 from corral.rodeo.model import DensityModel
@@ -63,11 +62,7 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
     c0 : float, default=1.0
         Constant of the initial bandwidth.
     min_bandwidth : "auto" or float, default="auto"
-        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
-        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
-        floor the loop would not end. "auto" is :math:`h_0 / n`: the theory requires
-        :math:`n h \to \infty`, and below that a window holds less than about one row of a variable
-        spread over its range. Bandwidths of continuous variables stop well above it.
+        Floor under every bandwidth, in scaled units. "auto" is :math:`h_0 / n`; see `RodeoClassifier`.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
         Which columns hold levels rather than measurements; see `RodeoClassifier`.
     n_jobs : int, default=None
@@ -296,6 +291,3 @@ class RodeoDensity(InReference, DensityMixin, TableEstimator):
             self._computation(),
             bandwidths=bandwidths,
         )
-
-    def _computation(self) -> Computation:
-        return Computation(self.n_jobs, self.verbose)

@@ -6,7 +6,6 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats, check_array, check_labels, check_shape
 from corral.estimators.reference import InReference
@@ -152,7 +151,6 @@ class RodeoSelector(InReference, TableSelector):
         check_array("bandwidths_", self.bandwidths_, shape, *BANDWIDTH_BOUNDS)
         check_array("zscores_", self.zscores_, shape)
 
-    def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(self.relevant_)
-        return mask
+    @property
+    def _selected(self) -> Bools:
+        return self.relevant_

@@ -10,9 +10,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from corral.array_types import Floats, Integers, equal_or_none
+from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import (
     MOST_SHOWN,
     Column,
@@ -29,7 +31,8 @@ from corral.estimators.encoding import (
     series_of,
     unknown_sentence,
 )
-from corral.estimators.validation import warn_user
+from corral.estimators.validation import check_groups, check_sample_weight, warn_user
+from corral.parallel import Computation
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -49,12 +52,31 @@ class TableEstimator(BaseEstimator):
     n_features_in_: int
     encoding_: Encoding
     na_values_: list[str]
+    categorical_features: Any
+    n_jobs: int | None
+    verbose: int
 
     def _validate_columns(self, d: int, levels: Integers | None) -> None:
         """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
         validate_columns(self, d)
         if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
             raise ValueError("levels are not as many as the encoding has")
+
+    def _check_rows(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        *,
+        reset: bool,
+    ) -> TrainingRows:
+        """Validate training rows, and learn their levels: all of them, or those of further rows."""
+        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
+        check_classification_targets(table.y)
+        n = len(table.X)
+        weights = check_sample_weight(sample_weight, n)
+        return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _check_samples(self, X: ArrayLike) -> Floats:
         """Validate samples of a fitted estimator, and warn of levels that it does not know."""
@@ -63,6 +85,9 @@ class TableEstimator(BaseEstimator):
         if table.unknown:
             warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
         return table.X
+
+    def _computation(self) -> Computation:
+        return Computation(self.n_jobs, self.verbose)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
