@@ -18,7 +18,7 @@ from benchmarks._trials import Samples, draw, spread
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.parallel import Computation
-from corral.pool.member_specs import KINDS, Kind
+from corral.pool.members import MEMBER_KINDS, AnyKind
 from corral.pool.model import Pool
 from corral.pool.search import fit_pool
 from corral.posterior import log_probability
@@ -37,7 +37,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _fit(
-    X: np.ndarray, y: np.ndarray, seed: int, kinds: Sequence[Kind] = KINDS, *, uniform: bool = False
+    X: np.ndarray, y: np.ndarray, seed: int, kinds: Sequence[AnyKind] = MEMBER_KINDS, *, uniform: bool = False
 ) -> Pool:
     data = LabelledRows.sort(TrainingRows(X, y, None))
     prior = np.full(data.counts.size, 1.0 / data.counts.size) if uniform else data.counts / data.counts.sum()
@@ -90,8 +90,10 @@ _DESIGNS: dict[str, tuple[Callable[..., Samples], int]] = {
 
 def _kinds(options: Options) -> Iterator[Figure]:
     """Accuracy and log loss of all kinds together, and without each of them."""
-    pools = {"all kinds": list(KINDS)}
-    pools |= {f"without {kind.name}": [other for other in KINDS if other != kind] for kind in KINDS}
+    pools = {"all kinds": list(MEMBER_KINDS)}
+    pools |= {
+        f"without {kind.title}": [other for other in MEMBER_KINDS if other != kind] for kind in MEMBER_KINDS
+    }
     means: dict[str, list[np.ndarray]] = {name: [] for name in pools}
     for design, (make, per_class) in _DESIGNS.items():
         for name, kinds in pools.items():
@@ -107,7 +109,7 @@ def _kinds(options: Options) -> Iterator[Figure]:
         )
 
 
-def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Sequence[Kind]) -> list[float]:
+def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Sequence[AnyKind]) -> list[float]:
     """Accuracy and log loss on new rows, and as the pool expects them."""
     X, y, X_test, y_test = draw(make, per_class, 200, seed)
     pool = _fit(X, y, seed, kinds)

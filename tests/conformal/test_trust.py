@@ -18,7 +18,6 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import Scale
 from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
-from corral.pool.leave_one_out import member_without_rows
 from corral.pool.model import PoolModel
 from corral.posterior import odds_of_classes
 from kernels import kernels_oracle
@@ -121,7 +120,7 @@ def test_members_leave_rows_out_as_loops_do(grouped):
     model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
-        found = member_without_rows(member, data, points, data.X[points])
+        found = member.log_densities_without(data, points, data.X[points])
         scaled = member.scale.transform(data.X)
         for a, mixture in enumerate(member.classes):
             for k, i in enumerate(points):
@@ -138,7 +137,7 @@ def test_members_leave_rows_out_in_the_variables_asked_for(iris):
     masked[:, 2] += 0.3
     others = model.data.codes[points][:, np.newaxis] != np.arange(3)
     for member in model.pool.members:
-        found = member_without_rows(member, model.data, points, masked)
+        found = member.log_densities_without(model.data, points, masked)
         new = member.log_densities(masked, Computation())
         assert_allclose(found[others], new[others], rtol=1e-9)
 

@@ -144,7 +144,7 @@ def test_cells_have_all_rows_but_those_held_out(weights):
         assert of_class.counts.sum() == at.size
         shares = data.weights[data.codes == a]
         totals.append(shares.sum() / w[at].sum())
-        scale = {member.name: member.scale for member in found.model_.pool.members}
+        scale = {member.title: member.scale for member in found.model_.pool.members}
         for kind, centres in zip(thinning.kinds, of_class.centres, strict=True):
             for name, units in scale.items():
                 if kind in name:  # mean and scatter are those of all rows, one by one

@@ -21,7 +21,7 @@ from sklearn.model_selection import cross_val_score
 from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
 from corral.pool import search as search_module
-from corral.pool.member_specs import KINDS
+from corral.pool.members import MEMBER_KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
@@ -355,8 +355,8 @@ def test_the_bar_ends_with_the_search(data, monkeypatch):
 
     monkeypatch.setattr(rich.progress, "Progress", Counted)
     CorralClassifier(random_state=0, verbose=1).fit(*data)
-    assert totals[0] == ("Search", len(KINDS))
-    assert sum(done) >= len(KINDS)
+    assert totals[0] == ("Search", len(MEMBER_KINDS))
+    assert sum(done) >= len(MEMBER_KINDS)
 
 
 # What is refused

@@ -12,16 +12,15 @@ from scipy.optimize import approx_fprime
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
-from corral.evidence.marginals import member_marginals
 from corral.evidence.shapley import Coalitions
-from corral.pool.bandwidths import RefinementState, refine
+from corral.pool.bandwidths import RefinementSample, RefinementState, refine
 from corral.pool.categories import LevelKernels
-from corral.pool.cross_fitting import sample_for_refinement
 from corral.pool.densities import Mixture
 from corral.pool.exponents import NO_UNIT, KernelRows
 from corral.pool.fold_plan import make_target
-from corral.pool.leave_one_out import left_out_log_densities
-from corral.pool.member_specs import KINDS, RowsInUnits
+from corral.pool.kernel_members import KernelMember
+from corral.pool.member_kind import Kernels
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 from pool import pool_oracle
@@ -99,7 +98,7 @@ def test_variables_one_by_one_and_in_sets(table, covariance, shrinkage):
             assert_allclose(of_row[j], expected, rtol=1e-8, atol=1e-8)
     coalitions = Coalitions.all(np.arange(5), 5)
     units, unit_of_x = np.arange(25), np.array([NO_UNIT, 3, 4, NO_UNIT, 24])
-    found = member_marginals(density, units, coalitions)(x, unit_of_x, None)
+    found = density.marginals(coalitions, units)(x, unit_of_x, None)
     for row, unit, of_row in zip(x, unit_of_x, found, strict=True):
         weights = density.weights if shrinkage == 0.0 else np.where(units == unit, 0.0, density.weights)
         for members, value in zip(coalitions.members[::5], of_row[::5], strict=True):
@@ -213,7 +212,8 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     y[4] = 2
     data = LabelledRows.sort(TrainingRows(X, y, None))
     transforms = learn_transforms("own", data.X, data.codes, None, 3, np.arange(5), np.zeros(5, dtype=int))
-    found = left_out_log_densities(transforms, data, data.X, np.arange(30), np.ones(1), np.zeros(1))[0]
+    kernels, member = Kernels(np.ones(1), np.zeros(1)), KernelMember("", "", "standard")
+    found = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
     assert np.isneginf(found[4, 2])
     assert np.isfinite(np.delete(found, 4, axis=0)).all()
     assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
@@ -240,8 +240,8 @@ def refinement_sample(data, scaled, prior):
     transforms = learn_transforms(
         "none", scaled, data.codes, data.weights, prior.size, variables, data.level_counts
     )
-    rows = RowsInUnits.learn(data, KINDS)
-    return sample_for_refinement(rows, scaled, transforms, prior, 0)
+    rows = replace(RowsInUnits.learn(data, []), scaled={"standard": scaled})
+    return RefinementSample.choose(rows, "standard", transforms, prior, 0)
 
 
 def test_refined_loss_against_loops():

@@ -14,7 +14,9 @@ from corral.data.weights import effective_number
 from corral.parallel import Computation
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.cross_fitting import Candidate
-from corral.pool.member_specs import KINDS, Kind, RowsInUnits
+from corral.pool.kernel_members import PlainKernels
+from corral.pool.members import MEMBER_KINDS, kind_of, scales_of
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import fit_pool, search
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
 from corral.posterior import log_of_prior, log_probability
@@ -125,7 +127,7 @@ def two_members(n, common, own, seed):
     tried[:, 0, :, 1] += np.broadcast_to(own, 2)[:, np.newaxis] * rng.normal(size=(2, n))
     target = Target(codes, np.full(n, 1.0 / n), np.log([0.5, 0.5]), float(n))
     return [
-        Candidate.calibrate(kind, of_kind, target) for kind, of_kind in zip(KINDS, tried, strict=False)
+        Candidate.calibrate(kind, of_kind, target) for kind, of_kind in zip(MEMBER_KINDS, tried, strict=False)
     ], target
 
 
@@ -174,7 +176,7 @@ def test_members_are_those_of_the_table(fitted):
     kept = pool.table["weight"] > 0.0
     assert len(pool.members) == kept.sum() <= 6
     assert_allclose(np.sort(pool.weights), np.sort(pool.table["weight"][kept]))
-    assert {member.name for member in pool.members} == set(pool.table["member"][kept])
+    assert {member.identifier for member in pool.members} == set(pool.table["member"][kept])
     assert pool.table["share"].sum() == pytest.approx(1.0)
     assert (pool.table["share"][kept] >= 0.02).all()
     shares = pool.weights * pool.temperatures
@@ -370,19 +372,19 @@ def test_constant_columns_say_nothing(n_classes):
     assert_allclose(log_score(nothing, np.ones((1, 2)), Computation())[0], np.log(nothing.prior), atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", MEMBER_KINDS, ids=lambda kind: kind.identifier)
 def test_every_kind_stands_on_its_own(kind):
     X, y = table(60)
     data = labelled(X, y)
     pool = fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
-    assert [member.name for member in pool.members] == [kind.name]
+    assert [member.identifier for member in pool.members] == [kind.identifier]
     assert pool.scores.accuracy > 0.6
     assert_allclose(pool.weights * pool.temperatures, 1.0, rtol=0.1)  # its own temperature, nearly
 
 
 def test_normal_densities_with_the_shared_covariance_are_linear_discriminants():
     X, y = table(90, 3)
-    (kind,) = (kind for kind in KINDS if kind.normal and kind.covariance == "shared")
+    kind = kind_of("shared_normal")
     pool = fit_pool(labelled(X, y), np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
     (member,) = pool.members
     assert [len(of_class.centers) for of_class in member.classes] == [1, 1, 1]
@@ -442,7 +444,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
 
     def proba(X, y, X_test, seed):
         random, prior = np.random.RandomState(seed), np.full(2, 0.5)
-        pool = fit_pool(labelled(X, y), prior, random, Computation(), KINDS[:6])
+        pool = fit_pool(labelled(X, y), prior, random, Computation(), MEMBER_KINDS[:6])
         return np.exp(posterior(pool, log_score(pool, X_test, Computation())))
 
     first = proba(X_train, y_train, X_test, 0)
@@ -456,8 +458,8 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
 def test_rows_left_out_are_ranked_by_one_division():
     X, y = table(50)
     data = labelled(X, y)
-    whole = RowsInUnits.learn(data, KINDS)
-    found = search(whole, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), KINDS[2:4])
+    whole = RowsInUnits.learn(data, scales_of(MEMBER_KINDS))
+    found = search(whole, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4])
     assert found.trial.n_divisions == 12
     assert_array_equal(found.points, np.arange(50))
     target = found.trial.target()
@@ -501,7 +503,7 @@ def test_noise_in_small_classes_scores_as_chance():
     scores = []
     for seed in range(4):
         data = labelled(np.random.default_rng(seed).normal(size=(40, 3)), np.arange(40) % 10)
-        random, kinds = np.random.RandomState(seed), KINDS[2:5]
+        random, kinds = np.random.RandomState(seed), MEMBER_KINDS[2:5]
         pool = fit_pool(data, np.full(10, 0.1), random, Computation(), kinds, empirical=True)
         scores.append(pool.scores.accuracy)
     assert 0.06 < np.mean(scores) < 0.16  # where priors come from other rows it is 0.01
@@ -510,7 +512,7 @@ def test_noise_in_small_classes_scores_as_chance():
 def test_fine_patterns_of_few_columns():
     X = np.random.default_rng(0).random((2500, 1))
     y = (np.floor(60.0 * X[:, 0]) % 2).astype(int)
-    kinds = [kind for kind in KINDS if kind.covariance == "none"]
+    kinds = [kind_of("plain_kernels")]
     data = labelled(X[:2000], y[:2000])
     pool = fit_pool(data, np.full(2, 0.5), np.random.RandomState(0), Computation(), kinds)
     assert (log_score(pool, X[2000:], Computation()).argmax(axis=1) == y[2000:]).mean() > 0.9
@@ -520,7 +522,6 @@ def test_fine_patterns_of_few_columns():
     ("n", "d", "least"), [(1999, 1, -4.5), (2000, 2, -5.0), (20_000, 2, -7.0), (20_000, 4, -4.5)]
 )
 def test_bandwidths_go_down_to_neighbours(n, d, least):
-    kind = Kind("range", "none").for_rows(n, d)
+    kind = PlainKernels("plain", "plain kernels", "range").for_rows(n, d)
     bandwidths, _ = kind.kernels()
     assert_allclose(np.log2(bandwidths[[0, -1]]), [least, 0.5])
-    assert kind.name == Kind("range", "none").name

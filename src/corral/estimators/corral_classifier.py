@@ -24,6 +24,7 @@ from corral.estimators.validation import (
 from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings, learn_pool
+from corral.pool.members import kind_of
 from corral.pool.model import PoolModel
 
 # A class with more rows is thinned, by default.
@@ -252,7 +253,7 @@ class CorralClassifier(InReference, DensityClassifier):
         return [self._member(m) for m in range(len(self.model_.pool.members))]
 
     def _member(self, m: int) -> PoolMember:
-        member = PoolMember(self.model_.pool.members[m].name, n_jobs=self.n_jobs, verbose=self.verbose)
+        member = PoolMember(self.model_.pool.members[m].title, n_jobs=self.n_jobs, verbose=self.verbose)
         member.model_ = self.model_.single_members[m]
         take_names_from(self, member)
         return member
@@ -265,7 +266,9 @@ class CorralClassifier(InReference, DensityClassifier):
     @property
     def member_scores_(self) -> dict[str, Any]:
         """One entry per kind of member that was tried."""
-        return self.model_.pool.table
+        table = self.model_.pool.table
+        titles = [kind_of(identifier).title for identifier in table["member"]]
+        return {**table, "member": np.array(titles, dtype=object)}
 
     @property
     def cv_accuracy_(self) -> float:

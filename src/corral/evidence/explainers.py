@@ -12,7 +12,6 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
 from corral.evidence.kernel_class import KernelClass
-from corral.evidence.marginals import member_marginals
 from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
@@ -206,7 +205,7 @@ class PoolExplainer(Explainer[PoolModel]):
         data, members = self.model.data, self.model.pool.members
         at, units = data.members()[a], data.units
         out = np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
-        of_members = [member_marginals(member.classes[a], units[at], coalitions) for member in members]
+        of_members = [member.classes[a].marginals(coalitions, units[at]) for member in members]
         counts, in_scales = self._level_counts, self._scaled
 
         def estimate(samples: Integers) -> Estimates:

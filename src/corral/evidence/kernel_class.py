@@ -10,8 +10,8 @@ from scipy.special import logsumexp, softmax
 
 from corral import kernels
 from corral.array_types import Floats, Integers
-from corral.evidence.marginals import beginnings, normal_terms, product_log_densities
 from corral.evidence.shapley import Coalitions
+from corral.pool.marginals import beginnings, product_log_densities
 from corral.rodeo.density import ClassDensity
 from corral.rodeo.factors import log_factors
 
@@ -100,3 +100,16 @@ def _sums_before(terms: Floats) -> Floats:
     sums = np.zeros_like(terms)
     np.cumsum(terms[:, :-1], axis=1, out=sums[:, 1:])
     return sums
+
+
+def normal_terms(x: Floats, rows: Floats, precision: Floats) -> Floats:
+    """Exponents (n_samples, n_variables, n_rows) of normal kernels by variable, with their norms.
+
+    `rows` are (n_rows, n_variables), and `precision` inverse bandwidths (n_variables,) or by sample.
+    """
+    T = x[:, :, np.newaxis] - np.ascontiguousarray(rows.T)
+    T *= np.broadcast_to(precision, x.shape)[:, :, np.newaxis]
+    T *= T
+    T *= 0.5
+    T += np.broadcast_to(kernels.LOG_ROOT - np.log(precision), x.shape)[:, :, np.newaxis]
+    return T

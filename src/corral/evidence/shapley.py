@@ -176,7 +176,7 @@ class Walk(NamedTuple):
     depth : (n_steps,) how many variables are there before each step.
     variable : (n_steps,) the one that is added, its position among those that the density uses.
     at : (n_sets,) the step that reaches each of the sets; -1 for those without any variable used.
-    directions : of normal kernels of one covariance, by a root of it; see `marginals.residual_directions`.
+    directions : of normal kernels of one covariance, by a root of it; see `pool.marginals`.
     """
 
     depth: Integers

@@ -29,7 +29,8 @@ from corral.planning.power_law import (
 )
 from corral.pool.cross_fitting import attempt, folds_of
 from corral.pool.fold_plan import N_FOLDS, Trial, make_target
-from corral.pool.member_specs import KINDS, RowsInUnits, by_frame
+from corral.pool.members import MEMBER_KINDS, by_shared_fit, scales_of
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import SEARCH_POINTS
 from corral.pool.weights import judge
 
@@ -219,13 +220,15 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     random = np.random.RandomState(seed)
     if empirical:
         prior = data.counts / data.counts.sum()
-    rows, points = RowsInUnits.learn(data, KINDS), np.flatnonzero(is_point)
+    rows, points = RowsInUnits.learn(data, scales_of(MEMBER_KINDS)), np.flatnonzero(is_point)
     trial = Trial.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     target = make_target(data, points, prior)
     seed = random.randint(2**31 - 1)
-    folds = folds_of(rows, trial, KINDS)
+    folds = folds_of(rows, trial, MEMBER_KINDS)
     candidates = [
-        candidate for kinds in by_frame() for candidate in attempt(kinds, rows, trial, target, seed, folds)
+        candidate
+        for kinds in by_shared_fit(MEMBER_KINDS)
+        for candidate in attempt(kinds, rows, trial, target, seed, folds)
     ]
     parts = random_parts(data, rows.rank, N_FOLDS, random)
     return judge(candidates, trial, target, parts, empirical=empirical).log_proba

@@ -1,10 +1,12 @@
 """The pool of class densities that `CorralClassifier` fits: members, their weights, and how they are found.
 
-`learning` is the entry point. `search` tries every member of `member_specs` on the folds of `fold_plan`
-(`cross_fitting`, `leave_one_out`), weighs them (`weights`, `calibration`) and builds those that are kept of
-all rows. `model` is the fitted state. A member is a transform of the rows of each class (`transforms`,
-`covariance`, `selection`, `categories`) and a mixture of kernels in it (`densities`); `exponents` forms the
-exponent of a kernel, also where values are missing, and `bandwidths` refines one bandwidth per variable.
-`compression`, `centroids` and `subsampled` deal
+`learning` is the entry point. `search` tries the kinds of members that `members` lists on the folds of
+`fold_plan` (`cross_fitting`), weighs them (`weights`, `calibration`) and builds those that are kept of all
+rows (`scaled_rows`). `model` is the fitted state.
+
+`member_kind` says what a kind of member is; `kernel_members` has all that there are. A kernel member is a
+transform of the rows of each class (`transforms`, `covariance`, `selection`, `categories`) and a mixture of
+kernels in it (`densities`, `marginals`). `exponents` forms the exponent of a kernel, also where values are
+missing, and `bandwidths` refines one bandwidth per variable. `compression`, `centroids` and `subsampled` deal
 with classes of more than `max_rows` rows.
 """

@@ -27,10 +27,22 @@ from scipy.optimize import minimize
 
 from corral import kernels
 from corral.array_types import Floats, Integers
+from corral.data.scaling import ScaleKind
+from corral.data.subsample import proportional_subsample
 from corral.pool.calibration import Target, fit_log_weights
 from corral.pool.categories import LevelsOfRows
+from corral.pool.fold_plan import make_target
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform
 from corral.posterior import known, log_posterior
+
+# Bandwidths are fitted to at most so many points and rows.
+_MOST_POINTS = 300
+_MOST_ROWS = 1500
+
+# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
+# since its weights do not trust what fits its own fold alone.
+DEVIATION = 0.4
 
 # Of the minimisation.
 _OPTIONS = {"maxiter": 15, "ftol": 1e-5}
@@ -68,8 +80,34 @@ class RefinementSample(NamedTuple):
     target: Target
     transforms: Sequence[ClassTransform]
 
+    @classmethod
+    def choose(
+        cls,
+        rows: RowsInUnits,
+        scale: ScaleKind,
+        transforms: Sequence[ClassTransform],
+        prior: Floats,
+        seed: int,
+    ) -> RefinementSample:
+        """Choose rows, and points among them, in proportion to the classes."""
+        random = np.random.RandomState(seed)
+        chosen = proportional_subsample(rows.data, rows.rank, _MOST_ROWS, random)
+        by_class = rows.take(chosen[np.argsort(rows.data.codes[chosen], kind="stable")])
+        data, scaled = by_class.data, by_class.scaled[scale]
+        points = proportional_subsample(data, by_class.rank, _MOST_POINTS, random)
+        return cls(
+            points=scaled[points],
+            rows=scaled,
+            unit_of_point=data.units[points],
+            unit_of_row=data.units,
+            weights=data.all_weights,
+            starts=np.searchsorted(data.codes, np.arange(prior.size + 1)),
+            target=make_target(data, points, prior),
+            transforms=transforms,
+        )
 
-def refine(sample: RefinementSample, deviation: float) -> list[ClassTransform]:
+
+def refine(sample: RefinementSample, deviation: float = DEVIATION) -> list[ClassTransform]:
     """Fit one bandwidth for each variable, and put them into the transforms.
 
     The logarithms have a prior with a standard deviation around their mean.

@@ -35,11 +35,12 @@ from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.centroids import Cells, CellSummary, Representatives
-from corral.pool.cross_fitting import Candidate, folds_of, learn_member
-from corral.pool.densities import Member, Mixture
+from corral.pool.cross_fitting import Candidate, folds_of
+from corral.pool.densities import Mixture
 from corral.pool.fold_plan import Trial, make_target
-from corral.pool.member_specs import Kind, RowsInUnits
+from corral.pool.members import AnyKind, Member
 from corral.pool.model import CellMeans, CrossFitted, Pool, Thinning
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import Search, search
 from corral.pool.transforms import ClassTransform
 from corral.pool.weights import fit_weights, heaviest_first, judge, score_points, shares_of
@@ -78,7 +79,7 @@ class MemberPlan:
     bandwidths, pulls : (n_classes,) of their kernels.
     """
 
-    kind: Kind
+    kind: AnyKind
     frames: Sequence[ClassTransform]
     bandwidths: Floats
     pulls: Floats
@@ -103,15 +104,15 @@ class MemberPlan:
         prior : (n_classes,)
         seed : of the rows by which bandwidths are refined.
         """
-        frames = learn_member(candidate.kind, whole, prior, seed)
+        frames = candidate.kind.learn(whole, prior, seed)
         scaled = whole.scaled[candidate.kind.scale]
-        bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.pull)
+        bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.shrinkage)
         for y, (frame, of_class) in enumerate(zip(frames, whole.data.members(), strict=True)):
-            if candidate.pull == 0.0 or not of_class.size:
+            if candidate.shrinkage == 0.0 or not of_class.size:
                 continue
             varies = frame.coordinates(frame.centered(scaled[of_class])).std(axis=0) > candidate.bandwidth
             bandwidths[y] *= carried_over(int(sizes[y]), int(read[y]), int(varies.sum()))
-            if candidate.pull < 1.0:
+            if candidate.shrinkage < 1.0:
                 pulls[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
         return cls(candidate.kind, frames, bandwidths, pulls)
 
@@ -289,7 +290,7 @@ class ThinningPlan:
                 assert weights is not None
                 centres, spread = thinned.centres[of_units], thinned.spreads[of_units]
                 classes.append(Mixture.of_representatives(centres, weights, spread, *kernel))
-        return Member(plan.kind.name, scale, classes)
+        return Member(plan.kind.identifier, scale, classes)
 
     def _calibrated(
         self, data: LabelledRows, representatives: Sequence[Representatives | None], thinning: Thinning
@@ -319,7 +320,7 @@ class ThinningPlan:
             cross_fitted=CrossFitted(
                 points[sorted_points],
                 np.array([candidates[m].log_density[sorted_points] for m in order]),
-                np.array([candidates[m].kind.covariance is None for m in order]),
+                np.array([candidates[m].kind.refined for m in order]),
                 judged.log_density[sorted_points],
             ),
         )
@@ -339,8 +340,8 @@ class ThinningPlan:
         """
         X = data.extended(thinning.held_out).X
         log_density = np.empty((points.size, trial.prior.size))
-        for inside, others, _ in folds_of(self.whole, trial, [plan.kind], self.whole)[plan.kind.n_parts]:
-            frames = learn_member(plan.kind, others, trial.prior, self.found.seed)
+        for inside, others, _ in next(iter(folds_of(self.whole, trial, [plan.kind], self.whole).values())):
+            frames = plan.kind.learn(others, trial.prior, self.found.seed)
             member = self._build(replace(plan, frames=frames), data, representatives)
             at = points[inside]
             log_density[inside] = thinning.log_densities_without(member, data, at, X[at])

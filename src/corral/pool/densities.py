@@ -1,4 +1,4 @@
-r"""Members of a pool: class densities that are mixtures of kernels with a common precision.
+r"""Class densities of members: what each of them does, and mixtures of kernels with a common precision.
 
 On the scale s of a member, which is monotone in each variable, the density of class y is
 
@@ -14,10 +14,10 @@ single one; between them the centers are the rows, shrunk towards the mean of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -33,17 +33,104 @@ from corral.array_types import (
     check_array,
     check_number,
 )
-from corral.data.scaling import Scale
 from corral.data.tiles import TINY, ClassRows, tile_density, unit_density
 from corral.data.weights import weights_or_ones
-from corral.parallel import Computation, for_each_class
 from corral.pool.exponents import KernelRows
+from corral.pool.marginals import SetDensity, VariableSets, mixture_marginals
 from corral.pool.transforms import ClassTransform
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
+class MemberDensity(ABC):
     """The density of one class on the scale of a member.
+
+    A subclass is a dataclass, which a model file keeps field by field, but for the training rows. It is a
+    density of all variables: where a sample misses some, `log_density` is that of the others. So the marginal
+    density of a set of variables is `log_density` of samples that miss the other ones, and by default all
+    that explanations need follows from that.
+    """
+
+    @property
+    @abstractmethod
+    def used(self) -> Integers:
+        """Columns that take part; the others are uniform."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Numbers that an estimate reads."""
+
+    @property
+    @abstractmethod
+    def row_weights(self) -> Floats:
+        """(n_rows,) how much each training row of the class counts."""
+
+    @abstractmethod
+    def log_density(self, scaled: Floats) -> Floats:
+        """Log densities (n_samples,) of scaled samples, integrated over the values that they miss."""
+
+    @abstractmethod
+    def without_rows(self) -> Self:
+        """The density without training rows, as a model file keeps it."""
+
+    @abstractmethod
+    def on_rows(self, scaled: Floats, weights: Floats | None) -> Self:
+        """The same density with the training rows (n_rows, n_features) of the class and their weights."""
+
+    @abstractmethod
+    def validate_for(self, n_categories: Integers) -> None:
+        """Refuse variables that rows with such numbers of categories (n_features,) do not have."""
+
+    @property
+    def has_covariances(self) -> bool:
+        """Whether the density of a variable depends on the others."""
+        return False
+
+    def log_density_without(self, scaled: Floats, units: Integers, unit_of_x: Integers) -> Floats:
+        """The same without the rows of each sample's unit (n_samples,); `units` (n_rows,) are the rows'.
+
+        By default no row is left out, since one of many hardly changes a few parameters.
+        """
+        return self.log_density(scaled)
+
+    def shares(self, scaled: Floats) -> Floats:
+        """Shares (n_samples, n_rows) of the training rows in the density, by default by their weights."""
+        weights = self.row_weights
+        return np.tile(weights / max(weights.sum(), TINY), (len(scaled), 1))
+
+    def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
+        """Log density of each variable given all others, 0 for missing values, and the shares of the rows.
+
+        Returns
+        -------
+        conditional : (n_samples, n_features); 0 for a variable that takes no part, too.
+        shares : (n_samples, n_rows)
+        """
+        log_density = self.log_density(scaled)
+        conditional = np.zeros(scaled.shape)
+        exists = log_density > -np.inf  # a class may have no rows
+        for j in self.used.tolist():
+            without = scaled.copy()
+            without[:, j] = np.nan
+            has = ~np.isnan(scaled[:, j]) & exists
+            conditional[has, j] = log_density[has] - self.log_density(without[has])
+        return conditional, self.shares(scaled)
+
+    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+        """Densities of sets of variables, all others integrated out; `units` (n_rows,) are those of the rows.
+
+        By default one evaluation for each set, with no row left out.
+        """
+
+        def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
+            by_set = [self.log_density(np.where(members, x, np.nan)) for members in sets.members]
+            return np.column_stack(by_set)
+
+        return log_density
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(MemberDensity):
+    """A mean of kernels on the rows of a class.
 
     A class whose rows are complete and numeric has a fast path for samples that are, too. It is chosen by
     `kernel_rows`, once for each class.
@@ -222,31 +309,13 @@ class Mixture:
         return shares
 
     def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
-        """Log density of each variable given all others, 0 for missing values, and the shares of the rows.
-
-        Returns
-        -------
-        conditional : (n_samples, n_features); 0 for a variable that takes no part, too.
-        shares : (n_samples, n_rows)
-        """
+        """See `MemberDensity`; complete samples and rows have a fast path."""
         conditional, shares = np.zeros(scaled.shape), np.empty((len(scaled), len(self.rows)))
         fast = self._is_fast(scaled)
         conditional[fast], shares[fast] = self._complete_conditionals(scaled[fast])
         if not fast.all():
-            conditional[~fast], shares[~fast] = self._conditionals(scaled[~fast]), self.shares(scaled[~fast])
+            conditional[~fast], shares[~fast] = super().conditionals(scaled[~fast])
         return conditional, shares
-
-    def _conditionals(self, x: Floats) -> Floats:
-        """Leave each variable out in turn, which is exact whatever is missing."""
-        log_density = self.log_density(x)
-        conditional = np.zeros(x.shape)
-        exists = log_density > -np.inf  # a class may have no rows
-        for j in self.used.tolist():
-            without = x.copy()
-            without[:, j] = np.nan
-            has = ~np.isnan(x[:, j]) & exists
-            conditional[has, j] = log_density[has] - self.log_density(without[has])
-        return conditional
 
     def _complete_conditionals(self, x: Floats) -> tuple[Floats, Floats]:
         """The same for complete samples and rows of numbers.
@@ -276,6 +345,10 @@ class Mixture:
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, shares if self.is_normal else softmax(-relative, axis=1)
 
+    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+        """See `MemberDensity`; one walk over the variables serves all sets."""
+        return mixture_marginals(self, sets, units)
+
 
 def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:
     """Squared distances (n_samples, n_centers), less that of one center for each sample.
@@ -291,41 +364,3 @@ def _log_sums(exponents: Floats) -> Floats:
     least = exponents.min(axis=1)
     log_sums: Floats = np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least
     return log_sums
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """A classifier's densities of all classes.
-
-    Attributes
-    ----------
-    name : what kind it is.
-    scale : its scale.
-    classes : the density of each class.
-    """
-
-    name: str
-    scale: Scale
-    classes: Sequence[Mixture]
-
-    def without_rows(self) -> Member:
-        """The member without the rows of its kernels."""
-        return replace(self, classes=[density.without_rows() for density in self.classes])
-
-    @property
-    def sees_correlations(self) -> bool:
-        """Whether the density of a variable depends on the others beyond their kernels."""
-        return any(density.has_covariances for density in self.classes)
-
-    def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) of raw samples, on the member's scale."""
-        scaled = self.scale.transform(X)
-        log_density = np.empty((len(X), len(self.classes)))
-
-        def estimate(y: int, chunk: slice) -> None:
-            log_density[chunk, y] = self.classes[y].log_density(scaled[chunk])
-
-        sizes = [density.size for density in self.classes]
-        n_classes = len(self.classes)
-        for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.name, computation)
-        return log_density

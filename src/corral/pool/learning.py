@@ -19,8 +19,9 @@ from corral.data.subsample import choose_sample, n_knots
 from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
 from corral.pool.compression import Compressed, ThinningPlan, compress_rows
-from corral.pool.member_specs import KINDS, RowsInUnits
+from corral.pool.members import MEMBER_KINDS, scales_of
 from corral.pool.model import PoolModel
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import fit_pool
 from corral.pool.subsampled import pool_of_drawn_rows
 
@@ -121,7 +122,7 @@ def learn_large_pool(
     computation: Computation,
 ) -> PoolModel:
     """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
-    sample = RowsInUnits.learn(table.sample, KINDS, n_knots(len(table.sample.X)))
+    sample = RowsInUnits.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
     search = (settings.prior, random, computation)
     if table.general:
         data, thinning, pool = pool_of_drawn_rows(

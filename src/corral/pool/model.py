@@ -2,7 +2,7 @@ r"""A fitted pool: few members, each a classifier by class densities, and their 
 
 The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
 the posterior gives a share of its probability to the prior, as that of a single classifier does.
-`member_specs` says which members are tried, and `search` how they are found.
+`members` lists the members that are tried, and `search` finds those that are kept.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ from corral.data.scaling import ScaleKind
 from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
 from corral.parallel import Computation
-from corral.pool.densities import Member
-from corral.pool.leave_one_out import member_without_rows
-from corral.pool.member_specs import UNITS_OF_MEMBERS
+from corral.pool.members import Member, kind_of
 from corral.posterior import known
 
 # Members that see correlations have at least this share of likenesses, if there are some: along variances a
@@ -147,8 +145,9 @@ class Pool:
             raise ValueError("table has columns of different lengths")
 
     def shares(self) -> dict[str, float]:
-        """Share of each member in the pool, by its name, the heaviest first."""
-        listed = zip(self.table["member"].tolist(), self.table["share"].tolist(), strict=True)
+        """Share of each member in the pool, by its title, the heaviest first."""
+        titles = [kind_of(identifier).title for identifier in self.table["member"]]
+        listed = zip(titles, self.table["share"].tolist(), strict=True)
         return dict(sorted((pair for pair in listed if pair[1] > 0.0), key=lambda pair: -pair[1]))
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
@@ -219,7 +218,7 @@ class Thinning:
         whole = np.array([of_class is None for of_class in self.classes])
         inside = points < len(data.X)
         if inside.any():
-            without = member_without_rows(member, data, points[inside], X[inside])
+            without = member.log_densities_without(data, points[inside], X[inside])
             log_density[np.ix_(inside, whole)] = without[:, whole]
         return known(log_density)
 
@@ -307,7 +306,7 @@ class PoolModel(LocalModel):
             rows = scaled[of_class]
             cells = None if self.thinning is None else self.thinning.classes[y]
             if self.thinning is not None and cells is not None:
-                rows = cells.centres[self.thinning.kinds.index(UNITS_OF_MEMBERS[member.name])]
+                rows = cells.centres[self.thinning.kinds.index(kind_of(member.identifier).scale)]
             densities.append(density.on_rows(rows, self.data.weights_of(of_class)))
         return replace(member, classes=densities)
 
@@ -465,4 +464,4 @@ class PoolModel(LocalModel):
         with threadpool_limits(1, user_api="blas"):
             if self.thinning is not None:
                 return self.thinning.log_densities_without(member, self.data, points, X)
-            return known(member_without_rows(member, self.data, points, X))
+            return known(member.log_densities_without(self.data, points, X))

@@ -17,8 +17,9 @@ from corral.data.subsample import balanced_subsample, proportional_subsample
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
 from corral.pool.fold_plan import N_FOLDS, Trial
-from corral.pool.member_specs import KINDS, Kind, RowsInUnits, by_frame
+from corral.pool.members import MEMBER_KINDS, AnyKind, by_shared_fit, scales_of
 from corral.pool.model import CrossFitted, Pool, PoolScores
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.weights import Judged, heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
@@ -36,7 +37,7 @@ def fit_pool(
     prior: Floats,
     random: np.random.RandomState,
     computation: Computation,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[AnyKind] = MEMBER_KINDS,
     *,
     empirical: bool = False,
     sample: RowsInUnits | None = None,
@@ -54,7 +55,11 @@ def fit_pool(
         judged by, either.
     sample : further rows, and their units, if means, covariances and frequencies are learnt from these.
     """
-    whole = RowsInUnits.learn(data, kinds) if sample is None else RowsInUnits.in_units(data, sample.scales)
+    whole = (
+        RowsInUnits.learn(data, scales_of(kinds))
+        if sample is None
+        else RowsInUnits.in_units(data, sample.scales)
+    )
     # Members are built with as many variables as they were tried with.
     learnt_from = whole if sample is None else replace(sample, most_variables=whole.most_variables)
     found = search(
@@ -153,7 +158,7 @@ class Search(NamedTuple):
     @property
     def refined(self) -> Bools:
         """(n_kept,) whether bandwidths were fitted to labels."""
-        return np.array([candidate.kind.covariance is None for candidate in self.kept])
+        return np.array([candidate.kind.refined for candidate in self.kept])
 
 
 def n_divisions(n_rows: int) -> int:
@@ -167,7 +172,7 @@ def search(
     lapse: float,
     random: np.random.RandomState,
     computation: Computation,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[AnyKind] = MEMBER_KINDS,
     *,
     empirical: bool = False,
     learnt_from: RowsInUnits | None = None,
@@ -184,7 +189,7 @@ def search(
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
     kinds = [kind.for_rows(*some.data.X.shape) for kind in kinds]
     folds = folds_of(some, trial, kinds, learnt_from)
-    attempts = [partial(attempt, each, some, trial, target, seed, folds) for each in by_frame(kinds)]
+    attempts = [partial(attempt, each, some, trial, target, seed, folds) for each in by_shared_fit(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,

@@ -1,17 +1,33 @@
-"""Which variables tell classes apart, by ranks: quick enough to be repeated in every fold."""
+"""Which variables take part, by ranks: quick enough to be repeated in every fold."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
+from corral.data.missing import without_gaps
+from corral.data.scaling import spreads
 from corral.data.weights import effective_number, weights_or_ones
+from corral.pool.scaled_rows import RowsInUnits
 
 # The probability that a class gets a variable though it is like all rows in each of them.
 _LEVEL = 0.1
 
 # A polynomial with a smaller deviation is rounding error.
 _LEAST_DEVIATION = 1e-6
+
+
+def choose_variables(rows: RowsInUnits) -> Integers:
+    """Numeric columns that vary; of a wide table those in which the ranks of classes differ most."""
+    data, ranks = rows.data, rows.scaled["rank"]
+    variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.level_counts == 0))
+    if variables.size <= rows.most_variables:
+        return variables
+    statistics = rank_statistics(
+        without_gaps(ranks[:, variables]), data.codes, data.weights, data.labels.size
+    ).max(axis=0)
+    strongest = np.argsort(-statistics, kind="stable")[: rows.most_variables]
+    return np.sort(variables[strongest])
 
 
 def differing(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Bools:

@@ -17,8 +17,8 @@ from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.weights import shares_of_largest
 from corral.parallel import Computation
-from corral.pool.member_specs import RowsInUnits
 from corral.pool.model import Pool, Thinning
+from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import fit_pool
 
 

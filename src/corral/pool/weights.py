@@ -159,10 +159,10 @@ def tabulate(
         score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
         scores.append(score_points(log_probability(score, trial.prior, trial.lapse), trial))
     return {
-        "member": np.array([candidate.kind.name for candidate in candidates], dtype=object),
+        "member": np.array([candidate.kind.identifier for candidate in candidates], dtype=object),
         "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
         "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
-        "pull": np.array([candidate.pull for candidate in candidates]),
+        "pull": np.array([candidate.shrinkage for candidate in candidates]),
         "temperature": np.exp([-candidate.log_power for candidate in candidates]),
         "accuracy": np.array([score.accuracy for score in scores]),
         "log_loss": np.array([score.log_loss for score in scores]),

@@ -1,4 +1,4 @@
-r"""Densities of sets of variables, all others integrated out, for classes of all kinds.
+r"""Densities of sets of variables in a mixture of kernels, all others integrated out.
 
 The density of a class is a mean of kernels. Where these are products, integrating a variable out leaves its
 factors out. Where they are normal with one covariance for all rows, the exponent of the variables
@@ -11,28 +11,62 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
-from corral.evidence.shapley import Coalitions, Walk
-from corral.pool.densities import Mixture
+from corral.pool.exponents import NO_UNIT
 from corral.pool.transforms import complete
-from corral.rodeo.factors import NO_GROUP
 
-# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_GROUP, and logarithms of
+if TYPE_CHECKING:
+    from corral.pool.densities import Mixture
+
+# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
 # the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
 # (n_samples, n_sets).
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 
 
+class SetWalk(Protocol):
+    """Sets of variables in the order in which kernels visit them; see `evidence.shapley.Walk`."""
+
+    @property
+    def depth(self) -> Integers:
+        """(n_steps,) how many variables are there before each step."""
+
+    @property
+    def variable(self) -> Integers:
+        """(n_steps,) the one that is added, its position among those that the density uses."""
+
+    @property
+    def directions(self) -> dict[bytes, tuple[Floats, Floats]]:
+        """What `residual_directions` returns, by a root of the covariance."""
+
+    def spread(self, values: Floats) -> Floats:
+        """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
+
+
+class VariableSets(Protocol):
+    """Sets of variables whose densities are wanted; see `evidence.shapley.Coalitions`."""
+
+    @property
+    def members(self) -> Bools:
+        """(n_sets, n_features) which variables are in each set."""
+
+    def walk(self, used: Integers) -> SetWalk:
+        """The sets, projected onto the variables that a density uses."""
+
+    def sums(self, of_variables: Floats) -> Floats:
+        """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
+
+
 def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
     """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
     start = np.tile(-log_weights, (left_out.size, 1))
-    for q in np.flatnonzero(left_out != NO_GROUP).tolist():
+    for q in np.flatnonzero(left_out != NO_UNIT).tolist():
         start[q, units == left_out[q]] = kernels.EXCLUDED
     return start
 
@@ -43,7 +77,7 @@ def known_only(log_density: Floats, start: Floats) -> Floats:
     return log_density
 
 
-def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) -> Floats:
+def product_log_densities(walk: SetWalk, start: Floats, T: Floats, unknown: Bools) -> Floats:
     """Log densities (n_samples, n_sets) of products; see `kernels.walk_products`."""
     n, d = start.shape[1], T.shape[1]
     out = np.empty((len(start), walk.depth.size))
@@ -67,19 +101,6 @@ def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) 
     return known_only(walk.spread(out), start)
 
 
-def normal_terms(x: Floats, centres: Floats, precision: Floats) -> Floats:
-    """Exponents (n_samples, n_variables, n_rows) of normal kernels by variable, with their norms.
-
-    `centres` are (n_rows, n_variables), and `precision` inverse bandwidths (n_variables,) or by sample.
-    """
-    T = x[:, :, np.newaxis] - np.ascontiguousarray(centres.T)
-    T *= np.broadcast_to(precision, x.shape)[:, :, np.newaxis]
-    T *= T
-    T *= 0.5
-    T += np.broadcast_to(kernels.LOG_ROOT - np.log(precision), x.shape)[:, :, np.newaxis]
-    return T
-
-
 class NormalWalk(NamedTuple):
     """Coordinates that the steps of a walk add, with normal kernels of one covariance.
 
@@ -95,7 +116,7 @@ class NormalWalk(NamedTuple):
     Z: Floats
 
 
-def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
+def residual_directions(walk: SetWalk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
     """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
 
     The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G,
@@ -145,7 +166,7 @@ class NormalKernels:
     term : (n_variables,) for these the number of their term, else -1.
     """
 
-    walk: Walk
+    walk: SetWalk
     G: Floats
     rows: Floats
     term: Integers
@@ -201,15 +222,15 @@ class NormalKernels:
         return out + prepared.log_norm
 
 
-def member_marginals(mixture: Mixture, units: Integers, coalitions: Coalitions) -> SetDensity:
-    """Densities of sets of variables in a class of a member, whose rows have units (n_rows,)."""
+def mixture_marginals(mixture: Mixture, sets: VariableSets, units: Integers) -> SetDensity:
+    """Densities of sets of variables in a class whose rows have units (n_rows,)."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
-        return _nothing_known(coalitions)
+        return _nothing_known(sets)
     if mixture.is_normal and transform.is_diagonal:
-        return partial(_single_centre, mixture, coalitions)
-    units = np.full(1, NO_GROUP) if mixture.is_normal else units
-    walk, log_weights = coalitions.walk(used), np.log(kept.weights)
+        return partial(_single_centre, mixture, sets)
+    units = np.full(1, NO_UNIT) if mixture.is_normal else units
+    walk, log_weights = sets.walk(used), np.log(kept.weights)
     normal = None if transform.is_diagonal else _normal_kernels(mixture, walk)
 
     def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
@@ -224,22 +245,22 @@ def member_marginals(mixture: Mixture, units: Integers, coalitions: Coalitions) 
     return log_density
 
 
-def _nothing_known(coalitions: Coalitions) -> SetDensity:
+def _nothing_known(sets: VariableSets) -> SetDensity:
     """A class of which nothing is known."""
-    return lambda x, *_: np.full((len(x), len(coalitions.members)), -np.inf)
+    return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)
 
 
 def _single_centre(
-    mixture: Mixture, coalitions: Coalitions, x: Floats, left_out: Integers, log_shares: Floats | None
+    mixture: Mixture, sets: VariableSets, x: Floats, left_out: Integers, log_shares: Floats | None
 ) -> Floats:
     """A normal density of independent variables, which no row is left out of."""
     by_variable = np.zeros(x.shape)
     terms = mixture.kernel_rows.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
     by_variable[:, mixture.used] = -terms[:, :, 0]
-    return coalitions.sums(np.where(np.isnan(x), 0.0, by_variable))
+    return sets.sums(np.where(np.isnan(x), 0.0, by_variable))
 
 
-def _normal_kernels(mixture: Mixture, walk: Walk) -> NormalKernels:
+def _normal_kernels(mixture: Mixture, walk: SetWalk) -> NormalKernels:
     """Kernels of one covariance on the rows of a class, times those of variables with categories."""
     transform, kept = mixture.transform, mixture.kernel_rows
     n_used, n_all = transform.variables.size, mixture.used.size

@@ -1,0 +1,100 @@
+"""The kinds of members that a pool tries, and members that were built."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.data.dataset import LabelledRows
+from corral.data.scaling import Scale, ScaleKind
+from corral.parallel import Computation, for_each_class
+from corral.pool.densities import MemberDensity
+from corral.pool.kernel_members import KERNEL_MEMBERS
+from corral.pool.member_kind import MemberKind
+
+AnyKind = MemberKind[Any]
+
+# The registry: every kind that a search tries. A new kind is added here.
+MEMBER_KINDS: list[AnyKind] = [*KERNEL_MEMBERS]
+
+
+def kind_of(identifier: str) -> AnyKind:
+    """The kind with this identifier."""
+    for kind in MEMBER_KINDS:
+        if kind.identifier == identifier:
+            return kind
+    raise ValueError(f"no member is called {identifier!r}")
+
+
+def by_shared_fit(kinds: Sequence[AnyKind]) -> list[list[AnyKind]]:
+    """Put kinds together that learn the same from rows: to try all of them takes as long as one."""
+    together: dict[Hashable, list[AnyKind]] = {}
+    for kind in kinds:
+        together.setdefault(kind.shared_fit, []).append(kind)
+    return list(together.values())
+
+
+def scales_of(kinds: Sequence[AnyKind]) -> list[ScaleKind]:
+    """The scale of each kind."""
+    return [kind.scale for kind in kinds]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A classifier's densities of all classes.
+
+    Attributes
+    ----------
+    identifier : of its kind.
+    scale : of the rows.
+    classes : the density of each class.
+    """
+
+    identifier: str
+    scale: Scale
+    classes: Sequence[MemberDensity]
+
+    def validate(self) -> None:
+        """Refuse a kind that there is not."""
+        kind_of(self.identifier)
+
+    @property
+    def title(self) -> str:
+        """Its name in tables and progress bars."""
+        return kind_of(self.identifier).title
+
+    def without_rows(self) -> Member:
+        """The member without training rows."""
+        return replace(self, classes=[density.without_rows() for density in self.classes])
+
+    @property
+    def sees_correlations(self) -> bool:
+        """Whether the density of a variable depends on the others beyond their kernels."""
+        return any(density.has_covariances for density in self.classes)
+
+    def log_densities(self, X: Floats, computation: Computation) -> Floats:
+        """Log densities (n_samples, n_classes) of raw samples."""
+        scaled = self.scale.transform(X)
+        log_density = np.empty((len(X), len(self.classes)))
+
+        def estimate(y: int, chunk: slice) -> None:
+            log_density[chunk, y] = self.classes[y].log_density(scaled[chunk])
+
+        sizes = [density.size for density in self.classes]
+        n_classes = len(self.classes)
+        for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.title, computation)
+        return log_density
+
+    def log_densities_without(self, data: LabelledRows, points: Integers, X: Floats) -> Floats:
+        """Log densities (n_points, n_classes) of X without some rows of `data` and those of their units.
+
+        `X` (n_points, n_features) stands in the place of the rows. What was learnt from them stays.
+        """
+        scaled, log_density = self.scale.transform(X), np.empty((points.size, len(self.classes)))
+        for y, (density, rows) in enumerate(zip(self.classes, data.members(), strict=True)):
+            log_density[:, y] = density.log_density_without(scaled, data.units[rows], data.units[points])
+        return log_density

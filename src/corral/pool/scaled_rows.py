@@ -1,0 +1,109 @@
+"""Training rows on the scales of all members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+from corral.data.dataset import LabelledRows
+from corral.data.scaling import Scale, ScaleKind, SortedColumns, blurred_range, learn_scale
+
+# Of wide tables so many variables are kept for each row, half as many as there are rows outside a fold, but
+# at least and at most so many.
+_VARIABLES_PER_ROW = 0.4
+_FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
+
+# Up to so many cells units are learnt anew without each fold: a single row of more hardly changes them.
+_MOST_CELLS = 300_000
+
+
+def with_ranks(scale_kinds: Iterable[ScaleKind]) -> list[ScaleKind]:
+    """List kinds of scales once, and ranks, by which variables are selected."""
+    return list(dict.fromkeys([*scale_kinds, "rank"]))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInUnits:
+    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+
+    Attributes
+    ----------
+    data : the rows as they were given.
+    scales : by kind.
+    scaled : (n_rows, n_features) by kind.
+    rank : (n_rows,) their order by content, so that random choices depend on neither the order of rows and
+        columns nor the names of classes.
+    mixed : whether values are missing or levels, also if not in these rows.
+    most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
+        densities of rows left out have the level of those of new rows.
+    """
+
+    data: LabelledRows
+    scales: Mapping[ScaleKind, Scale]
+    scaled: dict[ScaleKind, Floats]
+    rank: Integers
+    mixed: bool
+    most_variables: int
+
+    @classmethod
+    def learn(
+        cls, data: LabelledRows, scale_kinds: Iterable[ScaleKind], max_knots: int | None = None
+    ) -> RowsInUnits:
+        """Learn scales of some kinds, and ranks, by which variables are selected.
+
+        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row
+        unless values are missing or levels.
+        """
+        scales = {
+            kind: learn_scale(data.X, data.weights, kind, levels=data.levels)
+            for kind in with_ranks(scale_kinds)
+        }
+        if max_knots is not None:
+            scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
+            if not data.mixed:
+                scales["range"] = blurred_range(data.X)
+        return cls.in_units(data, scales)
+
+    @classmethod
+    def in_units(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
+        """Bring rows into units that are known, perhaps from more rows than these."""
+        scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
+        most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
+        return cls(data, scales, scaled, data.content_order(), data.mixed, most_variables)
+
+    def take(self, positions: Integers) -> RowsInUnits:
+        """Keep some of the rows, and the units."""
+        scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
+        return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
+
+    def without(
+        self, left_out: Bools, scale_kinds: Iterable[ScaleKind]
+    ) -> tuple[RowsInUnits, Mapping[ScaleKind, Floats]]:
+        """Leave rows out; the others, and all rows (n_rows, n_features) by kind of units, in their units.
+
+        Units are learnt from the others alone, unless there are very many cells. So the rows that are left
+        out lie as far out in these units as new rows lie in those of all rows.
+        """
+        positions = np.flatnonzero(~left_out)
+        others = self.take(positions)
+        if self.data.X.size > _MOST_CELLS:
+            return others, self.scaled
+        data, is_level = others.data, self.data.level_counts > 0
+        ranks, scores = self._sorted.among(~left_out)
+        scaled: dict[ScaleKind, Floats] = {}
+        for kind in with_ranks(scale_kinds):
+            if kind in ("rank", "score"):
+                scaled[kind] = np.where(is_level, self.data.X, ranks if kind == "rank" else scores)
+            else:
+                scale = learn_scale(data.X, data.weights, kind, levels=data.levels)
+                scaled[kind] = scale.transform(self.data.X)
+        in_units = {kind: rows[positions] for kind, rows in scaled.items()}
+        return replace(others, scaled=in_units), scaled
+
+    @cached_property
+    def _sorted(self) -> SortedColumns:
+        return SortedColumns(self.data.X, self.data.weights)
