@@ -222,7 +222,10 @@ def test_the_group_may_name_rows_as_well(visits, tmp_path):
 
 def test_check_knows_groups(visits):
     shown = run("check", visits, "-t", "y", "--id", "patient").stdout
-    assert "rows of one belong together, so name it as the group (--group patient)." in shown
+    assert (
+        "name it as the group, or rows of one are held out and learnt from, which makes scores too good"
+        in shown
+    )
     shown = run("check", visits, "-t", "y", "--group", "patient").stdout.splitlines()
     assert shown[1:] == [
         "- column 'patient' names 24 groups of 5 to 5 rows, 5 in the middle: take it that there are 24 "
@@ -241,7 +244,7 @@ def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     assert "all are of one group, which tells no interval: say --cv, or a larger --test-size" in shown
     assert "no interval, since all are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
     brief = run(*fit, "--test-size", 0.33, "-q").stdout
-    assert ", no interval from one group, held out 20 of 60 rows" in brief
+    assert ", no interval, since all are of one group, held out 20 of 60 rows" in brief
     found = json.loads(run(*fit, "--test-size", 0.33, "--json").stdout)["scores"]
     assert all(of_name["accuracy_interval"] is None for of_name in found.values())
     assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout

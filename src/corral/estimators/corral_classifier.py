@@ -48,6 +48,7 @@ class PoolMember(DensityClassifier):
     """
 
     model_: PoolModel
+    categorical_features = "from_dtype"  # no parameter: the pool has read the columns
 
     def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
         self.name = name
