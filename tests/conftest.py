@@ -40,7 +40,8 @@ def pytest_runtest_protocol(item):
     Examples of the documentation and tests with the mark `all_divisions` have the default.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if item.get_closest_marker("all_divisions") is None:
+        is_example = isinstance(item, pytest.DoctestItem)
+        if not is_example and item.get_closest_marker("all_divisions") is None:
             patch.setattr(corral.pool.search, "_MOST_DIVISIONS", 2)
         return (yield)
 

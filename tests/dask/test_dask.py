@@ -200,7 +200,10 @@ def test_other_collections_are_refused(fitted):
 # ----------------------------------------------------------------------------------- worker processes
 
 
-PATIENCE = 600  # seconds, for a machine on which many other programs run
+# Seconds, for a machine on which many other programs run: until a worker has started, and until one that
+# does not answer is taken for dead. A result that was kept by a killed worker waits for the latter.
+PATIENCE = 600
+CONNECTED_WITHIN = 20
 
 
 class Watch(SchedulerPlugin):
@@ -246,7 +249,7 @@ def search_on_cluster(cluster, client):
 @pytest.fixture(scope="module")
 def cluster():
     """Workers are processes, watched over by a nanny; it starts with one of them."""
-    patience = dict.fromkeys(("connect", "tcp"), f"{PATIENCE}s")
+    patience = dict.fromkeys(("connect", "tcp"), f"{CONNECTED_WITHIN}s")
     # A killed worker whose successor needs longer than this would be given up for ever.
     lost = {"distributed.deploy.lost-worker-timeout": f"{PATIENCE}s"}
     with (

@@ -16,6 +16,7 @@ from corral.estimators.marker_selector import MarkerSelector
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.rodeo_selector import RodeoSelector
+from corral.estimators.validation import feature_names
 from corral.files.codec import build
 from corral.files.values import Arrays
 
@@ -46,6 +47,7 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
         raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {name}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
+    _refuse_strange_categories(estimator)
     learnt = vars(estimator)
     return {
         "estimator": name,
@@ -55,6 +57,17 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
         "row_names": _pack_row_names(estimator),
         "state": {name: learnt[name] for name in _fitted_attributes(type(estimator)) if name in learnt},
     }
+
+
+def _refuse_strange_categories(estimator: Any) -> None:
+    """Refuse categories that are neither text nor numbers, by the name of their column."""
+    for name, levels in zip(feature_names(estimator), estimator.encoding_.levels, strict=True):
+        for level in levels or ():
+            if not isinstance(level, str | int | float):
+                raise ValueError(
+                    f"a model file cannot hold levels of type {type(level).__name__}, which the column "
+                    f"{name!r} has: make them text before the fit."
+                )
 
 
 def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
