@@ -61,6 +61,8 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
 
 def _refuse_strange_categories(estimator: Any) -> None:
     """Refuse categories that are neither text nor numbers, by the name of their column."""
+    if not hasattr(estimator, "encoding_"):  # one that takes numbers alone
+        return
     for name, levels in zip(feature_names(estimator), estimator.encoding_.levels, strict=True):
         for level in levels or ():
             if not isinstance(level, str | int | float):
