@@ -8,7 +8,7 @@ more rows than a pool keeps. The file holds one array for each prediction, expla
 An array must have the same bits in both checkouts, or agree to 1e-10 of its largest number if it was computed
 for rows one by one, in slices or with Dask. Any other difference, or an array that is missing, is printed and
 makes the exit status 1, unless ``--intended PATTERN`` names it: ``--intended 'pool/iris*'``, as often as
-needed.
+needed. ``--tolerance 1e-10`` asks for no equal bits: a change that sums in another order is compared so.
 
 The names of arrays must outlast renamings of classes, parameters and attributes. So they are spelled out
 here, and the attributes that may be renamed are named in one place, at the top.
@@ -548,14 +548,14 @@ def write(path: Path, arrays: Mapping[str, Numbers]) -> None:
     print(f"{len(arrays)} arrays in {path}")
 
 
-def compare(path: Path, arrays: Mapping[str, Numbers], intended: Sequence[str]) -> bool:
+def compare(path: Path, arrays: Mapping[str, Numbers], intended: Sequence[str], tolerance: float) -> bool:
     """Print how arrays differ from those of a file; return whether all differences are intended."""
     with np.load(path) as file:
         reference = dict(file)
     differing = {
         name: distance(reference[name], numbers.values)
         for name, numbers in arrays.items()
-        if name in reference and not agree(reference[name], numbers)
+        if name in reference and not agree(reference[name], numbers, tolerance)
     }
     lost = sorted(reference.keys() - arrays.keys())
     for name, difference in sorted(differing.items(), key=lambda item: -item[1]):
@@ -580,11 +580,12 @@ def mark(name: str, patterns: Sequence[str]) -> str:
     return "  (intended)" if is_intended(name, patterns) else ""
 
 
-def agree(reference: np.ndarray, numbers: Numbers) -> bool:
-    """Tell whether an array is that of the file, to its tolerance."""
-    if numbers.tolerance == 0.0:
+def agree(reference: np.ndarray, numbers: Numbers, tolerance: float) -> bool:
+    """Tell whether an array is that of the file, to the larger one of two tolerances."""
+    tolerance = max(tolerance, numbers.tolerance)
+    if tolerance == 0.0:
         return same_bits(reference, numbers.values)
-    return distance(reference, numbers.values) <= numbers.tolerance
+    return distance(reference, numbers.values) <= tolerance
 
 
 def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
@@ -621,13 +622,15 @@ def main() -> int:
     action.add_argument("--write", type=Path, metavar="FILE")
     action.add_argument("--compare", type=Path, metavar="FILE")
     parser.add_argument("--intended", action="append", default=[], metavar="PATTERN")
+    parser.add_argument("--tolerance", type=float, default=0.0, metavar="NUMBER")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     arrays = compute_all()
     if arguments.write:
         write(arguments.write, arrays)
         return 0
-    return 0 if compare(arguments.compare, arrays, arguments.intended) else 1
+    same = compare(arguments.compare, arrays, arguments.intended, arguments.tolerance)
+    return 0 if same else 1
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ FOR_THE_PACKAGE = [
     "markers_of",
     "missing_phrases",
     "phrase",
+    "renumbered",
     "value_text",
 ]
 

@@ -128,15 +128,29 @@ def _least(e):
 def _exponentiate(e, low, weights, out):
     """Write weights_i exp(low - e_i), with weights 1 if there are none, and return the sum."""
     total = 0.0
-    if weights is None:
-        for i in range(e.shape[0]):
-            out[i] = _exp(low - e[i])
-            total += out[i]
-    else:
-        for i in range(e.shape[0]):
-            out[i] = weights[i] * _exp(low - e[i])
-            total += out[i]
+    for i in range(e.shape[0]):
+        out[i] = _exp(low - e[i]) * (1.0 if weights is None else weights[i])
+        total += out[i]
     return total
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _log_mean(e, weights, unit_of_row, unit):
+    """Sum of weights_i exp(low - e_i), which overwrite e, and the logarithm of the weighted mean of exp(-e).
+
+    Rows that share the unit are left out. If no row is left, both weights and sum are 0 and the mean is -inf.
+    """
+    left = 0.0
+    for i in range(e.shape[0]):
+        is_left = unit_of_row[i] != unit
+        left += weights[i] if is_left else 0.0
+        e[i] = e[i] if is_left else EXCLUDED
+    if left == 0.0:
+        e[:] = 0.0
+        return 0.0, -np.inf
+    low = _least(e)
+    total = _exponentiate(e, low, weights, e)
+    return total, math.log(total / left) - low
 
 
 # ------------------------------------------------------------------------------------------ the Rodeo
@@ -204,18 +218,11 @@ def _moments(X, root, t, j, xj, c, a):
     z1 = 0.0
     z2 = 0.0
     h2 = 1.0 / c  # d^2 - h^2 rather than d^2 / h^2 - 1: one multiplication less per row
-    if root is None:
-        for i in range(a.shape[0]):
-            difference = X[t, j, i] - xj
-            z = a[i] * (difference * difference - h2)
-            z1 += z
-            z2 += z * z
-    else:
-        for i in range(a.shape[0]):
-            difference = X[t, j, i] - xj
-            z = a[i] * (difference * difference - h2)
-            z1 += root[t, i] * z
-            z2 += z * z
+    for i in range(a.shape[0]):
+        difference = X[t, j, i] - xj
+        z = a[i] * (difference * difference - h2)
+        z1 += z if root is None else root[t, i] * z
+        z2 += z * z
     return z1, z2
 
 
@@ -223,13 +230,10 @@ def _moments(X, root, t, j, xj, c, a):
 def _sum_weights(root, t, a):
     """Turn exp(-g) into weights, the square root of the row's own weight times it; return the density."""
     density = 0.0
-    if root is None:
-        for i in range(a.shape[0]):
-            density += a[i]
-    else:
-        for i in range(a.shape[0]):
-            a[i] *= root[t, i]
-            density += a[i] * root[t, i]
+    for i in range(a.shape[0]):
+        weight = 1.0 if root is None else root[t, i]
+        a[i] *= weight
+        density += a[i] * weight
     return density
 
 
@@ -543,20 +547,12 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
     """
     n = product.shape[1]
     for q in range(product.shape[0]):
-        left = 0.0
-        for i in range(n):
-            left += weights[i] if unit_of_c[i] != unit_of_x[q] else 0.0
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
-                g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
-                a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-            if left == 0.0:
-                log_mean[k, q] = -np.inf
-                continue
-            low = _least(a[0])
-            total = _exponentiate(a[0], low, weights, a[0])
-            log_mean[k, q] = math.log(total / left) - precision[k] * half_x[q] - low
+                a[0, i] = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
+            _, mean = _log_mean(a[0], weights, unit_of_c, unit_of_x[q])
+            log_mean[k, q] = mean - precision[k] * half_x[q]
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -574,24 +570,13 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
     """
     for q in range(product.shape[0]):
         for i in range(product.shape[1]):
-            g = half_x[q] + half_c[i] - product[q, i]
-            product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            product[q, i] = half_x[q] + half_c[i] - product[q, i]
         for y in range(starts.shape[0] - 1):
             # Views, because an index that might be negative keeps loops from being vectorised.
-            a = product[q, starts[y] : starts[y + 1]]
-            w = weights[starts[y] : starts[y + 1]]
-            unit = unit_of_c[starts[y] : starts[y + 1]]
-            low = _least(a)
-            left = 0.0
-            for i in range(a.shape[0]):
-                left += w[i] if unit[i] != unit_of_x[q] else 0.0
-            if left == 0.0:
-                total[q, y] = 0.0
-                log_mean[q, y] = -np.inf
-                a[:] = 0.0
-                continue
-            total[q, y] = _exponentiate(a, low, w, a)
-            log_mean[q, y] = math.log(total[q, y] / left) - low
+            part = slice(starts[y], starts[y + 1])
+            total[q, y], log_mean[q, y] = _log_mean(
+                product[q, part], weights[part], unit_of_c[part], unit_of_x[q]
+            )
 
 
 # ------------------------------------------------------------------ the Rodeo in the general case
@@ -760,10 +745,9 @@ def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, 
     for q in range(x.shape[0]):
         left = 0.0
         for i in range(n):
-            apart = (values[i] - x[q]) * (values[i] - x[q]) * half_c[q]
-            out = units[i] == unit_of_x[q]
-            a[0, i] = EXCLUDED if out else apart
-            left += 0.0 if out else weights[i]
+            is_left = units[i] != unit_of_x[q]
+            a[0, i] = (values[i] - x[q]) * (values[i] - x[q]) * half_c[q] if is_left else EXCLUDED
+            left += weights[i] if is_left else 0.0
         total[q] = left
         nearest[q] = x[q]
         log_sum[q] = -np.inf
@@ -830,42 +814,14 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
     Rows that share the unit of a query are left out; the mean of no rows is -inf.
     """
     for q in range(exponents.shape[0]):
-        a = exponents[q]
-        left = 0.0
-        for i in range(a.shape[0]):
-            is_left = unit_of_c[i] != unit_of_x[q]
-            left += weights[i] if is_left else 0.0
-            a[i] = a[i] if is_left else EXCLUDED
-        log_mean[q] = -np.inf
-        if left == 0.0:
-            continue
-        low = _least(a)
-        log_mean[q] = math.log(_exponentiate(a, low, weights, a) / left) - low
+        _, log_mean[q] = _log_mean(exponents[q], weights, unit_of_c, unit_of_x[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def subtract_level_exponents(x, c, has_gaps, half_kappa, log_norm, product):
-    """Subtract the exponents of kernels of levels from negative ones (n_points, n_rows) of other variables.
-
-    Parameters
-    ----------
-    x, c : (n_points, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
-    has_gaps : (n_columns,) whether some row has none; its exponent is not changed.
-    half_kappa, log_norm : (n_columns,) exponents of different levels over those of equal ones.
-    """
+def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
+    """Add the exponents of all columns with levels to others (n_queries, n_rows); parameters are as above."""
     for q in range(x.shape[0]):
-        a = product[q]
-        for j in range(x.shape[1]):
-            xj, far, near = x[q, j], half_kappa[j] + log_norm[j], log_norm[j]
-            if math.isnan(xj):
-                continue
-            if has_gaps[j]:
-                for i in range(a.shape[0]):
-                    of_level = near if c[j, i] == xj else far
-                    a[i] -= of_level if c[j, i] == c[j, i] else 0.0
-            else:
-                for i in range(a.shape[0]):
-                    a[i] -= near if c[j, i] == xj else far
+        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)

@@ -15,6 +15,7 @@ KINDS = {
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
 }
 USUAL, FAR = [0.1, 0.2, -0.3], [0.0, 1e6, 0.0]
+NAN = np.nan
 
 
 def groups_of_rows(n=12):
@@ -23,116 +24,60 @@ def groups_of_rows(n=12):
     return rng.normal(size=(3 * n, 3)) + np.array([[0.0, 0.0, 0.0], [5.0, 0.0, 0.0], [0.0, 0.0, 6.0]])[y], y
 
 
-def _plain():
-    X, y = groups_of_rows()
-    return X, y, [USUAL, FAR], [0, 1]
+X, Y = groups_of_rows()
+PAIRS, TWO = np.repeat([0, 1], 10), groups_of_rows(2)
+GAPS = np.where(np.random.default_rng(1).random(X.shape) < 0.2, NAN, X)
 
-
-def _all_rows_equal():
-    return np.ones((20, 3)), np.repeat([0, 1], 10), [[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]], [0, 1]
-
-
-def _rows_equal_in_each_class():
-    X = np.repeat([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], 10, axis=0)
-    return X, np.repeat([0, 1], 10), [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [9.0, 9.0, 9.0]], [0, 0, 1]
-
-
-def _class_of_two():
-    X, y = groups_of_rows()
-    return X[:26], y[:26], [USUAL, FAR], [0, 1]
-
-
-def _classes_of_two():
-    X, y = groups_of_rows(2)
-    return X, y, [X[0], FAR], [0, 1]
-
-
-def _constant_column():
-    X, y = groups_of_rows()
-    samples = [[*USUAL, 7.0], [*USUAL, 7.0 + 1e-9], [*USUAL, 8.0], [*USUAL, -1e300]]
-    return np.column_stack([X, np.full(len(X), 7.0)]), y, samples, [0, 0, 1, 1]
-
-
-def _flag_never_set():
-    X, y = groups_of_rows()
-    return np.column_stack([X, np.zeros(len(X))]), y, [[*USUAL, 0.0], [*USUAL, 1.0]], [0, 1]
-
-
-def _columns_twice():
-    X, y = groups_of_rows()
-    return np.hstack([X, X, X]), y, [USUAL * 3, FAR * 3], [0, 1]
-
-
-def _gaps():
-    X, y = groups_of_rows()
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    nan = np.nan
-    return X, y, [USUAL, [nan, nan, nan], [nan, 1e6, nan], [1e6, nan, 0.0]], [0, 0, 1, 1]
-
-
-def _column_of_gaps():
-    X, y = groups_of_rows()
-    X[:, 1] = np.nan
-    return X, y, [USUAL, FAR, [1e6, 0.0, 0.0]], [0, 0, 1]  # of the column in question nothing is known
-
-
-def _largest():
-    X, y = groups_of_rows()
-    return X, y, [USUAL, [1e300, 0.0, 0.0], [-1.7e308, 1.7e308, 0.0]], [0, 1, 1]
-
-
-def _rows_of_large_numbers():
-    X, y = groups_of_rows()
-    return 1e299 * X, y, [1e299 * np.array(USUAL), [1.7e308] * 3], [0, 1]
-
-
-def _rows_of_small_numbers():
-    X, y = groups_of_rows()
-    return 1e-300 * X, y, [1e-300 * np.array(USUAL), [1.0, 1.0, 1.0], [0.0, 1e300, 0.0]], [0, 1, 1]
-
-
-def _rows_of_denormals():
-    X, y = groups_of_rows()
-    return 1e-318 * X, y, [1e-318 * np.array(USUAL), [1.0, 1.0, 1.0]], [0, 1]
-
-
-def _integers():
-    X, y = groups_of_rows()
-    samples = np.array([[0, 2, -3], [127, -128, 127]], dtype=np.int8)
-    return (10.0 * X).astype(np.int8), y, samples, [0, 1]
-
-
-def _large_integers():
-    X, y = groups_of_rows()
-    samples = np.array([[0, 2 * 10**15, 0], [2**63 - 1, 0, 0], [-(2**63), 0, 0]])
-    return (1e16 * X).astype(np.int64), y, samples, [0, 1, 1]
-
-
-def _single_precision():
-    X, y = groups_of_rows()
-    X = np.column_stack([X, np.full(len(X), 0.1)])  # another number in single precision
-    return X, y, np.array([[*USUAL, 0.1], [*FAR, 0.1]], dtype=np.float32), [0, 1]
-
-
-TABLES = [
-    _plain,
-    _all_rows_equal,
-    _rows_equal_in_each_class,
-    _class_of_two,
-    _classes_of_two,
-    _constant_column,
-    _flag_never_set,
-    _columns_twice,
-    _gaps,
-    _column_of_gaps,
-    _largest,
-    _rows_of_large_numbers,
-    _rows_of_small_numbers,
-    _rows_of_denormals,
-    _integers,
-    _large_integers,
-    _single_precision,
-]
+# By name: rows, labels, samples, and which of these are novel.
+TABLES = {
+    "plain": (X, Y, [USUAL, FAR], [0, 1]),
+    "all rows equal": (np.ones((20, 3)), PAIRS, [[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]], [0, 1]),
+    "rows equal in each class": (
+        np.repeat(PAIRS[:, np.newaxis], 3, axis=1),
+        PAIRS,
+        [[0.0] * 3, [1.0] * 3, [9.0] * 3],
+        [0, 0, 1],
+    ),
+    "class of two": (X[:26], Y[:26], [USUAL, FAR], [0, 1]),
+    "classes of two": (*TWO, [TWO[0][0], FAR], [0, 1]),
+    "constant column": (
+        np.column_stack([X, np.full(len(X), 7.0)]),
+        Y,
+        [[*USUAL, 7.0], [*USUAL, 7.0 + 1e-9], [*USUAL, 8.0], [*USUAL, -1e300]],
+        [0, 0, 1, 1],
+    ),
+    "flag never set": (
+        np.column_stack([X, np.zeros(len(X))]),
+        Y,
+        [[*USUAL, 0.0], [*USUAL, 1.0]],
+        [0, 1],
+    ),
+    "columns twice": (np.hstack([X, X, X]), Y, [USUAL * 3, FAR * 3], [0, 1]),
+    "gaps": (GAPS, Y, [USUAL, [NAN, NAN, NAN], [NAN, 1e6, NAN], [1e6, NAN, 0.0]], [0, 0, 1, 1]),
+    "column of gaps": (X * [1.0, NAN, 1.0], Y, [USUAL, FAR, [1e6, 0.0, 0.0]], [0, 0, 1]),
+    "largest": (X, Y, [USUAL, [1e300, 0.0, 0.0], [-1.7e308, 1.7e308, 0.0]], [0, 1, 1]),
+    "large numbers": (1e299 * X, Y, [1e299 * np.array(USUAL), [1.7e308] * 3], [0, 1]),
+    "small numbers": (1e-300 * X, Y, [1e-300 * np.array(USUAL), [1.0] * 3, [0.0, 1e300, 0.0]], [0, 1, 1]),
+    "denormals": (1e-318 * X, Y, [1e-318 * np.array(USUAL), [1.0] * 3], [0, 1]),
+    "integers": (
+        (10.0 * X).astype(np.int8),
+        Y,
+        np.array([[0, 2, -3], [127, -128, 127]], dtype=np.int8),
+        [0, 1],
+    ),
+    "large integers": (
+        (1e16 * X).astype(np.int64),
+        Y,
+        np.array([[0, 2 * 10**15, 0], [2**63 - 1, 0, 0], [-(2**63), 0, 0]]),
+        [0, 1, 1],
+    ),
+    "single precision": (  # 0.1 is another number there
+        np.column_stack([X, np.full(len(X), 0.1)]),
+        Y,
+        np.array([[*USUAL, 0.1], [*FAR, 0.1]], dtype=np.float32),
+        [0, 1],
+    ),
+}
 
 
 def check_answers(model, samples):
@@ -163,14 +108,14 @@ def check_answers(model, samples):
 @pytest.mark.parametrize(
     ("table", "kind"),
     [
-        pytest.param(table, kind, id=f"{table.__name__[1:]}-{kind}")
+        (table, kind)
         for table in TABLES
-        for kind in (KINDS if table in (_plain, _flag_never_set, _largest) else ("pool", "class"))
+        for kind in (KINDS if table in ("plain", "flag never set", "largest") else ("pool", "class"))
     ],
 )
 def test_answers_of_odd_tables(table, kind):
-    X, y, samples, expected = table()
-    model = KINDS[kind].fit(X, y)
+    rows, labels, samples, expected = TABLES[table]
+    model = KINDS[kind].fit(rows, labels)
     with np.errstate(all="raise", under="ignore"):
         novel = check_answers(model, np.asarray(samples))
     assert_array_equal(novel, np.array(expected, dtype=bool))
@@ -178,30 +123,29 @@ def test_answers_of_odd_tables(table, kind):
 
 @pytest.mark.parametrize("kind", ["pool", "class"])
 def test_one_row_with_nearly_all_weight(kind):
-    X, y = groups_of_rows()
     weights = np.append(1e9, np.ones(len(X) - 1))
-    model = KINDS[kind].fit(X, y, sample_weight=weights)
+    model = KINDS[kind].fit(X, Y, sample_weight=weights)
     assert_array_equal(check_answers(model, np.array([X[0] + 0.01, FAR])), [False, True])
     assert (model.typicality(X)[:, 0] > 0.49).all()  # one row says little
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e300])
 def test_tiny_and_huge_weights_that_are_equal(factor):
-    X, y = groups_of_rows()
-    same = KINDS["class"].fit(X, y, sample_weight=np.full(len(X), factor)).assess(X[:4])
-    assert_allclose(same.typicality, KINDS["class"].fit(X, y).assess(X[:4]).typicality)
+    same = KINDS["class"].fit(X, Y, sample_weight=np.full(len(X), factor)).assess(X[:4])
+    assert_allclose(same.typicality, KINDS["class"].fit(X, Y).assess(X[:4]).typicality)
 
 
-def test_groups_of_which_each_class_has_two():
-    X, y = groups_of_rows()
-    model = CorralClassifier(random_state=0).fit(X, y, groups=np.arange(len(X)) // 6)
-    assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
+def test_groups_of_which_each_class_has_two_and_compressed_classes():
+    for model in (
+        CorralClassifier(random_state=0).fit(X, Y, groups=np.arange(len(X)) // 6),
+        CorralClassifier(random_state=0, max_rows=30).fit(*groups_of_rows(60)),
+    ):
+        assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
 
 
 def test_a_level_that_no_training_row_has_counts_as_missing():
-    X, y = groups_of_rows()
     rows = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(len(X)) % 2, "u", "v"))
-    model = CorralClassifier(random_state=0).fit(rows, y)
+    model = CorralClassifier(random_state=0).fit(rows, Y)
     samples = pd.DataFrame([USUAL, USUAL, FAR], columns=list("abc")).assign(kind=["new", None, "new"])
     with pytest.warns(UserWarning, match="and count as missing: 2 of 'kind' \\(such as 'new'"):
         novel = model.is_novel(samples)
@@ -210,25 +154,16 @@ def test_a_level_that_no_training_row_has_counts_as_missing():
     assert_array_equal(found[0], found[1])
 
 
-def test_thinned_classes():
-    X, y = groups_of_rows(60)
-    model = CorralClassifier(random_state=0, max_rows=30).fit(X, y)
-    samples = np.array([USUAL, FAR])
-    assert_array_equal(check_answers(model, samples), [False, True])
-
-
 def test_same_bits_with_two_threads():
-    X, y = groups_of_rows()
     samples = np.vstack([X[:5] + 0.1, FAR])
-    one, two = (CorralClassifier(random_state=0, n_jobs=n).fit(X, y).assess(samples) for n in (1, 2))
+    one, two = (CorralClassifier(random_state=0, n_jobs=n).fit(X, Y).assess(samples) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("method", ["typicality", "is_novel", "predict_set", "assess", "explain"])
 def test_samples_that_cannot_be_judged_get_one_sentence(method):
-    X, y = groups_of_rows()
-    ask = getattr(KINDS["class"].fit(X, y), method)
+    ask = getattr(KINDS["class"].fit(X, Y), method)
     for samples, said in (
         ([[np.inf, 0.0, 0.0]], "Column 'x0' holds an infinite value in row 0"),
         (X[:, :2], "X has 2 features, but RodeoClassifier is expecting 3"),

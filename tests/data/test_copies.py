@@ -9,23 +9,25 @@ from numpy.testing import assert_allclose, assert_array_equal
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.duplicates import copies_and_units, filled, number_copies
-from corral.datasets import make_ten_groups
+from corral.datasets import make_shifted_groups, make_ten_groups
 from data import data_oracle
 
 QUICK = {"random_state": 0}
 quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
 
 
-def table(kind):
-    """Rows of some kind, drawn from a fixed seed."""
+def tables():
+    """Rows of which hardly any agree, and rows of which many agree by chance, from a fixed seed."""
     rng = np.random.default_rng(0)
     levels = [np.eye(k)[rng.integers(0, k, 600)] for k in (5, 4, 3)]
     flag = rng.integers(0, 2, 600)
-    return {
+    differing = {
         "continuous": rng.normal(size=(120, 5)),
         "whole numbers": rng.integers(0, 17, (120, 5)).astype(float),
         "a number and a flag": np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)]),
         "one number": rng.normal(size=(120, 1)),
+    }
+    agreeing = {
         "one flag": rng.integers(0, 2, (600, 1)).astype(float),
         "two flags": rng.integers(0, 2, (600, 2)).astype(float),
         "three flags": rng.integers(0, 2, (600, 3)).astype(float),
@@ -37,9 +39,11 @@ def table(kind):
         "ages": rng.integers(0, 100, (1000, 1)).astype(float),
         "ages and flags": np.column_stack([rng.integers(0, 100, 600), rng.integers(0, 2, (600, 3))]),
         "symptoms": rng.integers(0, 4, (366, 6)).astype(float),
-    }[kind]
+    }
+    return differing, agreeing
 
 
+DIFFERING, AGREEING = tables()
 REPEATED = {
     "all twice": lambda X: np.vstack([X, X]),
     "a tenth twice": lambda X: np.vstack([X, X[: len(X) // 10]]),
@@ -47,10 +51,10 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["continuous", "whole numbers", "a number and a flag", "one number"])
+@pytest.mark.parametrize("kind", DIFFERING)
 @pytest.mark.parametrize("repeat", REPEATED)
 def test_rows_that_a_table_repeats_are_copies(kind, repeat):
-    X = table(kind)
+    X = DIFFERING[kind]
     found = number_copies(REPEATED[repeat](X))
     assert_array_equal(found[: len(X)], np.arange(len(X)))
     assert_array_equal(found[len(X) :], np.arange(len(found) - len(X)))
@@ -58,28 +62,13 @@ def test_rows_that_a_table_repeats_are_copies(kind, repeat):
 
 
 def test_rows_repeated_very_often_are_copies():
-    X = table("continuous")
+    X = DIFFERING["continuous"]
     assert_array_equal(number_copies(np.repeat(X, 50, axis=0)), np.repeat(np.arange(len(X)), 50))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "one flag",
-        "two flags",
-        "three flags",
-        "ten flags",
-        "rare flags",
-        "levels",
-        "three variables of levels",
-        "a flag and its opposite",
-        "ages",
-        "ages and flags",
-        "symptoms",
-    ],
-)
+@pytest.mark.parametrize("kind", AGREEING)
 def test_rows_that_agree_by_chance_are_separate(kind):
-    X = table(kind)
+    X = AGREEING[kind]
     assert len(np.unique(X, axis=0)) < len(X)  # or there would be nothing to tell apart
     assert number_copies(X) is None
 
@@ -183,7 +172,7 @@ def test_noise_appended_to_itself_does_not_score_above_chance():
 
 
 def test_copies_become_one_row_with_their_weight():
-    X = table("continuous")[[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
+    X = DIFFERING["continuous"][[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
     y = np.array(["a"] * 3 + ["b"] * 4 + ["c"] * 36)
     weights = np.array([1.0, 2.0, 3.0, 1.0, 0.5, 4.0, 1.5] + [1.0] * 36)
     data = LabelledRows.sort(TrainingRows(X, y, weights))
@@ -198,7 +187,7 @@ def test_copies_become_one_row_with_their_weight():
 @quiet
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
-    X, y = make_ten_groups(15, random_state=0)
+    X, y = make_shifted_groups(20, random_state=0)
     plain = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
     twice = RodeoClassifier(bandwidth=bandwidth).fit(np.vstack([X, X]), np.tile(y, 2))
     others = [RodeoClassifier(bandwidth=bandwidth).fit(X, y, np.full(len(y), w)) for w in (1.01, 2.0)]
@@ -257,7 +246,7 @@ def test_a_table_of_flags_keeps_its_accuracy():
 
 
 def test_many_copies_are_told_of_and_few_are_not():
-    X, y = make_ten_groups(20, random_state=0)
+    X, y = make_shifted_groups(40, random_state=0)
     with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
     assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_copies_ == 1

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 
@@ -298,23 +297,6 @@ def test_removed_rows_do_not_stretch_the_scale():
     assert_allclose(weighted.score_samples(X[:3]), RodeoDensity().fit(X[:3]).score_samples(X[:3]), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1, 2], r"sample_weight must have the shape \(3,\), got \(2,\)\."),
-        ([[1, 1, 1]], r"sample_weight must have the shape \(3,\), got \(1, 3\)\."),
-        ([1, -0.5, 1], r"sample_weight must not be negative, got -0\.5\."),
-        ([0, 0, 0], r"sample_weight must not be zero for every row\."),
-        ([1, math.nan, 1], r"Input sample_weight contains NaN"),
-        ([1, math.inf, 1], r"Input sample_weight contains infinity"),
-        (["a", "b", "c"], r"could not convert string to float|dtype='numeric' is not compatible"),
-    ],
-)
-def test_impossible_weights(weights, message):
-    with pytest.raises(ValueError, match=message):
-        RodeoDensity().fit([[0.0], [1.0], [2.0]], sample_weight=weights)
-
-
 # Frames
 
 
@@ -329,15 +311,8 @@ def test_frames_with_names(frame):
     expected = RodeoDensity().fit(X)
     assert_array_equal(density.score_samples(table), expected.score_samples(X))
     assert_array_equal(density.local_bandwidths(table), expected.local_bandwidths(X))
-    wrong_order = frame(dict(zip("bac", X.T, strict=True)))
-    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
-        density.score_samples(wrong_order)
     with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- d"):
         density.score_samples(frame(dict(zip("abd", X.T, strict=True))))
-    with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing:\n- c"):
-        density.local_bandwidths(frame(dict(zip("ab", X.T[:2], strict=True))))
-    with pytest.warns(UserWarning, match="X does not have valid feature names, but RodeoDensity was fitted"):
-        density.score_samples(X)
 
 
 def test_a_second_fit_forgets_the_first():
@@ -348,56 +323,36 @@ def test_a_second_fit_forgets_the_first():
     assert_array_equal(density.score_samples(X[:, :2]), RodeoDensity().fit(X[:, :2]).score_samples(X[:, :2]))
 
 
-# What is refused
+# What is refused; test_classifier.py has the checks of rows and weights that all estimators share
+
+
+def test_bad_input_gets_the_errors_of_scikit_learn():
+    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
+    for method in ("score_samples", "local_bandwidths", "score", "fit"):
+        with pytest.raises(ValueError, match="holds an infinite value in row"):
+            getattr(density, method)([[0.0, math.inf]])
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            getattr(density, method)(np.array([[0.0, 1.0 + 2.0j]]))
+    with pytest.raises(ValueError, match="X has 3 features, but RodeoDensity is expecting 2 features"):
+        density.score_samples([[0.0, 1.0, 2.0]])
+    for method in ("score_samples", "local_bandwidths", "score", "sample"):
+        with pytest.raises(NotFittedError, match="This RodeoDensity instance is not fitted yet"):
+            getattr(RodeoDensity(), method)(*([] if method == "sample" else [[[0.0]]]))
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"update": "both"}, r"update must be one of 'simultaneous', 'sequential', got 'both'\."),
-        ({"update": None}, r"update must be one of .*, got None\."),
         ({"scale": "rank"}, r"scale must be one of 'range', 'standard', None, got 'rank'\."),
-        ({"scale": True}, r"scale must be one of .*, got True\."),
         ({"beta": 1}, r"beta must be a number between 0 and 1 \(exclusive\), got 1\."),
-        ({"beta": 0.0}, r"beta must .*, got 0\.0\."),
         ({"c0": 0}, r"c0 must be a number .*, got 0\."),
-        ({"c0": math.inf}, r"c0 must be a number .*, got inf\."),
-        ({"min_bandwidth": 0}, r"min_bandwidth .* must be a number .*, got 0\."),
         ({"min_bandwidth": "automatic"}, r"min_bandwidth .* must be a number .*, got 'automatic'\."),
     ],
 )
 def test_parameters_out_of_range_name_the_value(parameters, message):
     with pytest.raises(ValueError, match=message):
         RodeoDensity(**parameters).fit([[0.0], [1.0]])
-
-
-@pytest.mark.parametrize(
-    ("X", "error", "message"),
-    [
-        ([[0.0, math.inf]], ValueError, "holds an infinite value in row"),
-        ([["a", "b"]], ValueError, "could not convert string to float: 'a'"),
-        (np.array([[0.0, 1.0 + 2.0j]]), ValueError, "Complex data not supported"),
-        ([0.0, 1.0], ValueError, "Expected 2D array, got 1D array instead"),
-        ([[[0.0, 1.0]]], ValueError, "Found array with dim 3"),
-        (np.empty((0, 2)), ValueError, r"Found array with 0 sample\(s\)"),
-        (np.empty((2, 0)), ValueError, r"Found array with 0 feature\(s\)"),
-        (sparse.csr_array([[0.0, 1.0]]), TypeError, "Sparse data was passed"),
-    ],
-)
-def test_bad_input_gets_the_errors_of_scikit_learn(X, error, message):
-    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
-    for method in ("score_samples", "local_bandwidths", "score", "fit"):
-        with pytest.raises(error, match=message):
-            getattr(density, method)(X)
-
-
-def test_wrong_width_and_unfitted():
-    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
-    with pytest.raises(ValueError, match="X has 3 features, but RodeoDensity is expecting 2 features"):
-        density.score_samples([[0.0, 1.0, 2.0]])
-    for method in ("score_samples", "local_bandwidths", "score", "sample"):
-        with pytest.raises(NotFittedError, match="This RodeoDensity instance is not fitted yet"):
-            getattr(RodeoDensity(), method)(*([] if method == "sample" else [[[0.0]]]))
 
 
 def test_verbose_shows_progress_on_the_error_stream(capsys):
@@ -408,19 +363,6 @@ def test_verbose_shows_progress_on_the_error_stream(capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "100%" in shown.err
-
-
-def test_a_fit_that_fails_changes_nothing():
-    X = np.random.default_rng(0).uniform(size=(20, 3))
-    model = RodeoDensity()
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        model.fit(X[:, :2], sample_weight=-np.ones(20))
-    assert vars(model) == before
-    density = model.fit(X).score_samples(X)
-    with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        model.fit(X[:, :2], sample_weight=-np.ones(20))
-    assert_array_equal(model.score_samples(X), density)
 
 
 def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):

@@ -102,13 +102,6 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
         assert order == sorted(order)
 
 
-def test_markers_of_a_search_do_not_depend_on_what_predicts_best(iris):
-    X, y = iris
-    found = contrast(X.to_numpy(), np.unique(y, return_inverse=True)[1], 3).markers
-    assert_array_equal(CorralClassifier(**QUICK).fit(X, y).markers_, found)
-    assert_array_equal(MarkerSelector().fit(X, y).markers_, found)
-
-
 def test_units_seeds_and_increasing_functions_change_nothing(iris):
     X, y = iris
     plain = CorralClassifier(**QUICK).fit(X, y).describe()

@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from corral import CorralClassifier
@@ -132,14 +131,6 @@ def test_supporting_rows_are_training_rows(fitted, data):
     assert (explanation.rows >= 0).all()
     assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 4))
     assert (np.diff(explanation.shares, axis=1) <= 1e-12).all()
-
-
-def test_explanations_do_not_depend_on_other_samples(fitted, data):
-    together = fitted.explain(data[0][:7])
-    for i in range(7):
-        alone = fitted.explain(data[0][i : i + 1])
-        assert_allclose(alone.evidence[0], together.evidence[i], rtol=1e-10, atol=1e-10)
-        assert_allclose(alone.shares[0], together.shares[i], rtol=0, atol=1e-10)
 
 
 # Scores
@@ -262,7 +253,7 @@ def test_one_class_with_rows(data):
         assert set(model.predict(X)) == {1}
 
 
-# Batches, names, copies
+# Batches and names
 
 
 @pytest.mark.parametrize(("start", "weighted"), [("fit", True), ("partial_fit", False)])
@@ -282,13 +273,6 @@ def test_batches_equal_one_fit(data, start, weighted):
     assert_same_model(model, expected, X)
 
 
-def test_fit_forgets_batches(data, fitted):
-    X, y = data
-    model = CorralClassifier(random_state=0).partial_fit(X[:, :2], y, classes=[1, 3, 5, 9]).fit(X, y)
-    assert_same_model(model, fitted, X)
-    assert model.n_features_in_ == 4
-
-
 def test_names(data):
     X, y = data
     table = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
@@ -304,27 +288,6 @@ def test_names(data):
     model.fit(X, y)
     assert not hasattr(model, "feature_names_in_")
     assert not hasattr(model.members_[0], "feature_names_in_")
-
-
-def test_copies(data, fitted):
-    X, y = data
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_same_model(again, fitted, X)
-    fresh = clone(fitted)
-    assert not hasattr(fresh, "members_")
-    assert fresh.get_params() == fitted.get_params()
-    assert_same_model(fresh.fit(X, y), fitted, X)
-    # A batch that arrives after loading is added to the rows from before.
-    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
-    assert_same_model(again.partial_fit(X[:9] + 0.1, y[:9]), both, X)
-
-
-def test_labels_come_back_as_they_were(data, fitted):
-    X, y = data
-    for labels in (np.array(["a", "b", "c"], dtype=object), np.array([-1, 0, 7], dtype=np.int8)):
-        model = CorralClassifier(random_state=0).fit(X, labels[y // 2])
-        assert model.predict(X).dtype == labels.dtype
-        assert_array_equal(model.predict(X), labels[fitted.predict(X) // 2])
 
 
 # Progress
@@ -390,15 +353,6 @@ def test_bad_parameters_are_refused_and_nothing_changes(data, fitted, method):
     assert_same_model(model, fitted, X)
 
 
-def test_refused_rows_do_not_come_in_with_the_next_batch(data, fitted):
-    X, y = data
-    model = pickle.loads(pickle.dumps(fitted))
-    with pytest.raises(ValueError, match="min_effect"):
-        model.set_params(min_effect=2.0).partial_fit(X[9:] - 0.1, y[9:])
-    both = CorralClassifier(random_state=0).fit(np.vstack([X, X[:9] + 0.1]), np.append(y, y[:9]))
-    assert_same_model(model.set_params(min_effect=0.15).partial_fit(X[:9] + 0.1, y[:9]), both, X)
-
-
 def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatch):
     X, y = data
     model = pickle.loads(pickle.dumps(fitted))
@@ -413,25 +367,3 @@ def test_an_error_on_the_way_leaves_the_model_as_it_was(data, fitted, monkeypatc
         model.partial_fit(X[:9], y[:9])
     assert model.n_features_in_ == 4
     assert_same_model(model, fitted, X)
-
-
-def test_bad_rows_get_the_errors_of_scikit_learn(data, fitted):
-    X, y = data
-    for rows, labels, message in [
-        (np.full((36, 4), math.inf), y, "holds an infinite value in row"),
-        (X[:5], y, "inconsistent numbers of samples"),
-        (X, np.full(36, 7), r"y must hold at least two classes, got one class: 7\."),
-        (X, X[:, 0], "Unknown label type: continuous"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            CorralClassifier(random_state=0).fit(rows, labels)
-    with pytest.raises(ValueError, match="X has 3 features, but CorralClassifier"):
-        fitted.predict(X[:, :3])
-
-
-def test_unfitted():
-    for method in (*PREDICTIONS, "explain"):
-        with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
-            getattr(CorralClassifier(), method)([[0.0]])
-    with pytest.raises(NotFittedError, match="This CorralClassifier instance is not fitted yet"):
-        CorralClassifier().selection_frequency()

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 import paper_oracle
 from corral import CopiedRowsWarning, EmptySelectionWarning, RodeoClassifier
@@ -286,23 +287,6 @@ def test_weight_k_is_k_copies_with_class_bandwidths(scale, features):
     assert_allclose(copied.log_density(X), log_density, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("features", ["all", "selected"])
-def test_partial_fit_is_fit_of_all_rows(features):
-    X, y = make_shifted_groups(60, groups=(3, 4, 5), random_state=0)
-    order = np.random.RandomState(0).permutation(len(y))
-    X, y = X[order], y[order]
-    weights = np.random.RandomState(1).uniform(0.5, 2.0, len(y))
-    parameters = {"bandwidth": "class", "features": features}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)
-        whole = RodeoClassifier(**parameters).fit(X, y, weights)
-        parts = RodeoClassifier(**parameters).fit(X[:100], y[:100], weights[:100])
-        parts.partial_fit(X[100:], y[100:], sample_weight=weights[100:])
-    assert_array_equal(parts.bandwidths_, whole.bandwidths_)
-    assert_array_equal(parts.relevant_, whole.relevant_)
-    assert_array_equal(parts.log_density(X), whole.log_density(X))
-
-
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_a_class_without_rows_is_never_predicted(bandwidth):
     X, y = three_classes()
@@ -365,6 +349,8 @@ def test_selection_frequency_refuses_bad_counts(ten_groups):
     for n_resamples in (0, -1, 2.5, "3", True):
         with pytest.raises(ValueError, match="n_resamples"):
             ten_groups.selection_frequency(n_resamples)
+    with pytest.raises(NotFittedError):
+        RodeoClassifier().selection_frequency()
 
 
 # ------------------------------------------------------------------------------------------ accuracy

@@ -42,18 +42,19 @@ pytestmark = pytest.mark.filterwarnings(
 RODEOS = [
     RodeoClassifier(),
     RodeoClassifier(scale="rank", update="sequential", n_jobs=2),
-    RodeoClassifier(scale=None, bandwidth="class", priors="empirical"),
+    RodeoClassifier(scale=None, bandwidth="class", features="selected", priors="empirical"),
     CorralClassifier(random_state=0),
     RodeoDensity(),
     RodeoDensity(scale="standard", update="sequential", n_jobs=2),
 ]
 ESTIMATORS = [*RODEOS, RodeoSelector(), MarkerSelector(), LSPClassifier(scale="standard", n_jobs=2)]
+CHECKED = list({type(estimator): estimator for estimator in ESTIMATORS}.values())
 
 
 @pytest.mark.filterwarnings(
     "ignore:The least populated class in y"
 )  # a check of scikit-learn 1.6 has few rows
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(CHECKED)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -115,6 +116,20 @@ def test_html_repr(data):
             html = shown._repr_html_()
             assert type(estimator).__name__ in html
             assert "0.8" in html
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=repr)
+def test_a_fit_that_fails_changes_nothing(estimator, data):
+    # Not even the number of columns, which is counted first.
+    X, y = data
+    refused = (np.ones(len(y)),) if not isinstance(estimator, RodeoDensity) else (None, -np.ones(len(y)))
+    model = clone(estimator)
+    for _ in ("before a fit", "after a fit"):
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=r"y must hold at least two|sample_weight must not be negative"):
+            model.fit(X[:, :2], *refused)
+        assert vars(model) == before
+        model.fit(X, y)
 
 
 # Persistence

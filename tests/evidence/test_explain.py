@@ -26,6 +26,24 @@ def three_classes(seed=0):
     return X * [1.0, 2.0, 0.5, 1.0], y
 
 
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return three_classes()
+
+
+@pytest.fixture(scope="module")
+def fitted(rows):
+    return RodeoClassifier().fit(*rows)
+
+
+@pytest.fixture(scope="module")
+def named(rows):
+    return RodeoClassifier().fit(rows[0], NAMES[rows[1]])
+
+
 def fit_quietly(classifier, *args):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptySelectionWarning)
@@ -125,9 +143,8 @@ def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weig
     assert np.unique(explanation.label).size >= 2
 
 
-def test_explanation_agrees_with_the_predictions():
-    X, y = three_classes()
-    fitted = RodeoClassifier().fit(X, y)
+def test_explanation_agrees_with_the_predictions(fitted, rows):
+    X, _ = rows
     explanation = fitted.explain(X)
     proba, h = fitted.predict_proba(X), fitted.local_bandwidths(X)
     assert isinstance(explanation, Explanation)
@@ -138,37 +155,7 @@ def test_explanation_agrees_with_the_predictions():
         assert_allclose(explanation.probability[i], proba[i, [a, b]], rtol=1e-12)
         assert_array_equal(explanation.bandwidths[i], h[i, [a, b]])
     assert_array_equal(explanation.values, X)
-
-
-def test_two_classes_name_the_other_one():
-    X, y = three_classes()
-    X, y = X[y < 2], np.where(y[y < 2] == 0, "ant", "bee")
-    explanation = RodeoClassifier().fit(X, y).explain(X)
-    assert {"ant", "bee"} == set(explanation.label)
-    assert_array_equal(explanation.rival, np.where(explanation.label == "ant", "bee", "ant"))
-
-
-def test_evidence_adds_up_where_variables_are_independent():
-    # One row per class: kernels are products, so the log ratio of the densities is the sum of the evidence.
-    X = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
-    fitted = fit_quietly(RodeoClassifier(scale=None), X, [0, 1])
-    queries = np.array([[0.2, 0.1, -0.3], [0.9, 2.5, 2.0]])
-    log_density = fitted.log_density(queries)
-    explanation = fitted.explain(queries)
-    assert_array_equal(explanation.label, [0, 1])
-    ratio = [log_density[0, 0] - log_density[0, 1], log_density[1, 1] - log_density[1, 0]]
-    assert_allclose(explanation.evidence.sum(axis=1), ratio, rtol=1e-12)
-    assert (explanation.evidence > 0.0).sum() >= 5  # of nearer values in the label's favour
-    assert_array_equal(explanation.shares, 1.0)
-    assert_array_equal(explanation.rows, [[0], [1]])
-
-
-def test_a_variable_uniform_in_both_classes_is_no_evidence():
-    X, y = three_classes()
-    fitted = RodeoClassifier(features="selected", cutpoint=-1.0).fit(X, y)
-    unused = ~fitted.relevant_.any(axis=0)
-    assert unused.any()
-    assert_array_equal(fitted.explain(X).evidence[:, unused], 0.0)
+    assert explanation.feature_names == ["x0", "x1", "x2", "x3"]  # columns without names are numbered
 
 
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
@@ -185,8 +172,8 @@ def test_the_strongest_variable_is_the_one_that_tells_the_classes_apart(bandwidt
 # ---------------------------------------------------------------------------------- rows and classes
 
 
-def test_rows_are_numbered_as_in_fit():
-    X, y = three_classes()
+def test_rows_are_numbered_as_in_fit(rows):
+    X, y = rows
     explanation = RodeoClassifier(min_bandwidth=1e-9, bandwidth="class").fit(X, y).explain(X, n_rows=3)
     correct = explanation.label == y
     assert correct.mean() > 0.8
@@ -203,33 +190,32 @@ def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
     explanation = fitted.explain(X, n_rows=3)
     assert (weights[explanation.rows] > 0.0).all()
     assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 3))
-    agree(explanation, expected_explanation_of_kept(fitted, X, y, weights))
-
-
-def expected_explanation_of_kept(fitted, X, y, weights):
-    """The explanation of all rows by those with a weight, numbered among all."""
     kept = np.flatnonzero(weights)
-    labels, rivals, evidence, shares = expected_explanation(fitted, X[kept], y[kept], weights[kept], X)
+    *expected, shares = expected_explanation(fitted, X[kept], y[kept], weights[kept], X)
     numbered = np.zeros((len(X), len(X)))
     numbered[:, kept] = shares
-    return labels, rivals, evidence, numbered
+    agree(explanation, (*expected, numbered))
 
 
-def test_rows_of_partial_fit_are_numbered_in_order_of_arrival():
-    X, y = three_classes()
-    whole = RodeoClassifier().fit(X, y).explain(X)
+def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
+    X, y = rows
+    whole = fitted.explain(X)
     parts = fit_quietly(RodeoClassifier(), X[:30], y[:30]).partial_fit(X[30:], y[30:]).explain(X)
     assert_array_equal(parts.rows, whole.rows)
     assert_array_equal(parts.shares, whole.shares)
 
 
-def test_multiplicity_counts_in_shares():
+def test_weights_count_in_shares_and_equal_shares_keep_the_order_of_rows():
     # Two rows equally near: the one that counts three times has three quarters.
     X = np.array([[-1.0], [1.0], [9.0], [10.0]])
     fitted = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])
     explanation = fitted.explain([[0.0]])
     assert_array_equal(explanation.rows, [[1, 0]])
     assert_allclose(explanation.shares, [[0.75, 0.25]], rtol=1e-12)
+    X = np.array([[0.0], [0.0], [0.0], [5.0]])
+    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 0, 1]).explain([[0.0]])
+    assert explanation.rows.tolist() == [[0, 1, 2]]
+    assert_allclose(explanation.shares, 1.0 / 3.0)
 
 
 def test_a_class_with_fewer_rows_than_asked_for():
@@ -245,56 +231,22 @@ def test_a_class_with_fewer_rows_than_asked_for():
     assert_array_equal(explanation.support_to_frame()["training_row"], [0, *explanation.rows[1]])
 
 
-def test_equal_shares_keep_the_order_of_rows():
-    X = np.array([[0.0], [0.0], [0.0], [5.0]])
-    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 0, 1]).explain([[0.0]])
-    assert explanation.rows.tolist() == [[0, 1, 2]]
-    assert_allclose(explanation.shares, 1.0 / 3.0)
-
-
-def test_against_names_the_rival():
-    X, y = three_classes()
-    names = np.array(["ant", "bee", "cat"])[y]
-    fitted = RodeoClassifier().fit(X, names)
-    codes = RodeoClassifier().fit(X, y)
-    one = fitted.explain(X, against="cat")
+def test_against_names_the_rival(fitted, named, rows):
+    X, y = rows
+    one = named.explain(X, against="cat")
     others = one.label != "cat"
     assert_array_equal(one.rival[others], "cat")
-    each = np.array(["ant", "bee", "cat"])[
-        (codes.predict(X) + np.random.RandomState(0).randint(1, 3, len(y))) % 3
-    ]
-    assert_array_equal(fitted.explain(X, against=each).rival, each)
-    assert_array_equal(fitted.explain(X, against=each.tolist()).rival, each)
-    some = X[others][:6]
-    expected = expected_explanation(codes, X, y, np.ones(len(y)), some, np.full(6, 2))
+    each = NAMES[(fitted.predict(X) + np.random.RandomState(0).randint(1, 3, len(y))) % 3]
+    assert_array_equal(named.explain(X, against=each).rival, each)
+    assert_array_equal(named.explain(X, against=each.tolist()).rival, each)
+    expected = expected_explanation(fitted, X, y, np.ones(len(y)), X[others][:6], np.full(6, 2))
     assert_allclose(one.conditional[others][:6], expected[2], rtol=1e-9, atol=1e-9)
-
-
-def test_a_label_is_compared_with_the_runner_up_rather_than_with_itself():
-    X, y = three_classes()
-    fitted = RodeoClassifier().fit(X, np.array(["ant", "bee", "cat"])[y])
-    usual = fitted.explain(X)
-    one, each = fitted.explain(X, against="cat"), fitted.explain(X, against=fitted.predict(X))
-    itself = usual.label == "cat"
-    assert 0 < itself.sum() < len(X)
-    assert_array_equal(one.rival[itself], usual.rival[itself])
-    assert_array_equal(one.evidence[itself], usual.evidence[itself])
-    assert_array_equal(each.rival, usual.rival)
-    assert not (one.rival == one.label).any()
-
-
-@pytest.mark.parametrize(("against", "named"), [("dog", "'dog'"), (["ant", "dog"], "'dog'"), (7, "7")])
-def test_an_unknown_class_is_named(against, named):
-    X, y = three_classes()
-    fitted = RodeoClassifier().fit(X, np.array(["ant", "bee", "cat"])[y])
-    with pytest.raises(ValueError, match=f"against.*{named}"):
-        fitted.explain(X[:2], against=against)
-
-
-def test_against_must_fit_the_samples():
-    X, y = three_classes()
-    with pytest.raises(ValueError, match="against"):
-        RodeoClassifier().fit(X, y).explain(X[:2], against=[0, 1, 2])
+    # A label is compared with the runner-up rather than with itself.
+    by_default, each = named.explain(X), named.explain(X, against=named.predict(X))
+    assert 0 < others.sum() < len(X)
+    assert_array_equal(one.rival[~others], by_default.rival[~others])
+    assert_array_equal(one.evidence[~others], by_default.evidence[~others])
+    assert_array_equal(each.rival, by_default.rival)
 
 
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
@@ -379,11 +331,9 @@ def test_conditionals_of_near_variables_where_another_is_far(bandwidth, distance
 
 
 @pytest.fixture(scope="module")
-def seen():
-    X, y = three_classes()
-    frame = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
-    names = np.array(["ant", "bee", "cat"])[y]
-    return RodeoClassifier().fit(frame, names).explain(frame.iloc[:7], n_rows=2)
+def seen(rows):
+    frame = pd.DataFrame(rows[0], columns=["length", "width", "height", "weight"])
+    return RodeoClassifier().fit(frame, NAMES[rows[1]]).explain(frame.iloc[:7], n_rows=2)
 
 
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
@@ -435,14 +385,8 @@ def test_repr_says_which_why_and_by_whom(seen):
     assert text[-1] == "... and 2 more samples"
 
 
-def test_columns_without_names_are_numbered():
-    X, y = three_classes()
-    assert RodeoClassifier().fit(X, y).explain(X[:1]).feature_names == ["x0", "x1", "x2", "x3"]
-
-
-def test_a_single_sample():
-    X, y = three_classes()
-    fitted = RodeoClassifier().fit(X, y)
+def test_a_single_sample(fitted, rows):
+    X, _ = rows
     alone, among = fitted.explain(X[3:4]), fitted.explain(X)
     assert len(alone) == 1
     assert alone.to_frame().shape == (4, 11)
@@ -462,14 +406,21 @@ def test_explain_needs_fit():
         RodeoClassifier().selection_frequency()
 
 
-@pytest.mark.parametrize("n_rows", [0, -1, 2.5, "3", True, None])
-def test_n_rows_must_be_a_positive_integer(n_rows):
-    X, y = three_classes()
-    with pytest.raises(ValueError, match="n_rows"):
-        RodeoClassifier().fit(X, y).explain(X[:1], n_rows=n_rows)
+@pytest.mark.parametrize(
+    ("options", "named_in_error"),
+    [
+        *(({"n_rows": n_rows}, "n_rows") for n_rows in (0, -1, 2.5, "3", True, None)),
+        ({"against": "dog"}, "against.*'dog'"),
+        ({"against": ["ant", "dog"]}, "against.*'dog'"),
+        ({"against": 7}, "against.*7"),
+        ({"against": ["ant", "bee", "cat"]}, "against"),  # for two samples
+    ],
+)
+def test_bad_options_are_named(named, rows, options, named_in_error):
+    with pytest.raises(ValueError, match=named_in_error):
+        named.explain(rows[0][:2], **options)
 
 
-def test_samples_must_have_the_variables_of_fit():
-    X, y = three_classes()
+def test_samples_must_have_the_variables_of_fit(fitted, rows):
     with pytest.raises(ValueError, match="features"):
-        RodeoClassifier().fit(X, y).explain(X[:, :3])
+        fitted.explain(rows[0][:, :3])

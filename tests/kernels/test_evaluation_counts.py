@@ -10,7 +10,8 @@ alone is learnt once.
 """
 
 from collections import Counter
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -73,10 +74,15 @@ def test_fit(table, rows, sets, evaluations):
     check(evaluations, rows=rows, sets=sets)
 
 
+@cache
+def fit(table):
+    return CorralClassifier(random_state=0).fit(TABLES[table], Y)
+
+
 @pytest.fixture(params=TABLES)
 def pool(request):
     """A fitted pool, its table, and how many densities one row takes: one of each member and class."""
-    fitted = CorralClassifier(random_state=0).fit(TABLES[request.param], Y)
+    fitted = deepcopy(fit(request.param))  # which has learnt nothing since
     return fitted, TABLES[request.param], len(fitted.members_) * fitted.classes_.size
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import _nrt_python, rtsys
@@ -19,7 +17,6 @@ from corral import kernels
 from corral.data.tiles import ClassRows
 from corral.rodeo.descent import rodeo
 from corral.rodeo.settings import RodeoSettings
-from support.exploring import examples
 
 EXACT_ERROR = 4e-16
 LIMIT = kernels._STRONGEST
@@ -75,15 +72,8 @@ def test_exponential_in_a_fast_loop(kind: str) -> None:
     x = arguments()
     values = np.empty_like(x)
     loop(x, values)
-    assert relative_error(values, x) <= tolerance
-
-
-@pytest.mark.parametrize("kind", EXPONENTIALS)
-@examples(300)
-@given(x=st.floats(-LIMIT, LIMIT))
-def test_exponential(kind: str, x: float) -> None:
-    function, _, tolerance = EXPONENTIALS[kind]
-    assert function(x) == pytest.approx(math.exp(x), rel=tolerance, abs=0.0)
+    # The decisions of `simultaneous` rely on a tolerance that is large enough; much too large, it costs time.
+    assert 0.5 * tolerance < relative_error(values, x) <= tolerance
 
 
 @pytest.mark.parametrize("x", [-LIMIT, -700.0, -1e6, -kernels.EXCLUDED, -math.inf])
@@ -99,13 +89,6 @@ def test_exponential_above_its_range(x: float) -> None:
     # Large enough that the weights are found out of range, and finite.
     assert kernels._exp(x) == pytest.approx(math.exp(LIMIT), rel=EXACT_ERROR, abs=0.0)
     assert kernels._exp(x) > kernels._HIGH
-
-
-def test_rough_error_is_that_of_the_rough_exponential() -> None:
-    # The decisions of `simultaneous` rely on it being large enough; much too large, it would cost time.
-    x = np.linspace(-1.0, 0.0, 20_001)
-    error = relative_error(np.array([kernels._exp_rough(t) for t in x]), x)
-    assert 0.8 * kernels.ROUGH_ERROR < error <= kernels.ROUGH_ERROR
 
 
 # ------------------------------------------------------------------------------------ memory and compilation

@@ -11,6 +11,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
+from scipy.stats import chi2
 
 from paper_oracle import floats
 
@@ -331,7 +332,7 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
             if dependent:
                 p = len(together) * min(together)
             else:
-                p = _chi_squared_tail(sum(NormalDist().inv_cdf(p / 2) ** 2 for p in together), len(together))
+                p = chi2.sf(sum(NormalDist().inv_cdf(p / 2) ** 2 for p in together), len(together))
             least = min(least, p / share)
             level += share
     return min(1.0, least * level), max(squares)
@@ -392,14 +393,6 @@ def _saddlepoint_tail(cells: list[tuple[float, float, float]]) -> float:
         tilt = -math.expm1(-distance * slope) / distance
     u = tilt * math.sqrt((i00 * i11 - i01**2) / (n1 * n2 / n))
     return math.erfc((w + math.log(u / w) / w) / math.sqrt(2)) / 2
-
-
-def _chi_squared_tail(x: float, degrees: int) -> float:
-    """P(chi-squared >= x) for one to four degrees of freedom."""
-    if degrees % 2:
-        tail = math.erfc(math.sqrt(x / 2))
-        return tail if degrees == 1 else tail + math.sqrt(2 * x / math.pi) * math.exp(-x / 2)
-    return math.exp(-x / 2) * (1 if degrees == 2 else 1 + x / 2)
 
 
 def _log_choose(n: Fraction, k: Fraction) -> float:

@@ -13,42 +13,24 @@ from kernels.kernels_oracle import kernel_log_density
 from paper_oracle import floats, log_sum_exp
 
 
-def class_log_density(
-    x: ArrayLike,
-    rows: ArrayLike,
-    transform: Any,
-    *,
-    bandwidth: float,
-    shrinkage: float,
-    weights: ArrayLike | None = None,
-) -> float:
-    """Log density of a class at x: a mean of kernels on rows that are shrunk towards the mean of the class.
+def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Log density of a `Mixture` at scaled x, perhaps with other weights of its rows.
 
-    Values that x misses are integrated out. `transform` has the attributes of `ClassTransform`.
+    It is a mean of kernels on rows that are shrunk towards the mean of the class. Values that x misses are
+    integrated out.
     """
-    w = [1.0] * len(rows) if weights is None else floats(weights)
-    x, rows = np.asarray(x, dtype=float), np.asarray(rows, dtype=float)
+    weights = density.weights if weights is None else weights
+    w = [1.0] * len(density.rows) if weights is None else floats(weights)
+    transform, scales = density.transform, (density.bandwidth, density.shrinkage)
     kernel = diagonal_log_kernel if np.ndim(transform.factor) == 1 else normal_log_kernel
     exponents = [
         math.log(w_i)
-        + kernel(x[transform.variables], row[transform.variables], transform, bandwidth, shrinkage)
-        + category_log_kernel(x, row, transform.categories, bandwidth)
-        for w_i, row in zip(w, rows, strict=True)
+        + kernel(x[transform.variables], row[transform.variables], transform, *scales)
+        + category_log_kernel(x, row, transform.categories, density.bandwidth)
+        for w_i, row in zip(w, density.rows, strict=True)
         if w_i > 0.0
     ]
     return log_sum_exp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
-
-
-def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Log density of a `Mixture` at scaled x, perhaps with other weights of its rows."""
-    return class_log_density(
-        x,
-        density.rows,
-        density.transform,
-        bandwidth=density.bandwidth,
-        shrinkage=density.shrinkage,
-        weights=density.weights if weights is None else weights,
-    )
 
 
 def diagonal_log_kernel(

@@ -13,17 +13,18 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.evidence.shapley import Coalitions
-from corral.pool.bandwidths import RefinementSample, RefinementState, refine
+from corral.pool.bandwidths import Refinement
 from corral.pool.categories import LevelKernels
 from corral.pool.densities import Mixture
-from corral.pool.exponents import NO_UNIT, KernelRows
-from corral.pool.fold_plan import make_target
+from corral.pool.exponents import NO_UNIT
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import KernelMember
 from corral.pool.member_kind import Kernels
 from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 from pool import pool_oracle
+from pool.pool_tables import integral
 
 COVARIANCES = ("own", "shared", "diagonal", "selected", "none")
 N_CATEGORIES = np.array([0, 3, 0, 2, 0])
@@ -106,46 +107,6 @@ def test_variables_one_by_one_and_in_sets(table, covariance, shrinkage):
             assert_allclose(value, expected, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_complete_rows_have_the_numbers_of_the_general_path(covariance, weighted, monkeypatch):
-    density = make_class("complete", covariance, weighted=weighted)
-    x, units = make_rows("complete", 30, 2), np.arange(25) // 2
-
-    def numbers():
-        again = replace(density)
-        left_out = again.log_density_without(x, units, np.arange(30))
-        return [again.log_density(x), left_out, *again.conditionals(x)]
-
-    expected = numbers()
-    monkeypatch.setattr(KernelRows, "complete", False)
-    for found, value in zip(numbers(), expected, strict=True):
-        assert_allclose(found, value, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_exponents_by_variable_add_up(table):
-    density = make_class(table, "diagonal")
-    rows, x = density.kernel_rows, make_rows("complete", 4, 2)
-    x[:, N_CATEGORIES > 0] = 1.0
-    pairs = rows.pairs(x)
-    expected = rows.exponents(pairs, x, 0.6, 0.8) + pairs.log_norm[:, np.newaxis]
-    assert_allclose(rows.terms(x, 0.6, 0.8).sum(axis=1), expected, rtol=1e-12, atol=1e-12)
-
-
-def integral(log_density, values, free):
-    """The integral of a density over one or two variables, by the trapezoidal rule.
-
-    For sums of normal kernels that are wider than two steps the rule is exact to rounding.
-    """
-    t, step = np.linspace(-12.0, 12.0, 241, retstep=True)
-    grid = np.meshgrid(*[t] * len(free))
-    samples = np.tile(np.array(values), (grid[0].size, 1))
-    for j, of_axis in zip(free, grid, strict=True):
-        samples[:, j] = of_axis.ravel()
-    return np.exp(log_density(samples)).sum() * step ** len(free)
-
-
 @pytest.mark.parametrize("table", ["complete", "categories"])
 @pytest.mark.parametrize("covariance", ["own", "diagonal", "none"])
 def test_a_missing_value_of_a_sample_is_an_integral(covariance, table):
@@ -217,7 +178,7 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     assert np.isneginf(found[4, 2])
     assert np.isfinite(np.delete(found, 4, axis=0)).all()
     assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
-    assert make_target(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
+    assert FoldPlan.without_folds(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
 
 
 # ------------------------------------------------------------------------------------ refined bandwidths
@@ -232,36 +193,36 @@ def make_refinement(table, n=45, *, weighted=True, seed=0):
     weights = rng.uniform(0.3, 2.0, n) if weighted else None
     data = LabelledRows.sort(TrainingRows(X, y, weights, sizes, groups))
     prior, scaled = np.array([0.5, 0.3, 0.2]), learn_scale(data.X, data.weights, "standard", levels=sizes)
-    return data, prior, partial(refinement_sample, data, scaled.transform(data.X), prior)
+    return data, prior, partial(refinement, data, scaled.transform(data.X), prior)
 
 
-def refinement_sample(data, scaled, prior):
+def refinement(data, scaled, prior):
     variables = np.flatnonzero(data.level_counts == 0)
     transforms = learn_transforms(
         "none", scaled, data.codes, data.weights, prior.size, variables, data.level_counts
     )
     rows = replace(RowsInUnits.learn(data, []), scaled={"standard": scaled})
-    return RefinementSample.choose(rows, "standard", transforms, prior, 0)
+    return Refinement(rows, "standard", transforms, prior, 0)
 
 
 def test_refined_loss_against_loops():
-    data, prior, make_sample = make_refinement("complete")
-    sample = make_sample()
+    data, prior, make = make_refinement("complete")
+    state = make()
     theta, log_power = np.array([0.3, -0.2, 0.8, 0.1, -0.5]), -0.4
     order = np.argsort(data.codes, kind="stable")
     expected = pool_oracle.refined_loss(
-        sample.rows, data.codes[order], data.units[order], data.weights[order], sample.target.weights,
+        state.rows, data.codes[order], data.units[order], data.weights[order], state.plan.weights,
         prior, theta, log_power, deviation=0.4, count=effective_number(data.weights),
     )  # fmt: skip
-    loss, _ = RefinementState(sample).loss(np.append(theta, log_power), 0.4)
+    loss, _ = state.loss(np.append(theta, log_power), 0.4)
     assert loss == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_gradient_against_differences(table, weighted):
-    *_, make_sample = make_refinement(table, weighted=weighted)
-    state, rng = RefinementState(make_sample()), np.random.default_rng(3)
+    *_, make = make_refinement(table, weighted=weighted)
+    state, rng = make(), np.random.default_rng(3)
     for _ in range(3):
         parameters = rng.normal(0.0, 0.4, 6)
         _, gradient = state.loss(parameters, 0.3)
@@ -271,17 +232,16 @@ def test_refined_gradient_against_differences(table, weighted):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(table):
-    *_, make_sample = make_refinement(table)
-    sample = make_sample()
+    data, _, make = make_refinement(table)
+    state, order = make(), np.argsort(data.codes, kind="stable")
     theta = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
-    state = RefinementState(sample)
     _, log_mean, _ = state.weigh(theta)
     numeric, of_categories = state.split(theta)
-    for y, transform in enumerate(sample.transforms):
-        part = slice(sample.starts[y], sample.starts[y + 1])
+    for y, transform in enumerate(state.transforms):
+        part = slice(state.starts[y], state.starts[y + 1])
         refined = transform.with_bandwidths(np.exp(-numeric), np.exp(2.0 * of_categories))
-        density = Mixture(sample.rows[part], sample.weights[part], refined, 1.0, 1.0)
-        expected = density.log_density_without(sample.points, sample.unit_of_row[part], sample.unit_of_point)
+        density = Mixture(state.rows[part], data.weights[order][part], refined, 1.0, 1.0)
+        expected = density.log_density_without(state.points, data.units[order][part], data.units[order])
         assert_allclose(log_mean[:, y], expected, rtol=1e-10)
 
 
@@ -289,7 +249,7 @@ def test_refined_bandwidths_find_the_variables_that_matter():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
-    sample = refinement_sample(LabelledRows.sort(TrainingRows(X, y, None)), X, np.full(2, 0.5))
-    theta = np.log(refine(sample, 0.4)[0].factor)
+    state = refinement(LabelledRows.sort(TrainingRows(X, y, None)), X, np.full(2, 0.5))
+    theta = np.log(state.fit(0.4)[0].factor)
     assert theta[:2].min() > theta[2:].max() + 0.3
-    assert np.ptp(np.log(refine(sample, 0.01)[0].factor)) < 0.1
+    assert np.ptp(np.log(state.fit(0.01)[0].factor)) < 0.1

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -32,6 +31,7 @@ from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.factors import draw_kernels
 from corral.rodeo.settings import RodeoSettings
 from pool import pool_oracle
+from pool.pool_tables import integral
 from support.exploring import seeds
 
 LEVELS = [0, 3, 0, 2]
@@ -92,33 +92,6 @@ def test_a_unit_that_is_left_out_might_not_be_there(update):
         assert_array_equal(k, expected_steps[0])
 
 
-def test_complete_rows_take_the_fast_path_and_agree_with_the_general_one():
-    rng = np.random.default_rng(0)
-    X, x = rng.normal(size=(50, 3)), rng.normal(size=(5, 3))
-    rows, grid = ClassRows.arrange(X, None), RodeoSettings().grid(50)
-    as_general = replace(rows, groups=np.arange(50))
-    for update in ("simultaneous", "sequential"):
-        fast, slow = rodeo(rows, grid, x, update), rodeo(as_general, grid, x, update)
-        assert_allclose(fast[0], slow[0], rtol=1e-12)
-        assert_array_equal(fast[1], slow[1])
-    x[1, 0] = np.nan  # one sample with a gap changes no other
-    mixed = rodeo(rows, grid, x, "simultaneous")
-    assert_array_equal(mixed[0][[0, 2, 3, 4]], rodeo(rows, grid, x[[0, 2, 3, 4]], "simultaneous")[0])
-
-
-def integral(log_density, values, free):
-    """The integral of a density over one or two measurements, by the trapezoidal rule.
-
-    For sums of normal kernels that are wider than two steps the rule is exact to rounding.
-    """
-    t, step = np.linspace(-12.0, 12.0, 241, retstep=True)
-    grid = np.meshgrid(*[t] * len(free))
-    samples = np.tile(np.array(values), (grid[0].size, 1))
-    for j, of_axis in zip(free, grid, strict=True):
-        samples[:, j] = of_axis.ravel()
-    return np.exp(log_density(samples)).sum() * step ** len(free)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_a_gap_in_a_sample_is_an_integral(seed):
     rows, h = general(mixed_rows(seed, n=25)), np.array([0.4, 0.5, 0.6, 0.5])
@@ -176,6 +149,11 @@ def table():
     return frame.iloc[train], y[train], frame.iloc[test], y[test]
 
 
+@pytest.fixture(scope="module")
+def pool(table):
+    return CorralClassifier(random_state=0).fit(*table[:2])
+
+
 ESTIMATORS = [
     RodeoClassifier(),
     RodeoClassifier(update="sequential", scale="rank"),
@@ -211,16 +189,15 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
     assert_array_equal(restored.explain(few).evidence, evidence)
     assert str(restored.describe()) == str(model.describe())
     # Threads and the order of rows change nothing but rounding.
-    assert_array_equal(clone(estimator).set_params(n_jobs=2).fit(X, y).predict_proba(samples), P)
-    turned = clone(estimator).fit(X.iloc[::-1], y[::-1]).predict_proba(samples)
+    turned = clone(estimator).set_params(n_jobs=2).fit(X.iloc[::-1], y[::-1]).predict_proba(samples)
     assert_allclose(turned, P, rtol=1e-6, atol=1e-9)
     # A sample's bits do not depend on others.
     assert_array_equal(model.predict_proba(samples.iloc[3:5]), P[3:5])
 
 
-def test_the_kinds_of_gaps_and_frames_are_alike(table):
+def test_the_kinds_of_gaps_and_frames_are_alike(table, pool):
     X, y, samples, _ = table
-    expected = CorralClassifier(random_state=0).fit(X, y).predict_proba(samples)
+    expected = pool.predict_proba(samples)
     as_polars = [
         pl.DataFrame(
             {
@@ -278,52 +255,40 @@ def test_columns_that_are_not_there(given, said):
         RodeoClassifier(categorical_features=given).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
 
 
-def test_a_level_that_training_did_not_have_counts_as_missing(table):
-    X, y, samples, _ = table
-    model = CorralClassifier(random_state=0).fit(X, y)
+def test_a_level_that_training_did_not_have_counts_as_missing(table, pool):
+    samples = table[2]
     strange, missing = samples.copy(), samples.copy()
     strange.iloc[:3, 1] = "purple"
     missing.iloc[:3, 1] = None
     with pytest.warns(UnknownLevelsWarning, match=r"count as missing: 3 of 'colour' \(such as 'purple'\)\."):
-        found = model.predict_proba(strange)
-    assert_array_equal(found, model.predict_proba(missing))
+        found = pool.predict_proba(strange)
+    assert_array_equal(found, pool.predict_proba(missing))
 
 
 SHADES = pd.CategoricalDtype(["red", "blue", "amber"])
 COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amber", "blue", "red"]
 
 
-def in_parts(colours, **parameters):
-    """A classifier of a frame with these colours, fitted at once and in two parts, and the frame."""
+@pytest.mark.parametrize(
+    ("colours", "levels", "parameters"),
+    [
+        (np.array(COLOURS, dtype=object), ["amber", "blue", "red"], {}),
+        (pd.Series(COLOURS, dtype=SHADES), ["red", "blue", "amber"], {}),
+        (np.array([7, "b", 7, "b", 7, 7, "a", 3, None, 3, "b", "a"], dtype=object), [3, 7, "a", "b"], {}),
+        (pd.Series(["b", "b", "a"] * 4), ["a", "b"], {}),
+        ([2, 1] * 3 + [0, 5, 1] * 2, [0, 1, 2, 5], {"categorical_features": ["colour"]}),
+    ],
+)
+def test_parts_of_a_table_may_have_new_levels(colours, levels, parameters):
     frame = pd.DataFrame({"length": np.random.default_rng(0).normal(size=12), "colour": colours})
     y = np.arange(12) % 2
     whole = RodeoClassifier(**parameters).fit(frame, y)
-    parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6])
-    return whole, parts.partial_fit(frame[6:], y[6:]), frame
-
-
-@pytest.mark.parametrize(
-    ("colours", "levels"),
-    [
-        (np.array(COLOURS, dtype=object), ["amber", "blue", "red"]),
-        (pd.Series(COLOURS, dtype=SHADES), ["red", "blue", "amber"]),
-        (np.array([7, "b", 7, "b", 7, 7, "a", 3, None, 3, "b", "a"], dtype=object), [3, 7, "a", "b"]),
-        (pd.Series(["b", "b", "a"] * 4), ["a", "b"]),
-    ],
-)
-def test_parts_of_a_table_may_have_new_levels(colours, levels):
-    whole, parts, frame = in_parts(colours)
+    parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6]).partial_fit(frame[6:], y[6:])
     assert parts.encoding_.levels == whole.encoding_.levels == [None, levels]
     assert_array_equal(parts.model_.training.X, whole.model_.training.X)
     assert_array_equal(parts.model_.training.levels, whole.model_.training.levels)
     assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
     assert str(parts.describe()) == str(whole.describe())
-
-
-def test_new_levels_of_a_column_of_numbers():
-    whole, parts, frame = in_parts([2, 1] * 3 + [0, 5, 1] * 2, categorical_features=["colour"])
-    assert parts.encoding_.levels == whole.encoding_.levels == [None, [0, 1, 2, 5]]
-    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
 
 
 def test_categories_that_lack_earlier_levels_are_put_in_order():
@@ -584,9 +549,8 @@ def test_labels_that_are_random_by_group_are_not_predictable():
     scores = []
     for seed in range(5):
         X, y, groups = grouped(seed)
-        told = CorralClassifier(random_state=0).fit(X, y, groups=groups)
-        assert CorralClassifier(random_state=0).fit(X, y).cv_accuracy_ > 0.95
-        scores.append(told.cv_accuracy_)
+        scores.append(CorralClassifier(random_state=0).fit(X, y, groups=groups).cv_accuracy_)
+    assert CorralClassifier(random_state=0).fit(X, y).cv_accuracy_ > 0.95
     assert abs(np.mean(scores) - 0.5) < 0.1
 
 

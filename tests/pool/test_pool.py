@@ -12,12 +12,13 @@ from corral.data.dataset import LabelledRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.parallel import Computation
-from corral.pool.calibration import Target, fit_log_weights
+from corral.pool.calibration import fit_log_weights
 from corral.pool.cross_fitting import Candidate
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import PlainKernels
 from corral.pool.members import MEMBER_KINDS, kind_of, scales_of
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.search import fit_pool, search
+from corral.pool.search import fit_pool, make_pool, search
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
 from corral.posterior import log_of_prior, log_probability
 from pool import pool_oracle
@@ -34,15 +35,27 @@ def posterior(pool, score):
     return log_probability(score, pool.prior, pool.lapse)
 
 
-def pooled(X, y, weights=None, *, prior=None, seed=0, n_jobs=None, data=None):
+def pooled(X, y, weights=None, *, prior=None, seed=0, n_jobs=None, data=None, kinds=MEMBER_KINDS):
     """A pool with empirical priors, unless they are given."""
     data = labelled(X, y, weights) if data is None else data
     empirical = prior is None
     prior = data.counts / data.counts.sum() if prior is None else prior
-    return fit_pool(data, prior, np.random.RandomState(seed), Computation(n_jobs), empirical=empirical)
+    return fit_pool(data, prior, np.random.RandomState(seed), Computation(n_jobs), kinds, empirical=empirical)
 
 
 # ------------------------------------------------------------------------------------------- weights
+
+
+def plan_of(codes, weights=None, prior=(0.5, 0.3, 0.2)):
+    """A fold plan of rows that are all points, with these weights."""
+    n, prior = codes.size, np.array(prior)
+    weights = np.ones(n) if weights is None else weights
+    data = LabelledRows(
+        np.arange(n)[:, np.newaxis].astype(float), codes, weights, np.arange(prior.size),
+        np.bincount(codes, minlength=prior.size), np.arange(n), np.arange(n), None,
+    )  # fmt: skip
+    nothing = np.zeros(n, dtype=int)
+    return FoldPlan(data, np.arange(n), nothing[np.newaxis], nothing, prior, 0.0, weights / weights.sum())
 
 
 def random_pool(n_members=3, n=50, n_classes=3):
@@ -50,61 +63,44 @@ def random_pool(n_members=3, n=50, n_classes=3):
     codes = rng.integers(0, n_classes, n)
     log_density = rng.normal(size=(n_members, n, n_classes))
     log_density[:, np.arange(n), codes] += np.arange(n_members)[:, np.newaxis]
-    weights = rng.uniform(0.1, 1.0, n)
-    prior = np.array([0.5, 0.3, 0.2])
-    return log_density, Target(codes, weights / weights.sum(), np.log(prior), 40.0), prior
+    return log_density, plan_of(codes, rng.uniform(0.1, 1.0, n))
 
 
-def test_weights_minimise_the_penalised_log_loss():
-    log_density, target, prior = random_pool()
-    center = np.array([-1.0, 0.3, 0.1])
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_weights_minimise_the_penalised_log_loss(n_members):
+    log_density, plan = random_pool(n_members)
+    center = np.array([-1.0, 0.3, 0.1])[:n_members]
 
     def loss(u):
         return pool_oracle.pooled_log_loss(
-            log_density,
-            u,
-            target.codes,
-            target.weights,
-            prior,
-            center=center,
-            deviation=0.7,
-            count=target.count,
-        )
+            log_density, u, plan.codes, plan.weights, plan.prior,
+            center=center, deviation=0.7, count=effective_number(plan.weights),
+        )  # fmt: skip
 
-    found, value = fit_log_weights(log_density, target, center, 0.7)
+    found, value = fit_log_weights(log_density, plan, center, 0.7)
     assert value == pytest.approx(loss(found), abs=1e-8)
     best = minimize(loss, center, method="BFGS", options={"gtol": 1e-7})
     assert loss(found) <= best.fun + 1e-9
     assert_allclose(found, best.x, atol=1e-4)
-    elsewhere, _ = fit_log_weights(log_density, target, center, 0.7, start=center + 3.0)
-    assert_allclose(elsewhere, found, atol=1e-4)
+    for start in (center - 4.0, center + 3.0):
+        elsewhere, _ = fit_log_weights(log_density, plan, center, 0.7, start)
+        assert_allclose(elsewhere, found, atol=1e-4)
 
 
 def test_a_weak_prior_lets_a_useless_member_go():
-    log_density, target, _ = random_pool()
-    found, _ = fit_log_weights(log_density, target, np.zeros(3), 3.0)
+    log_density, plan = random_pool()
+    found, _ = fit_log_weights(log_density, plan, np.zeros(3), 3.0)
     assert found[0] < found[1] < found[2]
 
 
-def test_points_without_weight_change_nothing():
-    log_density, target, _ = random_pool()
-    left_out = np.arange(50) < 10
-    some = fit_log_weights(log_density, target.without(left_out), np.zeros(3), 1.0)
-    kept = ~left_out
-    weights = target.weights[kept] / target.weights[kept].sum()
-    same = Target(target.codes[kept], weights, target.log_prior, target.count)
-    expected = fit_log_weights(log_density[:, kept], same, np.zeros(3), 1.0)
-    assert_allclose(some[0], expected[0], atol=1e-10)
-
-
-def test_points_of_classes_that_are_ruled_out_change_nothing():
-    log_density, target, _ = random_pool()
-    possible = target.codes < 2
-    log_prior = np.array([np.log(0.6), np.log(0.4), -np.inf])
-    ruled_out = replace(target.without(~possible), log_prior=log_prior)
-    found = fit_log_weights(log_density, ruled_out, np.zeros(3), 1.0)
-    same = Target(target.codes[possible], ruled_out.weights[possible], log_prior[:2], target.count)
-    expected = fit_log_weights(log_density[:, possible, :2], same, np.zeros(3), 1.0)
+def test_points_without_weight_or_of_classes_that_are_ruled_out_change_nothing():
+    log_density, plan = random_pool()
+    out, prior = plan.codes == 2, np.array([0.6, 0.4, 0.0])
+    left = replace(plan, prior=prior).without(out)
+    found = fit_log_weights(log_density, left, np.zeros(3), 1.0)
+    same = plan_of(plan.codes[~out], plan.data.weights[~out], prior[:2])
+    vars(same)["count"] = plan.count  # the prior of the weights counts as one of all points
+    expected = fit_log_weights(log_density[:, ~out, :2], same, np.zeros(3), 1.0)
     assert_allclose(found[0], expected[0], atol=1e-10)
     assert found[1] == pytest.approx(expected[1], rel=1e-12)
 
@@ -125,25 +121,25 @@ def two_members(n, common, own, seed):
     tried = np.zeros((2, 1, n, 2))
     tried[:, 0, :, 1] = 2.0 * codes - 1.0 + common * rng.normal(size=n)
     tried[:, 0, :, 1] += np.broadcast_to(own, 2)[:, np.newaxis] * rng.normal(size=(2, n))
-    target = Target(codes, np.full(n, 1.0 / n), np.log([0.5, 0.5]), float(n))
+    plan = plan_of(codes, prior=(0.5, 0.5))
     return [
-        Candidate.calibrate(kind, of_kind, target) for kind, of_kind in zip(MEMBER_KINDS, tried, strict=False)
-    ], target
+        Candidate.calibrate(kind, of_kind, plan) for kind, of_kind in zip(MEMBER_KINDS, tried, strict=False)
+    ], plan
 
 
 def test_weights_of_members_that_are_alike_stay_nearly_equal_in_small_tables():
     """Their log losses hardly differ: without a prior, chance would give one of them all the weight."""
     smaller = []
     for seed in range(20):
-        members, target = two_members(30, 1.5, 0.3, seed)
-        smaller.append(shares_of(members, fit_weights(members, target)).min())
+        members, plan = two_members(30, 1.5, 0.3, seed)
+        smaller.append(shares_of(members, fit_weights(members, plan)).min())
     assert np.mean(smaller) > 0.3
 
 
 def test_many_rows_give_members_the_weights_that_the_log_odds_have():
     own = np.array([1.0, 1.5])
-    members, target = two_members(20_000, 0.0, own, 0)
-    assert_allclose(np.exp(fit_weights(members, target)), 2.0 / own**2, rtol=0.1)
+    members, plan = two_members(20_000, 0.0, own, 0)
+    assert_allclose(np.exp(fit_weights(members, plan)), 2.0 / own**2, rtol=0.1)
 
 
 # ------------------------------------------------------------------------------------------- the pool
@@ -205,9 +201,8 @@ def test_same_bits_on_any_number_of_threads(fitted):
 
 
 def test_progress_is_shown_if_asked_for(capsys):
-    X, y = table(30)
-    data = labelled(X, y)
-    fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(verbose=1))
+    data = labelled(*table(30))
+    fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(verbose=1), MEMBER_KINDS[:1])
     shown = capsys.readouterr()
     assert "Search" in shown.err
     assert not shown.out
@@ -258,20 +253,6 @@ def test_copies_are_one_row(fitted):
     assert_allclose(
         log_score(twice, X, Computation()), log_score(pool, X, Computation()), rtol=1e-9, atol=1e-9
     )
-
-
-def test_units_leave_together():
-    """Labels are random by group, and rows of a group alike: only groups that leave as a whole show it."""
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(40), 5)
-    X = rng.normal(size=(40, 4))[groups] + 0.05 * rng.normal(size=(200, 4))
-    y = rng.integers(0, 2, 40)[groups]
-    alone = labelled(X, y)
-    together = LabelledRows(
-        alone.X, alone.codes, None, alone.labels, alone.counts, alone.numbers, groups, None
-    )
-    assert pooled(X, y).scores.accuracy > 0.95
-    assert pooled(X, y, data=together).scores.accuracy < 0.65
 
 
 @pytest.mark.all_divisions
@@ -375,8 +356,7 @@ def test_constant_columns_say_nothing(n_classes):
 @pytest.mark.parametrize("kind", MEMBER_KINDS, ids=lambda kind: kind.identifier)
 def test_every_kind_stands_on_its_own(kind):
     X, y = table(60)
-    data = labelled(X, y)
-    pool = fit_pool(data, np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
+    pool = pooled(X, y, prior=np.full(3, 1.0 / 3.0), kinds=[kind])
     assert [member.identifier for member in pool.members] == [kind.identifier]
     assert pool.scores.accuracy > 0.6
     assert_allclose(pool.weights * pool.temperatures, 1.0, rtol=0.1)  # its own temperature, nearly
@@ -384,8 +364,7 @@ def test_every_kind_stands_on_its_own(kind):
 
 def test_normal_densities_with_the_shared_covariance_are_linear_discriminants():
     X, y = table(90, 3)
-    kind = kind_of("shared_normal")
-    pool = fit_pool(labelled(X, y), np.full(3, 1.0 / 3.0), np.random.RandomState(0), Computation(), [kind])
+    pool = pooled(X, y, prior=np.full(3, 1.0 / 3.0), kinds=[kind_of("shared_normal")])
     (member,) = pool.members
     assert [len(of_class.centers) for of_class in member.classes] == [1, 1, 1]
     start, step = X[:5], np.array([0.3, -0.2, 0.1])
@@ -427,14 +406,6 @@ def test_normal_scores():
 # ------------------------------------------------------------------------------------------ seeds and names
 
 
-def rearranged(X, y, seed=0):
-    """The same rows in another order, columns in another order and some of them with the other sign."""
-    rng = np.random.default_rng(seed)
-    rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
-    signs = rng.choice([-1.0, 1.0], X.shape[1])
-    return rows, (X * signs)[rows][:, columns], (2 - y)[rows]
-
-
 @pytest.mark.all_divisions
 def test_probabilities_hardly_depend_on_seed_and_not_on_names():
     rng = np.random.default_rng(0)
@@ -443,8 +414,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
     X_train, y_train, X_test = X[:40], y[:40], X[40:]
 
     def proba(X, y, X_test, seed):
-        random, prior = np.random.RandomState(seed), np.full(2, 0.5)
-        pool = fit_pool(labelled(X, y), prior, random, Computation(), MEMBER_KINDS[:6])
+        pool = pooled(X, y, prior=np.full(2, 0.5), seed=seed, kinds=MEMBER_KINDS[:6])
         return np.exp(posterior(pool, log_score(pool, X_test, Computation())))
 
     first = proba(X_train, y_train, X_test, 0)
@@ -460,29 +430,14 @@ def test_rows_left_out_are_ranked_by_one_division():
     data = labelled(X, y)
     whole = RowsInUnits.learn(data, scales_of(MEMBER_KINDS))
     found = search(whole, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4])
-    assert found.trial.n_divisions == 12
+    assert found.plan.n_divisions == 12
     assert_array_equal(found.points, np.arange(50))
-    target = found.trial.target()
-    assert target.count == pytest.approx(50.0)
-    assert target.weights.sum() == pytest.approx(1.0)
+    assert found.plan.count == pytest.approx(50.0)
+    assert found.plan.weights.sum() == pytest.approx(1.0)
     # New rows are judged by one fit: a mean over divisions would vary less.
-    first = found.kept[0].log_density[found.trial.division == 0]
-    assert_array_equal(found.log_density[0], first)
-
-
-def test_one_weight_is_that_of_the_general_fit():
-    """One member has compiled code of its own: a second one that says nothing leads to the other."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, 40)
-    log_density = 2.0 * rng.normal(size=(1, 40, 3))
-    log_density[0, np.arange(40), codes] += 1.0
-    target = Target(codes, np.where(np.arange(40) < 4, 0.0, 1 / 36), np.log([0.2, 0.3, 0.5]), 40.0)
-    with_another = np.concatenate([log_density, np.zeros((1, 40, 3))])
-    expected, loss = fit_log_weights(with_another, target, np.zeros(2), 1.0)
-    for start in (None, np.full(1, -4.0), np.full(1, 4.0)):
-        fitted, value = fit_log_weights(log_density, target, np.zeros(1), 1.0, start)
-        assert_allclose(fitted, expected[:1], atol=1e-3)
-        assert value == pytest.approx(loss, abs=1e-6)
+    pool = make_pool([], found.kept, found.weights, found.plan, found.points, found.judged, found.table)
+    first = found.kept[0].log_density[found.plan.division == 0]
+    assert_array_equal(pool.cross_fitted.log_density[0], first)
 
 
 # ---------------------------------------------------------------------- sizes of classes, fine patterns
@@ -502,19 +457,15 @@ def test_even_classes_were_chosen():
 def test_noise_in_small_classes_scores_as_chance():
     scores = []
     for seed in range(4):
-        data = labelled(np.random.default_rng(seed).normal(size=(40, 3)), np.arange(40) % 10)
-        random, kinds = np.random.RandomState(seed), MEMBER_KINDS[2:5]
-        pool = fit_pool(data, np.full(10, 0.1), random, Computation(), kinds, empirical=True)
-        scores.append(pool.scores.accuracy)
+        X = np.random.default_rng(seed).normal(size=(40, 3))
+        scores.append(pooled(X, np.arange(40) % 10, seed=seed, kinds=MEMBER_KINDS[2:5]).scores.accuracy)
     assert 0.06 < np.mean(scores) < 0.16  # where priors come from other rows it is 0.01
 
 
 def test_fine_patterns_of_few_columns():
     X = np.random.default_rng(0).random((2500, 1))
     y = (np.floor(60.0 * X[:, 0]) % 2).astype(int)
-    kinds = [kind_of("plain_kernels")]
-    data = labelled(X[:2000], y[:2000])
-    pool = fit_pool(data, np.full(2, 0.5), np.random.RandomState(0), Computation(), kinds)
+    pool = pooled(X[:2000], y[:2000], prior=np.full(2, 0.5), kinds=[kind_of("plain_kernels")])
     assert (log_score(pool, X[2000:], Computation()).argmax(axis=1) == y[2000:]).mean() > 0.9
 
 

@@ -1,7 +1,4 @@
-"""Thinning: cells and averages against plain loops; means and covariances stay, whatever the parts.
-
-And pools whose classes are thinned: near those of all rows, and as valid.
-"""
+"""Centroids against plain loops, and pools with compressed classes: near those of all rows, and as valid."""
 
 from dataclasses import replace
 
@@ -15,148 +12,124 @@ from corral import CorralClassifier, load_model, save_model
 from corral.data.scaling import learn_scale
 from corral.parallel import Computation
 from corral.pool.categories import LevelKernels
-from corral.pool.centroids import Cells, CellSummary, Representatives
+from corral.pool.centroids import Cells, Centroids
 from corral.pool.compression import carried_over
 from corral.pool.densities import Mixture
 from corral.pool.transforms import ClassTransform
 from pool import pool_oracle
 
 
-def make_units(n, seed=0):
-    """The same rows in two kinds of units."""
+def make_rows(n, seed=0):
+    """Rows, weights, and two scales for them."""
     random = np.random.RandomState(seed)
     X = random.normal(size=(n, 3)) * [1.0, 2.0, 0.5] + [0.0, 10.0, 0.0]
-    return [X, np.arctan(X)], random.uniform(0.5, 2.0, n)
+    return X, random.uniform(0.5, 2.0, n), [learn_scale(X, None, kind) for kind in ("standard", "score")]
 
 
 IMPORTANCE = np.array([1.0, 0.0, 4.0])
 
 
-def thin(rows, n_cells, importance, seed):
-    """Averages of the rows that share a cell, and the cell of each row."""
-    x = rows.centres[0]
-    cells = Cells.learn(x, rows.weights, n_cells, importance, seed).divide(x)
-    filled, cells = np.unique(cells, return_inverse=True)
-    return rows.averaged(cells, filled.size), cells
+def moments(means, weights, scatter):
+    """Weighted mean and covariance on one scale, with the scatter around centroids."""
+    mean = weights @ means / weights.sum()
+    return mean, ((means - mean).T * weights @ (means - mean) + scatter) / weights.sum()
 
 
-def moments(rows):
-    """Weighted means and covariances in all units, with the spread that averages have lost."""
-    found = []
-    for x, scatter in zip(rows.centres, rows.scatter, strict=True):
-        mean = rows.weights @ x / rows.weights.sum()
-        found += [mean, ((x - mean).T * rows.weights @ (x - mean) + scatter) / rows.weights.sum()]
-    return found
+def centroids_by_plain_loops(X, weights, scales, n_cells, seed):
+    """The cell of each row, and means, weights and scatter on each scale."""
+    x = scales[0].transform(X)[:, [0, 2]] * [1.0, 2.0]
+    order = np.random.RandomState(seed).permutation(len(X))
+    cells = np.empty(len(X), dtype=int)
+    cells[order] = pool_oracle.cells_of(x[order], weights[order], x[order[:n_cells]], 4)
+    return cells, [pool_oracle.averages(scale.transform(X), weights, cells.tolist()) for scale in scales]
 
 
-def same_moments(found, expected):
-    for one, other in zip(moments(found), moments(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+def test_centroids_are_those_of_plain_loops():
+    X, weights, scales = make_rows(40)
+    cells = Cells.learn(scales, X, weights, 6, IMPORTANCE, seed=3)
+    centroids = cells.average(X, weights, np.arange(40)).filled()
+    _, expected = centroids_by_plain_loops(X, weights, scales, 6, seed=3)
+    for k, (means, totals, scatter) in enumerate(expected):
+        np.testing.assert_allclose(centroids.means[k], means, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(centroids.weights, totals, rtol=1e-12)
+        np.testing.assert_allclose(centroids.scatter[k], scatter, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(centroids.spread(k), np.array(scatter) / weights.sum(), atol=1e-12)
+    assert centroids.counts.sum() == 40
 
 
-def test_cells_and_averages_are_those_of_plain_loops():
-    units, weights = make_units(40)
-    thinned, cells = thin(Representatives.of_rows(units, weights), 6, IMPORTANCE, seed=3)
-    x = units[0][:, [0, 2]] * [1.0, 2.0]
-    some = np.random.RandomState(3).permutation(40)
-    expected = np.empty(40, dtype=int)
-    expected[some] = pool_oracle.cells_of(x[some], weights[some], x[some[:6]], 4)
-    assert [sorted(set(expected)).index(cell) for cell in expected] == cells.tolist()
-    for k in range(2):
-        means, totals, scatter = pool_oracle.averages(units[k], weights, expected.tolist())
-        np.testing.assert_allclose(thinned.centres[k], means, rtol=1e-12)
-        np.testing.assert_allclose(thinned.weights, totals, rtol=1e-12)
-        np.testing.assert_allclose(thinned.scatter[k], scatter, rtol=1e-9, atol=1e-12)
-    assert thinned.counts.sum() == 40
-
-
-def test_thinning_is_the_same_for_a_seed():
-    units, weights = make_units(300)
-    rows = Representatives.of_rows(units, weights)
-    first, second, other = (thin(rows, 30, IMPORTANCE, seed)[1] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, second)
-    assert (first != other).any()
+def test_cells_are_the_same_for_a_seed():
+    X, weights, scales = make_rows(300)
+    first, second, other = (Cells.learn(scales, X, weights, 30, IMPORTANCE, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.centers, second.centers)
+    assert (first.centers != other.centers).any()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_means_and_covariances_stay_whatever_the_parts(weighted):
-    units, weights = make_units(500)
-    rows = Representatives.of_rows(units, weights if weighted else None)
-    whole, _ = thin(rows, 25, IMPORTANCE, seed=0)
-    parts = []
-    for at in np.split(np.arange(500), [120, 300]):
-        part = Representatives.of_rows([x[at] for x in units], weights[at] if weighted else None)
-        parts.append(thin(part, 40, IMPORTANCE, seed=0)[0])
-    merged, _ = thin(Representatives.together(parts), 25, IMPORTANCE, seed=0)
-    for thinned in (whole, merged):
-        assert thinned.weights.size <= 25
-        assert thinned.counts.sum() == 500
-        np.testing.assert_allclose(thinned.weights.sum(), rows.weights.sum(), rtol=1e-12)
-        same_moments(thinned, rows)
-    spread = [scatter / rows.weights.sum() for scatter in merged.scatter]
-    np.testing.assert_allclose(merged.spreads, spread)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_summaries_of_parts_are_those_of_all_rows(weighted):
-    units, weights = make_units(300)
-    weights = weights if weighted else None
+def test_centroids_of_parts_are_those_of_all_rows_and_keep_their_moments(weighted):
+    X, weights, scales = make_rows(300)
+    w = weights if weighted else np.ones(300)
     numbers = np.random.RandomState(1).permutation(300)
-    cells = Cells.learn(units[0], weights, 20, IMPORTANCE, seed=0)
-    whole = cells.summarise(units, weights, units[0], numbers)
+    cells = Cells.learn(scales, X, weights if weighted else None, 20, IMPORTANCE, seed=0)
+    whole = cells.average(X, weights if weighted else None, numbers)
     parts = [
-        cells.summarise(
-            [x[at] for x in units], None if weights is None else weights[at], units[0][at], numbers[at]
-        )
-        for at in np.split(np.arange(300), [4, 100])  # the first has fewer rows than there are cells
+        cells.average(X[part], weights[part] if weighted else None, numbers[part])
+        for part in np.split(np.arange(300), [4, 100])  # the first has fewer rows than there are cells
     ]
-    merged = CellSummary.merge(parts)
+    merged = Centroids.merge(parts)
     np.testing.assert_array_equal(merged.numbers, whole.numbers)
     np.testing.assert_array_equal(merged.X, whole.X)
-    np.testing.assert_array_equal(merged.averages.counts, whole.averages.counts)
-    np.testing.assert_allclose(merged.averages.centres, whole.averages.centres, rtol=1e-12)
-    np.testing.assert_allclose(merged.averages.scatter, whole.averages.scatter, rtol=1e-10)
-    same_moments(merged.averages, Representatives.of_rows(units, weights))
+    np.testing.assert_array_equal(merged.counts, whole.counts)
+    assert merged.counts.sum() == 300
+    np.testing.assert_allclose(merged.means, whole.means, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-10, atol=1e-12)
+    for k, scale in enumerate(scales):
+        expected = moments(scale.transform(X), w, 0.0)
+        for centroids in (whole, merged):
+            result = moments(centroids.means[k], centroids.weights, centroids.scatter[k])
+            for one, other in zip(result, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_a_cell_knows_the_row_that_is_nearest_to_its_centre():
-    units, _ = make_units(100)
-    cells = Cells.learn(units[0], None, 7, IMPORTANCE, seed=0)
-    far = Cells(cells.importance, np.vstack([cells.centres, [[1e3, 1e3]]]))  # and one without rows
-    summary = far.summarise(units, None, units[0], np.arange(100, 200))
-    assert summary.numbers[-1] == -1
-    kept = summary.filled()
-    assert kept.numbers.size == 7
-    of_rows = far.divide(units[0])
+def test_a_cell_has_the_row_that_is_nearest_to_its_centre():
+    X, _, scales = make_rows(100)
+    cells = Cells.learn(scales, X, None, 7, IMPORTANCE, seed=0)
+    far = replace(cells, centers=np.vstack([cells.centers, [[1e3, 1e3]]]))  # and one without rows
+    centroids = far.average(X, None, np.arange(100, 200))
+    assert centroids.numbers[-1] == -1
+    assert centroids.filled().numbers.size == 7
+    x = scales[0].transform(X)[:, [0, 2]] * [1.0, 2.0]
+    distances = np.linalg.norm(x[:, np.newaxis] - cells.centers, axis=2)
     for k in range(7):
-        mine = np.flatnonzero(of_rows == k)
-        apart = np.linalg.norm(units[0][mine][:, [0, 2]] * [1.0, 2.0] - cells.centres[k], axis=1)
-        assert kept.numbers[k] == 100 + mine[apart.argmin()]
-        np.testing.assert_array_equal(kept.X[k], units[0][mine[apart.argmin()]])
+        mine = np.flatnonzero(distances.argmin(axis=1) == k)
+        closest = mine[distances[mine, k].argmin()]
+        assert centroids.numbers[k] == 100 + closest
+        np.testing.assert_array_equal(centroids.X[k], X[closest])
 
 
 def test_variables_without_importance_make_no_cells():
-    units, weights = make_units(100)
-    thinned, cells = thin(Representatives.of_rows(units, weights), 5, np.zeros(3), seed=0)
-    assert thinned.weights.size == 1
-    assert not cells.any()
+    X, weights, scales = make_rows(100)
+    cells = Cells.learn(scales, X, weights, 5, np.zeros(3), seed=0)
+    assert cells.average(X, weights, np.arange(100)).filled().counts.tolist() == [100]
 
 
-def test_kernels_on_averages_are_those_of_plain_loops():
-    units, weights = make_units(40)
-    thinned, cells = thin(Representatives.of_rows(units, weights), 6, IMPORTANCE, seed=3)
+def test_kernels_on_centroids_are_those_of_plain_loops():
+    X, weights, scales = make_rows(40)
+    centroids = Cells.learn(scales, X, weights, 6, IMPORTANCE, seed=3).average(X, weights, np.arange(40))
+    centroids = centroids.filled()
     random = np.random.RandomState(0)
     B, mean, h, pull = np.tril(random.normal(size=(2, 2))) + 2.0 * np.eye(2), np.array([0.1, -0.2]), 0.7, 0.6
-    frame = ClassTransform.standard(np.array([0, 2]), mean, B, LevelKernels.none())
+    transform = ClassTransform.standard(np.array([0, 2]), mean, B, LevelKernels.none())
     mixture = Mixture.of_representatives(
-        thinned.centres[0], thinned.weights, thinned.spreads[0], frame, h, pull
+        centroids.means[0], centroids.weights, centroids.spread(0), transform, h, pull
     )
     H = h**2 * np.linalg.inv(B @ B.T)
-    for x in units[0][:5]:
+    x = scales[0].transform(X)
+    cells, _ = centroids_by_plain_loops(X, weights, scales, 6, seed=3)
+    for row in x[:5]:
         expected = pool_oracle.averaged_log_density(
-            units[0][:, [0, 2]], weights, cells.tolist(), x[[0, 2]], H, mean, pull
+            x[:, [0, 2]], weights, cells.tolist(), row[[0, 2]], H, mean, pull
         )
-        np.testing.assert_allclose(mixture.log_density(x[np.newaxis])[0], expected, rtol=1e-10)
+        np.testing.assert_allclose(mixture.log_density(row[np.newaxis])[0], expected, rtol=1e-10)
 
 
 def test_fewer_knots_tell_of_no_row():

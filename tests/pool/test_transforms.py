@@ -9,7 +9,7 @@ from sklearn.covariance import oas
 
 from corral.data.scaling import learn_scale
 from corral.pool.covariance import left_out_losses, likely_shrinkage, shared_covariance, shrunk
-from corral.pool.fold_plan import Trial
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.selection import rank_statistics
 from corral.pool.transforms import learn_transforms, repeated
 from pool import pool_oracle
@@ -183,13 +183,13 @@ def test_transforms_do_not_see_the_fold_they_predict():
     X, y = table(60, n_classes=2)
     data = labelled(X, y)
     prior = np.full(2, 0.5)
-    trial = Trial.prepare(data, np.arange(60), prior, 0.01, np.random.RandomState(0))
+    plan = FoldPlan.prepare(data, np.arange(60), prior, 0.01, np.random.RandomState(0))
     shuffled = y.copy()
-    inside = np.flatnonzero(trial.divisions[0] == 0)
+    inside = np.flatnonzero(plan.divisions[0] == 0)
     shuffled[inside] = 1 - shuffled[inside]
     other = labelled(X, shuffled)
     for covariance in COVARIANCES:
-        outside = trial.divisions[0] != 0
+        outside = plan.divisions[0] != 0
         first = learn(covariance, data.X[outside], data.codes[outside], None, 2, np.arange(4))
         second = learn(covariance, other.X[outside], other.codes[outside], None, 2, np.arange(4))
         for a, b in zip(first, second, strict=True):

@@ -1161,7 +1161,7 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_p
     Select(one(browser, "#order")).select_by_visible_text("least typical first")
     assert all("⚠ novel" in row for row in listed(browser)[: novel.sum()])
     unfold(browser, "#row .place")
-    scores = fitted.model_.trust.scores_of_rows(Computation())
+    scores = [shares.values for shares in fitted.model_.trust.reference(Computation()).typical]
     best = int(fitted.assess(far).scores[novel].max(axis=1).argmin())
     a = int(fitted.assess(far[novel].iloc[[best]]).scores.argmax())
     assert sum(int(line[-1]) for line in cells(browser, "#row .place")) == scores[a].size

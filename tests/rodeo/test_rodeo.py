@@ -37,6 +37,7 @@ from corral.rodeo.settings import RodeoSettings
 from support.exploring import examples
 
 UPDATES = ("simultaneous", "sequential")
+Sweep = tuple[list[float], dict[int, float]]  # bandwidths after it, and |Z_j| / lambda_j of those tested
 PATIENCE = 600  # seconds, for a machine on which many other programs run
 
 
@@ -96,7 +97,7 @@ def quotient(a: Fraction, b: Fraction) -> float:
 
 
 def referee(
-    case: Case, q: int, update: str, own: int | None = None, sweeps: list[Any] | None = None
+    case: Case, q: int, update: str, own: int | None = None, sweeps: list[Sweep] | None = None
 ) -> tuple[list[float], float, float]:
     """Bandwidths and log density by plain loops, and the relative distance of the closest decision."""
     n = paper_oracle.effective_number(case.X, case.weights)
@@ -134,14 +135,17 @@ def certain(condition: bool) -> None:
 
 
 def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any = certain) -> None:
-    """Fail unless the fast path finds the bandwidths and densities of the referee at every query."""
+    """Fail unless rows have the bandwidths, densities and sweeps of the referee at every query."""
     rows, grid = case.arrange()
     log_density, steps = rodeo(rows, grid, case.x, update, own)
     assert log_density.shape == (len(case.x),)
     assert steps.shape == case.x.shape
     for q in range(len(case.x)):
-        h, expected, margin = referee(case, q, update, None if own is None else int(own[q]))
+        sweeps: list[Sweep] = []
+        h, expected, margin = referee(case, q, update, None if own is None else int(own[q]), sweeps)
         suppose(margin > KNIFE_EDGE)
+        if own is None:
+            check_path(case, q, update, sweeps)
         # A step is a factor of at least 1.03, so this means the same step. It is not == because numpy's power
         # and Python's may differ in the last bit.
         np.testing.assert_allclose(grid[steps[q]], h, rtol=1e-14, atol=0.0)
@@ -149,6 +153,37 @@ def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any =
             assert log_density[q] == -math.inf
         else:
             assert log_density[q] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def bounded(ratio: np.ndarray) -> np.ndarray:
+    """Ratios on a scale from 0 to 1: where Z_ji are equal but for rounding, a ratio is nearly infinite."""
+    return 1.0 - 1.0 / (1.0 + ratio)
+
+
+def check_path(case: Case, q: int, update: str, sweeps: list[Sweep]) -> None:
+    """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
+    rows, grid = case.arrange()
+    x = case.x[q]
+    _, steps = rodeo(rows, grid, x[np.newaxis], update)
+    path = rodeo_path(rows, grid, x, update)
+    np.testing.assert_array_equal(path.bandwidths[0], grid[0])
+    np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[0]])
+    assert not np.isnan(path.ratios).any()
+    n = rows.measure.n
+    if n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
+        assert path.ratios.tolist() == [[0.0] * x.size]
+        return
+    assert len(path.ratios) == len(sweeps)
+    # A path knows 1 - (sum Z_ji)^2 / (n sum Z_ji^2) to 1e-14 n, below which a ratio is infinite.
+    finest = math.sqrt(1e-14 * n / (n - 1.0) * squared_factor(n))
+    for k, (h, ratios) in enumerate(sweeps):
+        np.testing.assert_allclose(path.bandwidths[k + 1], h, rtol=1e-14, atol=0.0)
+        assert np.flatnonzero(path.tested[k]).tolist() == list(ratios)
+        tested, expected = path.ratios[k, path.tested[k]], np.array(list(ratios.values()))
+        # Exponents are sums of squares over 2 h^2, with the rounding errors of the largest of these.
+        rounding = 1e-15 * ((x - case.X) ** 2 / path.bandwidths[k + 1] ** 2).max()
+        np.testing.assert_allclose(bounded(tested), bounded(expected), atol=finest + rounding)
+        assert not path.ratios[k, ~path.tested[k]].any()
 
 
 # -------------------------------------------------------------------------------- algorithm 1, at random
@@ -265,10 +300,9 @@ def test_leave_one_out_agrees_with_referee(kind: str, update: str, data: st.Data
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
-@pytest.mark.parametrize("seed", range(2))
-def test_agrees_with_referee_on_a_sample(seed: int, weighted: bool, update: str) -> None:
+def test_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> None:
     # What the strategies rarely draw: enough rows that informative variables shrink far, others stop early.
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 3))])
     weights = rng.integers(1, 4, 60) / 2 if weighted else None
     case = Case(X, np.vstack([[0.5, 0.1, 0.5, 0.5, 0.5], rng.uniform(0, 1, 5)]), weights)
@@ -297,57 +331,6 @@ def test_a_thousand_columns_far_away() -> None:
 
 
 # ----------------------------------------------------------------------------------- the path, sweep by sweep
-
-
-def bounded(ratio: np.ndarray) -> np.ndarray:
-    """Ratios on a scale from 0 to 1: where Z_ji are equal but for rounding, a ratio is nearly infinite."""
-    return 1.0 - 1.0 / (1.0 + ratio)
-
-
-def check_path(case: Case, update: str, suppose: Any = certain) -> None:
-    """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
-    rows, grid = case.arrange()
-    _, steps = rodeo(rows, grid, case.x, update)
-    for q, x in enumerate(case.x):
-        sweeps: list[tuple[list[float], dict[int, float]]] = []
-        *_, margin = referee(case, q, update, sweeps=sweeps)
-        suppose(margin > KNIFE_EDGE)
-        path = rodeo_path(rows, grid, x, update)
-        np.testing.assert_array_equal(path.bandwidths[0], grid[0])
-        np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[q]])
-        assert not np.isnan(path.ratios).any()
-        if rows.measure.n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
-            assert path.ratios.tolist() == [[0.0] * x.size]
-            continue
-        assert len(path.ratios) == len(sweeps)
-        # A path knows 1 - (sum Z_ji)^2 / (n sum Z_ji^2) to 1e-14 n, below which a ratio is infinite.
-        n = rows.measure.n
-        finest = math.sqrt(1e-14 * n / (n - 1.0) * squared_factor(n))
-        for k, (h, ratios) in enumerate(sweeps):
-            np.testing.assert_allclose(path.bandwidths[k + 1], h, rtol=1e-14, atol=0.0)
-            assert np.flatnonzero(path.tested[k]).tolist() == list(ratios)
-            found, expected = path.ratios[k, path.tested[k]], np.array(list(ratios.values()))
-            # Exponents are sums of squares over 2 h^2, with the rounding errors of the largest of these.
-            rounding = 1e-15 * ((x - case.X) ** 2 / path.bandwidths[k + 1] ** 2).max()
-            np.testing.assert_allclose(bounded(found), bounded(expected), atol=finest + rounding)
-            assert not path.ratios[k, ~path.tested[k]].any()
-
-
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("kind", CASES)
-@examples(3)
-@given(data=st.data())
-def test_path_agrees_with_referee(kind: str, update: str, data: st.DataObject) -> None:
-    check_path(data.draw(CASES[kind]), update, suppose=assume)
-
-
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
-def test_path_agrees_with_referee_on_a_sample(weighted: bool, update: str) -> None:
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(0.5, 0.02, 60), rng.exponential(0.1, 60), rng.uniform(0, 1, (60, 2))])
-    weights = rng.integers(1, 4, 60) / 2 if weighted else None
-    check_path(Case(X, np.array([[0.5, 0.1, 0.5, 0.5]]), weights), update)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -409,7 +392,7 @@ def test_leave_one_out_in_many_tiles_agrees_with_referee(weighted: bool, update:
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_numbers_do_not_depend_on_batches_or_chunks(update: str, data: st.DataObject) -> None:
     n, batch = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 9))
@@ -546,10 +529,6 @@ def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
                 assert steps[0, j] == k + (distance > 0)
 
 
-def rough_exponential(x: float) -> float:
-    return float(kernels._exp_rough(x))
-
-
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("rough_is", ["too large", "too small"])
 def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) -> None:
@@ -563,7 +542,7 @@ def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) ->
     sign = 1.0 if rough_is == "too large" else -1.0
 
     def worst(exponents: np.ndarray, sign: float) -> float:
-        errors = [sign * (rough_exponential(x) / math.exp(x) - 1.0) for x in exponents]
+        errors = [sign * (kernels._exp_rough(x) / math.exp(x) - 1.0) for x in exponents]
         assert max(errors) > 0.8e-7
         return h0 * math.sqrt(-2.0 * exponents[np.argmax(errors)])
 
@@ -583,7 +562,7 @@ def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) ->
     fooled = 0
     for distance in (-7e-7, -1e-8, 1e-8, 7e-7):
         t = bisect(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
-        fooled += (ratio(n_near, t, rough_exponential) > critical) != (distance > 0)
+        fooled += (ratio(n_near, t, kernels._exp_rough) > critical) != (distance > 0)
         X = np.repeat([[0.0], [near], [away], [t]], [1, n_near, n - 2 - n_near, 1], axis=0)
         case = Case(X, np.zeros((1, 1)), weights if weighted else None, min_bandwidth=0.85 * h0)
         rows, grid = case.arrange()
@@ -595,22 +574,6 @@ def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) ->
 
 
 # ------------------------------------------------------------------------------------ formulas of the module
-
-
-@examples(200)
-@given(
-    Z=st.lists(st.floats(-1.0, 1.0).filter(lambda z: z == 0 or abs(z) > 1e-6), min_size=2, max_size=40),
-    centre=st.floats(-2.0, 2.0),
-)
-def test_critical_ratio_is_the_test_of_the_paper(Z: list[float], centre: float) -> None:
-    Z = np.array(Z) + centre
-    n = len(Z)
-    assume((Z**2).sum() > 1e-6)
-    s = Z.std(ddof=1) / math.sqrt(n)
-    lam = s * math.sqrt(2.0 * math.log(n * math.log(max(n, 16))))
-    assume(abs(abs(Z.mean()) - lam) > 1e-9 * lam)
-    critical = critical_ratio(np.array([float(n)]))[0]
-    assert (Z.sum() ** 2 > critical * (Z**2).sum()) == (abs(Z.mean()) > lam)
 
 
 @pytest.mark.parametrize("n", [2.0, 3.0, 7.5, 15.0, 16.0, 17.0, 40.0, 1e3, 1e6])
@@ -628,16 +591,11 @@ def test_critical_ratio_at_the_threshold(n: float) -> None:
     assert critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
 
 
-@given(n=st.floats(0.0, 1.0))
-def test_one_row_cannot_shrink(n: float) -> None:
-    # By Cauchy-Schwarz the ratio is at most n.
-    assert critical_ratio(np.array([n]))[0] > 1.0 >= n
-
-
-@given(n=st.one_of(st.floats(1.001, 1e9), st.integers(2, 10**6).map(float)))
-def test_equal_derivatives_always_shrink(n: float) -> None:
-    # Their ratio is n, their variance is 0, so |Z| > lambda = 0.
-    assert 1.0 < critical_ratio(np.array([n]))[0] < n
+@given(one=st.floats(0.0, 1.0), more=st.one_of(st.floats(1.001, 1e9), st.integers(2, 10**6).map(float)))
+def test_equal_derivatives_shrink_unless_there_is_one_row(one: float, more: float) -> None:
+    # By Cauchy-Schwarz the ratio is at most n, and it is n where all are equal.
+    assert critical_ratio(np.array([one]))[0] > 1.0 >= one
+    assert 1.0 < critical_ratio(np.array([more]))[0] < more
 
 
 grids = st.tuples(
@@ -719,11 +677,14 @@ def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str
     without, none = local_estimates(classes, x, update, Computation(1))
     np.testing.assert_array_equal(without, log_density)
     assert none.size == 0
+    no_density, no_h = local_estimates(classes, x[:0], update, Computation(2), bandwidths=True)
+    assert no_density.shape == (0, 3)
+    assert no_h.shape == (0, 3, 4)
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("chunk", [1, 1000, 3000, 10**9])
-@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+@pytest.mark.parametrize("chunk", [1, 3000])
+@pytest.mark.parametrize("n_jobs", [1, 3])
 def test_bits_do_not_depend_on_threads(
     n_jobs: int, chunk: int, update: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -783,13 +744,6 @@ def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | 
         assert len(chunk) == 1 or len(chunk) * rows.tiles.size <= limit
 
 
-def test_no_queries() -> None:
-    classes, x = three_classes()
-    log_density, h = local_estimates(classes, x[:0], "simultaneous", Computation(2), bandwidths=True)
-    assert log_density.shape == (0, 3)
-    assert h.shape == (0, 3, 4)
-
-
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 def test_leave_one_out_is_the_class_without_the_row(weighted: bool, update: str) -> None:
@@ -806,15 +760,6 @@ def test_leave_one_out_is_the_class_without_the_row(weighted: bool, update: str)
         np.testing.assert_array_equal(h[k], grid[steps[0]])
         own_density, _ = rodeo(rows, grid, case.X[[i]], update, points[[k]])
         assert own_density[0] == pytest.approx(log_density[0], rel=1e-12)
-
-
-def test_leave_one_out_is_not_the_whole_class() -> None:
-    case = many_tiles(6, 60)
-    everything, grid = case.arrange()
-    points = np.arange(60)
-    [h] = leave_one_out_bandwidths([everything], [points], RodeoSettings(), Computation(1))
-    _, steps = rodeo(everything, grid, case.X, "simultaneous")
-    assert (h != grid[steps]).any()
 
 
 @pytest.mark.parametrize("update", UPDATES)

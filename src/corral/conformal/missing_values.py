@@ -1,10 +1,10 @@
-r"""What missing values change, on average, in a number that a class says of its own rows.
+r"""What missing values change, on average, in the log density and the log odds of a class at its own rows.
 
-A row without some values has another log density than a complete one, and other log odds. So that rows with
-different values missing can be compared, the number :math:`l_y(x)` of a row of class y is taken to change by
-:math:`\sum_{j \in J} g_{yj}` on average if the variables J are missing. The changes are learnt from training
-rows of which values are removed at random: a ridge regression of the differences on the removed variables.
-All variables count alike at first; then each has a deviation from that, and another one in each class.
+So that rows with different values missing can be compared, the number :math:`l_y(x)` of a row of class y is
+taken to change by :math:`\sum_{j \in J} g_{yj}` on average if the variables J are missing. The changes are
+learnt from training rows of which values are removed at random: a ridge regression of the differences on the
+removed variables. All variables count alike at first; then each has a deviation from that, and another one in
+each class.
 """
 
 from __future__ import annotations
@@ -30,20 +30,14 @@ class ExpectedChanges(NamedTuple):
     Attributes
     ----------
     likeness, odds : (n_samples, n_classes) changes of likenesses and of log odds.
-    present : (n_samples,) shares of the used variables that are there; of one variable at least.
-    has_none : (n_samples,) whether no used variable has a value: nothing can be said against the sample.
+    present : (n_samples,) shares of the used variables that have a value; of one variable at least.
+    has_none : (n_samples,) whether no used variable has a value: such a sample is as typical as any row.
     """
 
     likeness: Floats
     odds: Floats
     present: Floats
     has_none: Bools
-
-    @classmethod
-    def none(cls, n_samples: int, n_classes: int) -> ExpectedChanges:
-        """No sample lacks a value."""
-        unchanged = np.zeros((n_samples, n_classes))
-        return cls(unchanged, unchanged, np.ones(n_samples), np.zeros(n_samples, dtype=bool))
 
 
 class MissingEffects(NamedTuple):
@@ -60,46 +54,38 @@ class MissingEffects(NamedTuple):
     used: Bools
 
     def expected(self, missing: Bools) -> ExpectedChanges:
-        """Expected changes where some values (n_samples, n_features) are missing."""
-        n_used = max(int(self.used.sum()), 1)
+        """Expected changes where the values `missing` (n_samples, n_features) are missing."""
+        n_used = int(self.used.sum())
         n_present = n_used - missing[:, self.used].sum(axis=1)
         indicators = missing.astype(np.float64)
         return ExpectedChanges(
             indicators @ self.likeness.T,
             indicators @ self.odds.T,
-            np.maximum(n_present, 1) / n_used,
-            np.logical_and.reduce(missing[:, self.used], axis=1),
+            np.maximum(n_present, 1) / max(n_used, 1),
+            (n_present == 0) & (n_used > 0),
         )
 
 
-class Removal(NamedTuple):
-    """Training rows of which values are removed at random.
+def draw_removals(X: Floats, used: Bools) -> tuple[Integers, Bools]:
+    """Remove values of used variables from every row several times, or from a subsample of many rows.
 
-    Attributes
-    ----------
+    At least one of the values of a row stays. The order of rows does not matter.
+
+    Returns
+    -------
     rows : (n_removals,) positions among the rows.
     removed : (n_removals, n_features) which values are missing in addition.
     """
-
-    rows: Integers
-    removed: Bools
-
-    @classmethod
-    def draw(cls, X: Floats, used: Bools) -> Removal:
-        """Remove values of used variables from every row several times, or from some of many rows.
-
-        At least one of the values of a row stays. The order of rows does not matter.
-        """
-        random = np.random.RandomState(0)
-        by_value = np.lexsort(np.nan_to_num(X).T)
-        rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[evenly_spaced(len(X), _N_ROWS)]
-        rates = random.permutation(np.linspace(_LEAST_REMOVED, _MOST_REMOVED, rows.size))
-        keys = random.uniform(size=(rows.size, X.shape[1]))
-        can_go = ~np.isnan(X[rows]) & used
-        removed = can_go & (keys < rates[:, np.newaxis])
-        stays = np.where(can_go, keys, -1.0).argmax(axis=1)
-        removed[np.arange(rows.size), stays] = False
-        return cls(rows, removed)
+    random = np.random.RandomState(0)
+    by_value = np.lexsort(np.nan_to_num(X).T)
+    rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[evenly_spaced(len(X), _N_ROWS)]
+    rates = random.permutation(np.linspace(_LEAST_REMOVED, _MOST_REMOVED, rows.size))
+    keys = random.uniform(size=(rows.size, X.shape[1]))
+    can_go = ~np.isnan(X[rows]) & used
+    removed = can_go & (keys < rates[:, np.newaxis])
+    stays = np.where(can_go, keys, -1.0).argmax(axis=1)
+    removed[np.arange(rows.size), stays] = False
+    return rows, removed
 
 
 def learn_changes(

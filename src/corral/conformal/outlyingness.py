@@ -23,7 +23,7 @@ one more row, :math:`(n + 1) / \sqrt{n}` deviations of the n + 1 values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -73,7 +73,7 @@ class ColumnValues:
 
     Attributes
     ----------
-    values : (n_values,) in order; none for levels and empty columns.
+    values : (n_values,) in order; none for categories and empty columns.
     units : (n_values,) of their rows, in order where values are equal.
     """
 
@@ -81,10 +81,10 @@ class ColumnValues:
     units: Integers
 
     @classmethod
-    def of(cls, x: Floats, units: Integers) -> ColumnValues:
-        """Sort values; gaps are left out."""
-        known = np.flatnonzero(~np.isnan(x))
-        order = known[np.lexsort((units[known], x[known]))]
+    def sort(cls, x: Floats, units: Integers) -> ColumnValues:
+        """Sort values; missing ones are left out."""
+        present = np.flatnonzero(~np.isnan(x))
+        order = present[np.lexsort((units[present], x[present]))]
         return cls(x[order], units[order])
 
     @cached_property
@@ -93,11 +93,13 @@ class ColumnValues:
         return bool((np.diff(self.values) <= 2.0 * _NEAR).all())
 
     @cached_property
-    def _runs(self) -> tuple[Integers, Integers]:
-        """Where the run of values of one unit that each value belongs to begins and ends."""
-        begins = np.flatnonzero(np.concatenate([[True], self.units[1:] != self.units[:-1]]))
-        run = np.searchsorted(begins, np.arange(self.units.size), side="right") - 1
-        return begins[run], np.append(begins[1:], self.units.size)[run]
+    def _runs(self) -> tuple[Floats, Integers, Integers, Integers]:
+        """Values between infinite ones, their units, and the positions before and after each unit's run."""
+        units = np.concatenate([[-1], self.units, [-1]])
+        begins = np.flatnonzero(np.diff(units, prepend=-2))
+        run = np.searchsorted(begins, np.arange(units.size), side="right") - 1
+        values = np.concatenate([[-np.inf], self.values, [np.inf]])
+        return values, units, begins[run] - 1, np.append(begins[1:], units.size)[run]
 
     def distances(self, x: Floats, units: Integers | None = None) -> Floats:
         """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is.
@@ -107,16 +109,13 @@ class ColumnValues:
         if units is None and self._has_no_holes:
             outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
             return outside
-        right = np.searchsorted(self.values, x)
-        left = right - 1
+        values, owners, before, after = self._runs
+        left = np.searchsorted(self.values, x)
+        right = left + 1
         if units is not None:
-            begins, ends = self._runs
-            inside = np.minimum(right, self.values.size - 1)
-            right = np.where((right < self.values.size) & (self.units[inside] == units), ends[inside], right)
-            inside = np.maximum(left, 0)
-            left = np.where((left >= 0) & (self.units[inside] == units), begins[inside] - 1, left)
-        padded = np.concatenate([[-np.inf], self.values, [np.inf]])
-        apart = np.minimum(padded[right + 1] - x, x - padded[left + 1])
+            right = np.where(owners[right] == units, after[right], right)
+            left = np.where(owners[left] == units, before[left], left)
+        apart = np.minimum(values[right] - x, x - values[left])
         return np.where(np.isinf(apart), 0.0, apart)
 
     def beyond(self, x: Floats, is_above: Bools, units: Integers | None) -> Integers:
@@ -170,7 +169,7 @@ class Deviations(NamedTuple):
             constant = np.maximum(0.5 * high - 0.5 * medians, 0.5 * medians - 0.5 * low) <= rounding
         return cls(medians, half_width, np.where(constant & (n_values > 0), n_values, 0))
 
-    def of(self, X: Floats) -> Floats:
+    def scaled(self, X: Floats) -> Floats:
         """Distances from medians; what differs from a constant is as far out as if it were one more row."""
         scaled = Scale(self.center, self.half_width).transform(X)
         constant = self.n_equal > 0
@@ -211,54 +210,55 @@ class Columns:
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
-        """Learn medians, deviations and values."""
-        X = _measurements(data)
+        """Learn medians, deviations and values of the columns that are no categories."""
+        X = np.where(data.level_counts > 0, np.nan, data.X)
         deviations = Deviations.learn(X, data.weights)
-        parts = _parts(data)
+        n_parts = max(_MAX_CELLS // max(X.size, 1), _FEWEST_PARTS)
+        parts = spread_parts(data, np.argsort(np.lexsort(filled(data.X).T)), n_parts)
         without_part = [
-            Deviations.learn(X[parts != part], None if data.weights is None else data.weights[parts != part])
-            for part in range(parts.max(initial=-1) + 1)
-        ]
-        scaled = deviations.of(X)
-        pooled = [ColumnValues.of(x, data.units) for x in scaled.T]
-        by_class = [
-            [
-                own if own.values.size else of_all
-                for own, of_all in zip(
-                    (ColumnValues.of(x, data.units[at]) for x in scaled[at].T), pooled, strict=True
-                )
-            ]
-            for at in data.members()
+            Deviations.learn(X[others], data.weights_of(others))
+            for others in (np.flatnonzero(parts != part) for part in range(parts.max(initial=-1) + 1))
         ]
         stacked = Deviations(*(np.array(arrays) for arrays in zip(*without_part, strict=True)))
+        scaled = deviations.scaled(X)
+        pooled = [ColumnValues.sort(x, data.units) for x in scaled.T]
+        by_class = [
+            [
+                ColumnValues.sort(x[rows], data.units[rows]) if (~np.isnan(x[rows])).any() else all_classes
+                for x, all_classes in zip(scaled.T, pooled, strict=True)
+            ]
+            for rows in data.members()
+        ]
         return cls(data, deviations, parts, stacked, by_class, pooled)
 
-    def remoteness(self, X: Floats) -> Floats:
-        """What values far from those of a class take from scores (n_samples, n_classes)."""
-        scaled = self.deviations.of(X)
-        extreme = _extreme_term(self._most_outlying(scaled, scaled).max(axis=1, initial=0.0))
-        far = self._far_terms(scaled, lambda column, j: column.distances(scaled[:, j]))
-        return extreme[:, np.newaxis] + far
+    def outlyingness(self, X: Floats, points: Integers | None = None) -> Floats:
+        """What values far from those of a class take from scores (n_samples, n_classes).
 
-    def remoteness_of_rows(self, points: Integers) -> Floats:
-        """The same of training rows at some positions, each compared with rows of other units alone."""
-        X, units = _measurements(self.data)[points], self.data.units[points]
-        own = self.without_part.take(self.parts[points])
-        scaled, apart = self.deviations.of(X), own.of(X)
+        The samples are new rows, or the training rows at positions `points`: these are compared with the rows
+        of other units alone, in the deviations that the columns have without their part.
+        """
+        scaled = apart = self.deviations.scaled(X)
+        units = None
+        if points is not None:
+            own = self.without_part.take(self.parts[points])
+            apart, units = own.scaled(X), self.data.units[points]
+            ratio, constant = self.deviations.half_width / own.half_width, own.n_equal > 0
+        terms = np.zeros((len(X), len(self.values)))
+        for y, columns in enumerate(self.values):
+            for j, column in enumerate(columns):
+                if column.values.size:
+                    distance = column.distances(scaled[:, j], units)
+                    if points is not None:
+                        is_other = constant[:, j] & (distance > 0.0)
+                        distance = np.where(is_other, np.abs(apart[:, j]), ratio[:, j] * distance)
+                    terms[:, y] += _far_term(distance)
         extreme = _extreme_term(self._most_outlying(scaled, apart, units).max(axis=1, initial=0.0))
-        ratio = self.deviations.half_width / own.half_width
-        constant = own.n_equal > 0
-
-        def distances(column: ColumnValues, j: int) -> Floats:
-            others = ratio[:, j] * column.distances(scaled[:, j], units)
-            return np.where(constant[:, j] & (others > 0.0), np.abs(apart[:, j]), others)
-
-        return extreme[:, np.newaxis] + self._far_terms(scaled, distances)
+        return extreme[:, np.newaxis] + terms
 
     def terms(self, X: Floats, codes: Integers) -> Floats:
         """Terms of new rows by variable (n_samples, n_features), for a class of each row."""
         terms = np.zeros(X.shape)
-        scaled = self.deviations.of(X)
+        scaled = self.deviations.scaled(X)
         for y in np.unique(codes).tolist():
             members = np.flatnonzero(codes == y)
             for j, column in enumerate(self.values[y]):
@@ -275,8 +275,8 @@ class Columns:
 
         As many training rows reach the bound as may be among the most outlying, at least one.
         """
-        X = _measurements(self.data)
-        scaled, apart = self.deviations.of(X), self.without_part.take(self.parts).of(X)
+        X = self.data.X
+        scaled, apart = self.deviations.scaled(X), self.without_part.take(self.parts).scaled(X)
         rows, columns, n_beyond = self._beyond(scaled, apart, self.data.units)
         distance = np.abs(apart[rows, columns])
         order = np.lexsort((-distance, n_beyond))
@@ -286,15 +286,6 @@ class Columns:
             return len(X), 0.0
         last = order[first[n_most - 1]]
         return int(n_beyond[last]), float(distance[last])
-
-    def _far_terms(self, scaled: Floats, distances: Callable[[ColumnValues, int], Floats]) -> Floats:
-        """Sums over columns (n_samples, n_classes) of the terms of distances from the nearest value."""
-        terms = np.zeros((len(scaled), len(self.values)))
-        for y, columns in enumerate(self.values):
-            for j, column in enumerate(columns):
-                if column.values.size:
-                    terms[:, y] += _far_term(distances(column, j))
-        return terms
 
     def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None = None) -> Floats:
         """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
@@ -340,17 +331,6 @@ def _extreme_term(apart: Floats) -> Floats:
     """What distances (n_samples,) from the median of a column take from scores."""
     share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
     return _EXTREME * np.clip(share, 0.0, 1.0)
-
-
-def _measurements(data: LabelledRows) -> Floats:
-    """Raw rows, with categories as missing values."""
-    return np.where(data.level_counts > 0, np.nan, data.X)
-
-
-def _parts(data: LabelledRows) -> Integers:
-    """Which rows (n_rows,) are left out together: those of a unit, or of several in a large table."""
-    n_parts = max(_MAX_CELLS // max(data.X.size, 1), _FEWEST_PARTS)
-    return spread_parts(data, np.argsort(np.lexsort(filled(data.X).T)), n_parts)
 
 
 def _without_farthest(X: Floats, medians: Floats, n_values: Integers) -> Floats:

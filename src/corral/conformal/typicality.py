@@ -51,7 +51,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.missing_values import ExpectedChanges, MissingEffects, Removal, learn_changes
+from corral.conformal.missing_values import ExpectedChanges, MissingEffects, draw_removals, learn_changes
 from corral.conformal.outlyingness import Columns
 from corral.data.dataset import LabelledRows
 from corral.data.weights import effective_number, lower_median
@@ -188,12 +188,12 @@ class Reference(NamedTuple):
             odds=_by_class(odds[own, codes], codes, weights, n_classes),
         )
 
-    def scores(self, likeness: Floats, remoteness: Floats, expected: ExpectedChanges) -> Floats:
+    def scores(self, likeness: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
         apart = likeness - self.center - expected.likeness
         scores: Floats = apart / self.spreads(expected)[:, np.newaxis]
         scores[expected.has_none] = self.best.values.max(initial=0.0)
-        return scores - remoteness
+        return scores - outlyingness
 
     def spreads(self, expected: ExpectedChanges) -> Floats:
         """Spreads (n_samples,) of likenesses of as many variables as samples have."""
@@ -214,9 +214,9 @@ class Reference(NamedTuple):
 
 def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) -> list[Shares]:
     """Distributions in each class; of all rows where a class has none that could be left out."""
-    found = [Shares.of(values[codes == y], weights[codes == y]) for y in range(n_classes)]
-    everything = Shares.of(values, weights)
-    return [shares if shares.n > 0.0 else everything for shares in found]
+    by_class = [Shares.of(values[codes == y], weights[codes == y]) for y in range(n_classes)]
+    all_classes = Shares.of(values, weights)
+    return [shares if shares.n > 0.0 else all_classes for shares in by_class]
 
 
 def center_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
@@ -229,8 +229,8 @@ def center_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: 
 def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes: int) -> tuple[Floats, float]:
     """Medians (n_classes,) of what rows have in their own classes, and twice the mean deviation below them.
 
-    Classes without rows of some weight have the median of all. The spread is 1 if there is none, as where no
-    variable is known.
+    Classes without weight have the median of all rows. The spread is 1 if there is none, as where no variable
+    has values.
     """
     usable = weights > 0.0
     own, codes, weights = own[usable], codes[usable], weights[usable]
@@ -302,7 +302,7 @@ class Trust:
     def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
         """Compare samples and their likenesses with training rows."""
         reference, expected = self.reference(computation), self._expected(X, computation)
-        scores = reference.scores(likeness, self.columns.remoteness(X), expected)
+        scores = reference.scores(likeness, self.columns.outlyingness(X), expected)
         novelty = reference.best.pvalues(scores.max(axis=1))
         typicality = _pvalues(reference.typical, scores)
         return Judgement(scores, typicality, novelty, reference.best, reference.spreads(expected))
@@ -312,16 +312,12 @@ class Trust:
         reference, expected = self.reference(computation), self._expected(X, computation)
         return _pvalues(reference.odds, reference.odds_scores(self._log_odds(log_density), expected))
 
-    def scores_of_rows(self, computation: Computation) -> list[Floats]:
-        """For each class the scores of its training rows, each left out, in order."""
-        return [shares.values for shares in self.reference(computation).typical]
-
     def histograms(
         self, n_bars: int, least: float, computation: Computation
     ) -> list[tuple[float, float, Integers]]:
         """For each class the lowest score of its training rows, at least `least`, the highest, and counts."""
         bars = []
-        for scores in self.scores_of_rows(computation):
+        for scores in (shares.values for shares in self.reference(computation).typical):
             low, high = max(float(scores.min(initial=0.0)), least), float(scores.max(initial=1.0))
             counts, _ = np.histogram(np.maximum(scores, low), bins=n_bars, range=(low, high))
             bars.append((low, high, counts))
@@ -345,7 +341,8 @@ class Trust:
         odds_center, _ = medians_and_spread((log_odds - expected.odds)[own, codes], codes, weights, n_classes)
         odds_of_prior = self._log_odds(np.zeros((1, n_classes)))[0]
         reference = Reference(center, spread, odds_center, odds_of_prior)
-        scores = reference.scores(likeness, self.columns.remoteness_of_rows(self._points), expected)
+        outlyingness = self.columns.outlyingness(data.X[self._points], self._points)
+        scores = reference.scores(likeness, outlyingness, expected)
         return reference.calibrated(scores, reference.odds_scores(log_odds, expected), codes, weights)
 
     def _log_odds(self, log_density: Floats) -> Floats:
@@ -354,28 +351,25 @@ class Trust:
     def _expected(self, X: Floats, computation: Computation) -> ExpectedChanges:
         """What missing values change; learnt when samples first lack a value of a variable that is used."""
         missing, used = np.isnan(X), self._densities.used
-        if not missing[:, used].any():
-            return ExpectedChanges.none(len(X), self._densities.compared_rows.labels.size)
-        if self._effects is None:
+        if self._effects is None and missing[:, used].any():
             self._effects = self._learn_effects(used, computation)
-        return self._effects.expected(missing)
+        no_changes = np.zeros((self._densities.compared_rows.labels.size, used.size))
+        return (self._effects or MissingEffects(no_changes, no_changes, used)).expected(missing)
 
     def _learn_effects(self, used: Bools, computation: Computation) -> MissingEffects:
         densities = self._densities
         X = densities.compared_rows.X[self._points]
-        removal = Removal.draw(X, used)
-        rows, position = np.unique(removal.rows, return_inverse=True)
-        before = densities.leave_out_of(self._points[rows], X[rows], computation)
-        after = densities.leave_out_of(
-            self._points[removal.rows], np.where(removal.removed, np.nan, X[removal.rows]), computation
-        )
-        codes, weights = self._codes[removal.rows], self._weights[removal.rows]
+        rows, removed = draw_removals(X, used)
+        distinct, position = np.unique(rows, return_inverse=True)
+        before = densities.leave_out_of(self._points[distinct], X[distinct], computation)
+        after = densities.leave_out_of(self._points[rows], np.where(removed, np.nan, X[rows]), computation)
+        codes, weights = self._codes[rows], self._weights[rows]
         own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
 
         def changes(after: Floats, before: Floats) -> Floats:
             with np.errstate(invalid="ignore"):  # a class without other rows says nothing
                 difference = after[own, codes] - before[position][own, codes]
-            return learn_changes(difference, removal.removed, codes, weights, n_classes, used)
+            return learn_changes(difference, removed, codes, weights, n_classes, used)
 
         return MissingEffects(
             changes(after.likeness, before.likeness),
@@ -421,27 +415,26 @@ def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
     rows, n_classes = np.arange(codes.size), likeness.shape[1]
     center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
     scores = (likeness - center) / spread
-    found = []
+    chances = []
     for y in range(n_classes if n_classes > 1 else 0):
         best = np.delete(scores, y, axis=1).max(axis=1)
-        of_class, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
-        if of_class.any() and others.any():
+        members, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
+        if members.any() and others.any():
             shares = Shares.of(best[others], weights[others])
-            below = shares.below[np.searchsorted(shares.values, best[of_class], side="left")]
-            up_to = shares.below[np.searchsorted(shares.values, best[of_class], side="right")]
-            above = 1.0 - 0.5 * (below + up_to) / shares.n
-            found.append(float(weights[of_class] @ above / weights[of_class].sum()))
-    return float(np.mean(found)) if found else 0.5
+            ends = [np.searchsorted(shares.values, best[members], side=side) for side in ("left", "right")]
+            above = 1.0 - shares.below[ends].mean(axis=0) / shares.n  # ties count half
+            chances.append(float(weights[members] @ above / weights[members].sum()))
+    return float(np.mean(chances)) if chances else 0.5
 
 
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:
-    """Weights of points, those of each class together as its rows; 0 if the class has no row but its unit."""
-    n_classes = data.labels.size
-    given = data.all_weights
-    codes = data.codes[points]
-    of_class = np.bincount(data.codes, given, minlength=n_classes)
-    of_points = np.bincount(codes, given[points], minlength=n_classes)
-    factor = of_class / np.maximum(of_points, 1e-300)
+    """Weights of the calibration rows, rescaled to the class total; 0 where a class has no other group."""
+    given, codes = data.all_weights, data.codes[points]
     if points.size == len(data.X):
-        factor = np.ones(n_classes)
+        return np.where(data.is_alone[points], 0.0, given[points])
+    of_class, of_points = (
+        np.bincount(data.codes[rows], given[rows], minlength=data.labels.size)
+        for rows in (slice(None), points)
+    )
+    factor = of_class / np.maximum(of_points, 1e-300)
     return np.where(data.is_alone[points], 0.0, given[points] * factor[codes])

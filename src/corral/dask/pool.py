@@ -15,12 +15,11 @@ from corral.dask.reductions import compute, shared, tree
 from corral.dask.rows import Overview, Part, Pieces, Source, class_blocks, together
 from corral.dask.sample import draw_rows
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.scaling import Scale
 from corral.data.subsample import sample_sizes
 from corral.estimators.validation import check_groups, refuse_groups_of_whole_classes
 from corral.parallel import Computation
-from corral.pool.centroids import Cells, CellSummary
-from corral.pool.compression import Compressed, ThinningPlan
+from corral.pool.centroids import Cells, Centroids
+from corral.pool.compression import CompressionPlan
 from corral.pool.learning import LargeTable, PoolSettings, learn_large_pool
 from corral.pool.model import PoolModel
 
@@ -50,7 +49,7 @@ def learn_cluster_pool(
     sources, of_all : the rows.
     settings : of the pool.
     levels : (n_features,) numbers of categories, 0 for measurements; None if all are.
-    block_rows : how many rows of a class are put into cells at once.
+    block_rows : how many rows of a class are averaged at once.
     random, computation : of the search, in this process.
     client : the cluster.
     """
@@ -62,9 +61,8 @@ def learn_cluster_pool(
     sample = LabelledRows.sort(training)
     refuse_groups_of_whole_classes(training, sample)
 
-    def compress(plan: ThinningPlan) -> Compressed:
-        blocks = class_blocks(sources, of_all, block_rows)
-        return _compressed(plan, drawn, blocks, client)
+    def compress(plan: CompressionPlan) -> dict[int, Centroids]:
+        return _compress_rows(plan, drawn, class_blocks(sources, of_all, block_rows), client)
 
     table = LargeTable(
         sample=replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals),
@@ -83,41 +81,27 @@ def _training(rows: Part, levels: Integers | None) -> TrainingRows:
     return TrainingRows(rows.X, rows.y, rows.weights, levels, check_groups(rows.groups, len(rows.X)))
 
 
-def _compressed(plan: ThinningPlan, drawn: Part, blocks: list[list[Pieces]], client: Any) -> Compressed:
-    """Put all rows of large classes into cells; `drawn` is the sample before duplicates are merged."""
-    sample = plan.sample
+def _compress_rows(
+    plan: CompressionPlan, drawn: Part, blocks: list[list[Pieces]], client: Any
+) -> dict[int, Centroids]:
+    """Average all rows of compressed classes, block by block; `drawn` is the sample with its duplicates."""
+    sample = plan.rows
     row_of_sample = np.arange(len(drawn.X)) if sample.copies is None else sample.copies
-    held_out = drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])]
+    held_out = shared(drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])])
     given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
-    heaviest = given / (len(sample.X) if sample.weights is None else sample.weights.sum())
-    summaries = _summarise(plan, blocks, held_out, heaviest, client)
-    return Compressed(summaries, sample.take(np.flatnonzero(~plan.thinned[sample.codes])))
-
-
-def _summarise(
-    plan: ThinningPlan, blocks: list[list[Pieces]], held_out: Integers, heaviest: float, client: Any
-) -> list[CellSummary | None]:
-    """Put all rows of thinned classes into cells, block by block."""
-    scales = shared([plan.scales[kind] for kind in plan.kinds])
-    left_aside = shared(held_out)
-    tasks = [
-        None
-        if cells is None
-        else tree(
-            [_summarised(sent, scales, left_aside, heaviest, *pieces) for pieces in of_class],
-            CellSummary.merge,
-        )
-        for of_class, cells, sent in zip(blocks, plan.cells, map(shared, plan.cells), strict=True)
-    ]
-    return compute(tasks, client)
+    heaviest = given / sample.all_weights.sum()
+    tasks = []
+    for y, cells in plan.cells.items():
+        sent = shared(cells)
+        averages = [_average(sent, held_out, heaviest, *pieces) for pieces in blocks[y]]
+        tasks.append(tree(averages, Centroids.merge))
+    return dict(zip(plan.cells, compute(tasks, client), strict=True))
 
 
 @delayed
-def _summarised(
-    cells: Cells, scales: list[Scale], held_out: Integers, heaviest: float, *pieces: Part
-) -> CellSummary:
+def _average(cells: Cells, held_out: Integers, heaviest: float, *pieces: Part) -> Centroids:
     rows = together(pieces)
     rows = rows.take(~np.isin(rows.numbers, held_out))
     weights = None if rows.weights is None else rows.weights / heaviest
     with threadpool_limits(1, user_api="blas"):  # so that products have the same bits on any worker
-        return cells.summarise([scale.transform(rows.X) for scale in scales], weights, rows.X, rows.numbers)
+        return cells.average(rows.X, weights, rows.numbers)

@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -79,10 +79,9 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
 
     Returns the positions of the first row of each number, in order, and the weights.
     """
-    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
-    merged = np.bincount(which, weights).astype(np.float64)
-    order = np.argsort(first)
-    return first[order], merged[order]
+    numbers = _in_order(numbers)
+    first = np.unique(numbers, return_index=True)[1]
+    return first, np.bincount(numbers, weights).astype(np.float64)
 
 
 def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
@@ -99,16 +98,13 @@ def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
     gaps = np.isnan(X)
     if not gaps.any():
         return _number_complete(X, codes)
-    empty = gaps.all(axis=1)
-    numbers = np.arange(len(X))
-    rest = numbers[~empty]
-    copies = _number_complete(filled(X[rest]), codes[rest])
+    has_values = ~gaps.all(axis=1)
+    copies = _number_complete(filled(X[has_values]), codes[has_values])
     if copies is None:
         return None
-    # Numbers rise with the first row of each, which has the position by which all rows are numbered here.
-    first = np.unique(copies, return_index=True)[1]
-    numbers[rest] = rest[first][copies]
-    return np.unique(numbers, return_inverse=True)[1]
+    numbers = np.arange(len(X), 2 * len(X))  # rows without any value have numbers of their own
+    numbers[has_values] = copies
+    return _in_order(numbers)
 
 
 def copies_and_units(
@@ -162,8 +158,8 @@ def _joined_groups(copies: Integers, group: Integers) -> Integers:
 def filled(X: Floats) -> Floats:
     """Fill each column's gaps by a value that no row has."""
     gaps = np.isnan(X)
-    known = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
-    largest = np.where(np.isfinite(known), known, 0.0)
+    largest = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(over="ignore"):
         unused = largest + 1.0 + np.abs(largest)
     for j in np.flatnonzero(np.isinf(unused)):
@@ -203,11 +199,11 @@ def _in_order(codes: Integers) -> Integers:
 def _times_copied(m: Integers) -> int:
     """How often a table was repeated whose rows now occur m times each; 1 if it was not."""
     f = np.bincount(m, minlength=3)
-    before, at, after = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
+    fewer, equal, more = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
     k = np.arange(1, f.size)
-    by_chance = np.sqrt((k + 1) / k * np.maximum(before, 1) * np.maximum(after, 1))
-    found = k[(k > 1) & (at > _FEW_VALUES) & (at > _ONE_IN * by_chance)]
-    return int(found[0]) if found.size else 1
+    by_chance = np.sqrt((k + 1) / k * np.maximum(fewer, 1) * np.maximum(more, 1))
+    repeats = k[(k > 1) & (equal > _FEW_VALUES) & (equal > _ONE_IN * by_chance)]
+    return int(repeats[0]) if repeats.size else 1
 
 
 def _shared_out(codes: Integers, n_times: int) -> Integers:
@@ -233,15 +229,15 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
     m : (n_distinct,) how many rows there are of each.
     """
     often = bool(m.sum() > _FEW_COPIES * m.size)
-    # Some of the rows will do: pairs among them are fewer by the square of their share.
+    # A subsample is enough: it has fewer pairs by the square of its share of the rows.
     step = -(-m.size // _ENOUGH_ROWS)
-    some = distinct[::step]
-    variables = _variables(some)
+    subsample = distinct[::step]
+    variables = _variables(subsample)
     if len(variables) <= 1:
         return often or _repeats_mix(m)
     if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
-    return step**2 * _n_by_chance(some, variables, m[::step]) >= n_pairs(m) / _ONE_IN
+    return step**2 * _n_by_chance(subsample, variables, m[::step]) >= n_pairs(m) / _ONE_IN
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
@@ -306,20 +302,12 @@ def _variables(X: Floats) -> list[Integers]:
 
 
 def _dependent(X: Floats) -> Bools:
-    """Which columns (of length 1) are linear combinations of columns before them, and of which."""
-    d = X.shape[1]
-    directions, independent = np.empty((d, len(X))), np.zeros(d, dtype=np.bool_)
-    for j, x in enumerate(X.T):
-        known, rest = directions[: independent.sum()], x
-        for _ in range(2):  # once more, for what rounding has left
-            rest = rest - (known @ rest) @ known
-        size = np.linalg.norm(rest)
-        if size > _ROUNDING:
-            directions[independent.sum()] = rest / size
-            independent[j] = True
-    shares = np.linalg.pinv(X[:, independent]) @ X[:, ~independent]
-    made_of = np.zeros((d, d), dtype=np.bool_)
-    made_of[np.ix_(~independent, independent)] = np.abs(shares.T) > _ROUNDING
+    """Which columns (of length 1) are linear combinations of independent columns, and of which."""
+    R, order = qr(X, mode="r", pivoting=True)
+    rank = int((np.abs(np.diag(R)) > _ROUNDING).sum())
+    coefficients = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
+    made_of = np.zeros((X.shape[1], X.shape[1]), dtype=np.bool_)
+    made_of[np.ix_(order[rank:], order[:rank])] = np.abs(coefficients.T) > _ROUNDING
     return made_of
 
 

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from scipy.special import pdtrc
 
 from corral.array_types import Bools, Floats, Integers
@@ -172,13 +172,10 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
     n, d = X.shape
     size = min(max(np.sqrt(200 * n), _MOST_SAMPLE), 2 * _MOST_SAMPLE, np.sqrt(_MOST_COMPARED / d))
     rows = _sample(n, int(size))
-    counts = np.zeros(4)
-    for part in _chunks(rows, rows.size):
-        n_different = np.rint(d * cdist(X[part], X[rows], "hamming"))
-        counts += [np.count_nonzero(n_different == k) for k in range(4)]
-    pairs_per_counted = 0.5 * (n / rows.size) ** 2
-    two, three = counts[2] * pairs_per_counted, counts[3] * pairs_per_counted
-    unseen = pairs_per_counted if rows.size < n else 0.0
+    n_different = np.rint(d * pdist(X[rows], "hamming"))
+    pairs_per_counted = (n / rows.size) ** 2
+    two, three = (np.count_nonzero(n_different == k) * pairs_per_counted for k in (2, 3))
+    unseen = 0.5 * pairs_per_counted if rows.size < n else 0.0
     by_chance = max(two + unseen, _ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0))
     return bool(by_chance > n_differing)
 
@@ -189,14 +186,15 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
 def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers:
     """Pairs (n_pairs, 2) of rows that differ from each other by far less than from all other rows."""
     none = np.empty((0, 2), dtype=np.int64)
-    in_order = np.sort(np.where(missing, np.nan, X), axis=0)
+    values = np.where(missing, np.nan, X)
+    in_order = np.sort(values, axis=0)
     n_known = (~missing).sum(axis=0)
     is_continuous = (in_order[1:] > in_order[:-1]).sum(axis=0) >= np.maximum(_DISTINCT_SHARE * n_known, 5)
     if levels is not None:
         is_continuous &= levels == 0
     if np.count_nonzero(is_continuous) < 2:
         return none
-    Z = _scaled(X[:, is_continuous], missing[:, is_continuous], in_order[:, is_continuous])
+    Z = _scaled(values[:, is_continuous])
     n, d = Z.shape
     sample = _sample(n, min(max(_MOST_COMPARED // (n * d), _LEAST_SAMPLE), _MOST_SAMPLE))
     distances = _smallest_distances(Z, sample, _NEIGHBOURS[1] + 1)
@@ -222,27 +220,18 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
     return none
 
 
-def _scaled(X: Floats, missing: Bools, in_order: Floats) -> Floats:
-    """Columns in units of their quartiles, long tails shortened; a missing value is the median."""
-    n_known = (~missing).sum(axis=0)
-    low, middle, high = (
-        np.take_along_axis(in_order, (share * (n_known - 1)).astype(np.int64)[np.newaxis], axis=0)[0]
-        for share in (0.25, 0.5, 0.75)
-    )
+def _scaled(X: Floats) -> Floats:
+    """Columns scaled by their quartiles, long tails shortened; a missing value is the median."""
+    low, middle, high = np.nanquantile(X, (0.25, 0.5, 0.75), axis=0, method="lower")
     spread = np.where(high > low, high - low, 1.0)
-    Z: Floats = np.arcsinh(np.where(missing, 0.0, (X - middle) / spread))
-    return Z
-
-
-def _chunks(rows: Integers, n: int) -> list[Integers]:
-    """Rows in parts whose distances to n rows take little memory."""
-    return np.array_split(rows, -(-rows.size * n // _CHUNK))
+    scaled: Floats = np.nan_to_num(np.arcsinh((X - middle) / spread))
+    return scaled
 
 
 def _smallest_distances(Z: Floats, rows: Integers, k: int) -> Floats:
-    """Distances (n_rows, k) of some rows to their nearest rows, in order; the first is the row itself."""
+    """Distances (n_rows, k) of a subsample to its nearest rows, in order; the first is the row itself."""
     parts = []
-    for part in _chunks(rows, len(Z)):
+    for part in np.array_split(rows, -(-rows.size * len(Z) // _CHUNK)):
         distances = np.partition(cdist(Z[part], Z), k - 1, axis=1)[:, :k]
         parts.append(np.sort(distances, axis=1))
     return np.concatenate(parts)

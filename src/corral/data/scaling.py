@@ -113,8 +113,8 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Inte
     if kind in ("rank", "score"):
         knots: list[tuple[Floats, Floats] | None] = [None] * d
         for j in np.flatnonzero(scaled).tolist():
-            known = ~missing[:, j]
-            knots[j] = _learn_knots(X[known, j], None if weights is None else weights[known], kind)
+            has_value = ~missing[:, j]
+            knots[j] = _learn_knots(X[has_value, j], None if weights is None else weights[has_value], kind)
         return replace(identity, knots=tuple(knots))
     if not scaled.all():
         X = np.where(scaled, X, np.nan)
@@ -187,7 +187,7 @@ class SortedColumns:
         n, d = X.shape
         self._order = np.argsort(X, axis=0, kind="stable")  # missing values last
         self._x = np.take_along_axis(X, self._order, axis=0)
-        self._weights = (np.ones(n) if weights is None else weights)[self._order]
+        self._weights = weights_or_ones(weights, n)[self._order]
         self._missing = np.isnan(self._x)
         positions = np.broadcast_to(np.arange(n)[:, np.newaxis], (n, d))
         is_new = np.ones((n, d), dtype=bool)
@@ -227,17 +227,11 @@ class SortedColumns:
         left, right = np.where(left < 0, np.minimum(right, n - 1), left), np.where(right >= n, left, right)
         right = np.maximum(right, 0)
         below, above = np.take_along_axis(self._x, left, axis=0), np.take_along_axis(self._x, right, axis=0)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
-            factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
-            width = factor * above - factor * below
-            share = np.where(width > 0.0, (factor * self._x - factor * below) / width, 0.0)
-        share = np.clip(share, 0.0, 1.0)
         low, high = np.take_along_axis(values, left, axis=0), np.take_along_axis(values, right, axis=0)
-        between = np.where(self._missing, np.nan, low + share * (high - low))
-        found = np.empty((n, d))
-        np.put_along_axis(found, self._order, between, axis=0)
-        return found
+        between = low + _share_of_way(self._x, below, above) * (high - low)
+        interpolated = np.empty((n, d))
+        np.put_along_axis(interpolated, self._order, np.where(self._missing, np.nan, between), axis=0)
+        return interpolated
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:
@@ -263,10 +257,10 @@ def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats,
     values, ranks = knots
     by_score = ndtr(np.linspace(ndtri(0.5 / values.size), ndtri(1.0 - 0.5 / values.size), max_knots // 2))
     shares = np.concatenate([np.linspace(0.0, 1.0, max_knots - max_knots // 2), by_score])
-    at = np.unique((shares * (values.size - 2)).round().astype(np.int64))
-    halfway = 0.5 * values[at] + 0.5 * values[at + 1]
-    between = (values[at] < halfway) & (halfway < values[at + 1])  # or no number lies between them
-    return halfway[between], 0.5 * (ranks[at] + ranks[at + 1])[between]
+    left = np.unique((shares * (values.size - 2)).round().astype(np.int64))
+    halfway = 0.5 * values[left] + 0.5 * values[left + 1]
+    between = (values[left] < halfway) & (halfway < values[left + 1])  # or no number lies between them
+    return halfway[between], 0.5 * (ranks[left] + ranks[left + 1])[between]
 
 
 def _normal_quantiles(ranks: Floats) -> Floats:
@@ -276,13 +270,19 @@ def _normal_quantiles(ranks: Floats) -> Floats:
 
 
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
-    """Linear interpolation that survives gaps of any size, where np.interp gives NaN."""
+    """Linear interpolation for values however far apart, where np.interp gives NaN."""
     if values.size == 1:
         return np.where(np.isnan(x), np.nan, ranks[0])
-    x = np.clip(x, values[0], values[-1])
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
-    below, above = values[left], values[left + 1]
-    # Halves keep a gap of the largest doubles from overflowing, but would lose the smallest ones.
-    factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
-    share = (factor * x - factor * below) / (factor * above - factor * below)
+    share = _share_of_way(x, values[left], values[left + 1])
     return ranks[left] + share * (ranks[left + 1] - ranks[left])
+
+
+def _share_of_way(x: Floats, below: Floats, above: Floats) -> Floats:
+    """Where x lies on the way from `below` (0) to `above` (1); 0 if they are equal."""
+    # Halves keep a difference of the largest doubles from overflowing, but would lose the smallest ones.
+    factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        width = factor * above - factor * below
+        share = np.where(width > 0.0, (factor * x - factor * below) / width, 0.0)
+    return np.clip(share, 0.0, 1.0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,46 +28,32 @@ def by_rows(
     """
 
     def decorate(method: Method) -> Method:
+        name = method.__name__  # a block is sent with the name: the method itself cannot be pickled
+
         @wraps(method)
-        def of_any(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        def rows_or_blocks(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
             if not is_collection(X):
                 return method(self, X, *arguments, **options)
             check_is_fitted(self)
             sizes = {"classes": self.classes_.size, "features": self.n_features_in_}
-            usual = np.float64 if axes else self.classes_.dtype
-            empty = np.empty((0, *(sizes[axis] for axis in axes)), usual if dtype is None else dtype)
-            return _map(_Call(method.__name__, arguments, options, empty), self, X)
+            result_type = dtype or (np.float64 if axes else self.classes_.dtype)
+            empty = np.empty((0, *(sizes[axis] for axis in axes)), result_type)
 
-        return cast(Method, of_any)
+            def compute_block(block: Any, estimator: Any) -> NDArray[Any]:
+                if not len(block):
+                    return empty
+                result: NDArray[Any] = getattr(estimator, name)(block, *arguments, **options)
+                return result
+
+            return _map_blocks(compute_block, self, X, empty)
+
+        return cast(Method, rows_or_blocks)
 
     return decorate
 
 
-class _Call(NamedTuple):
-    """A call of a method, but for the estimator and its rows.
-
-    Attributes
-    ----------
-    method : its name.
-    arguments, options : what it is given besides the rows.
-    empty : its result for no rows.
-    """
-
-    method: str
-    arguments: tuple[Any, ...]
-    options: Mapping[str, Any]
-    empty: NDArray[Any]
-
-    def of_block(self, X: Any, estimator: Any) -> NDArray[Any]:
-        """Call the method for the rows of a block."""
-        if not len(X):
-            return self.empty
-        found: NDArray[Any] = getattr(estimator, self.method)(X, *self.arguments, **self.options)
-        return found
-
-
-def _map(call: _Call, estimator: Any, X: Any) -> Any:
-    """Apply a method to the blocks of a collection."""
+def _map_blocks(compute_block: Callable[..., NDArray[Any]], estimator: Any, X: Any, empty: Any) -> Any:
+    """Apply a method, whose result for no rows is `empty`, to the blocks of a collection."""
     import dask
     import dask.array as da
 
@@ -77,15 +63,12 @@ def _map(call: _Call, estimator: Any, X: Any) -> Any:
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {X.ndim}.")
         rows = X.rechunk({1: -1})
-        empty = call.empty
-        behind = tuple((size,) for size in empty.shape[1:])
         return da.map_blocks(
-            _of_block,
+            compute_block,
             rows,
             shared,
-            call=call,
             dtype=empty.dtype,
-            chunks=(rows.chunks[0], *behind),
+            chunks=(rows.chunks[0], *((size,) for size in empty.shape[1:])),
             drop_axis=[1] if empty.ndim == 1 else [],
             new_axis=[2] if empty.ndim == 3 else [],
             meta=empty,
@@ -96,22 +79,18 @@ def _map(call: _Call, estimator: Any, X: Any) -> Any:
     if not isinstance(X, dd.DataFrame):
         raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
     index = pd.Index([], dtype=X.index.dtype, name=X.index.name)
-    framed = _framed(call.empty, index, estimator.classes_)
-    return X.map_partitions(_of_frame, shared, call=call, meta=framed)
+    meta = _framed(empty, index, estimator.classes_)
+    return X.map_partitions(partial(_frame_of_part, compute_block), shared, meta=meta)
 
 
-def _of_block(X: Any, estimator: Any, call: _Call) -> NDArray[Any]:
-    return call.of_block(X, estimator)
+def _frame_of_part(compute_block: Callable[..., NDArray[Any]], part: Any, estimator: Any) -> Any:
+    return _framed(compute_block(part, estimator), part.index, estimator.classes_)
 
 
-def _of_frame(X: Any, estimator: Any, call: _Call) -> Any:
-    return _framed(call.of_block(X, estimator), X.index, estimator.classes_)
-
-
-def _framed(found: NDArray[Any], index: Any, classes: NDArray[Any]) -> Any:
+def _framed(result: NDArray[Any], index: Any, classes: NDArray[Any]) -> Any:
     """Labels as a series, numbers per class as a frame, and what has a third axis as it is."""
     import pandas as pd
 
-    if found.ndim == 1:
-        return pd.Series(found, index=index)
-    return pd.DataFrame(found, index=index, columns=classes) if found.ndim == 2 else found
+    if result.ndim == 1:
+        return pd.Series(result, index=index)
+    return pd.DataFrame(result, index=index, columns=classes) if result.ndim == 2 else result

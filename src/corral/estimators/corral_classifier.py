@@ -10,8 +10,7 @@ from sklearn.utils import check_random_state
 
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.estimators.base import DensityClassifier
-from corral.estimators.reference import InReference
+from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.validation import (
     check_integer,
     check_n_jobs,
@@ -48,6 +47,7 @@ class PoolMember(DensityClassifier):
     """
 
     model_: PoolModel
+    _doc_link_template = ""  # it has no page
     categorical_features = "from_dtype"  # no parameter: the pool has read the columns
 
     def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
@@ -59,7 +59,7 @@ class PoolMember(DensityClassifier):
         raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
 
 
-class CorralClassifier(InReference, DensityClassifier):
+class CorralClassifier(DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
     No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log
@@ -72,14 +72,10 @@ class CorralClassifier(InReference, DensityClassifier):
                  {\sum_{y'} \pi_{y'} \prod_m \hat p_m(x \mid y')^{w_m}}
             + \varepsilon \pi_y, \qquad \varepsilon = \frac 1 {n + 2}.
 
-    The members :math:`\hat p_m` are kernel densities, in different units and with different kernels. Some
-    blur the rows of a class along its own covariance, along that of all classes or along its variances, with
-    a bandwidth between that of a kernel and that of a normal density. Others have one bandwidth for each
-    variable, shared by the classes and fitted to the log loss. One has the same bandwidth for all. The
-    weights :math:`w_m > 0` minimise the leave-one-out log loss, with a prior towards equal shares of members
-    that are calibrated each on its own, so that probabilities are calibrated. :math:`\varepsilon`, Laplace's
-    rule of succession for an error that n rows have not shown, keeps a few rows from making the model
-    certain.
+    The members :math:`\hat p_m` are kernel densities on different scales and with different kernels. The
+    weights :math:`w_m > 0` minimise the leave-one-out log loss, shrunk towards equal shares of members that
+    are each calibrated on their own, so that probabilities are calibrated. :math:`\varepsilon`, Laplace's
+    rule of succession for an error that n rows have not shown, keeps a few rows from making it certain.
 
     Parameters
     ----------
@@ -102,9 +98,8 @@ class CorralClassifier(InReference, DensityClassifier):
     verbose : int, default=0
         If positive, show a progress bar on the standard error stream.
     random_state : int, RandomState or None, default=None
-        Divides the rows into folds and, of many rows, chooses those that the search reads. Up to 400 rows are
-        divided several times, and what is chosen is best in all divisions together, so that probabilities
-        change little with the seed; the order of rows and columns and the names of classes change nothing.
+        Divides the rows into folds and, of many rows, picks those that the search reads. Up to 400 rows are
+        divided several times, so that probabilities change little with the seed.
 
     Attributes
     ----------
@@ -115,11 +110,8 @@ class CorralClassifier(InReference, DensityClassifier):
     cv_accuracy_ : float
         Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
         other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
-        ones and unequal classes it is the mean of their accuracies. Empirical priors come from the other four
-        fifths, too, unless the classes are more alike in size than chance would make them. Of classes with
-        more than `max_rows` rows it is measured on rows that are in no average, at most a fifth of the class.
-        With few rows of many classes it is too high: of 100 classes with three rows of noise each it is
-        0.027, where 0.01 is right, and of 30 classes with five rows 0.044, where 0.033 is.
+        ones and unequal classes it is the mean of their accuracies. With few rows of many classes it is too
+        high: of 30 classes with five rows of noise each it is 0.044, where 0.033 is right.
     cv_log_loss_ : float
         Log loss, likewise.
     cv_balanced_accuracy_ : float
@@ -165,14 +157,11 @@ class CorralClassifier(InReference, DensityClassifier):
     measurements as there are rows, but no fewer than 30 and no more than 200: of wider tables those in which
     the classes differ most are chosen first, within each fold.
 
-    If a class has more than `max_rows` rows, units, members and what marks the classes are learnt from about
-    100,000 of them, and bandwidths are carried over to all N rows by their rate, N to the power -1 / (4 + r)
-    with r relevant variables. All rows then go into `max_rows` cells for each class, which have kernels at
-    the means of their rows. Kernels are wider by the spread of rows within cells, so that means and
-    covariances are those of all rows. Rows that the search has left out are in no cell: weights, typicality
-    and sets of labels are calibrated by them. Rows with gaps or levels have no averages, and rows of groups
-    must be left out together: there the search reads `max_rows` rows of each class, drawn at random, which
-    then have the kernels. Means, covariances and frequencies of levels are those of the 100,000 rows.
+    If a class has more than `max_rows` rows, scales, members and markers are learnt from about 100,000 of
+    them, and each class is represented by `max_rows` centroids of all its rows, with kernels that keep its
+    mean and covariance. Rows that the search has left out are in no centroid: weights, typicality and
+    prediction sets are calibrated by them. Tables with missing values, categories or groups keep a random
+    subsample instead. The guide has the details.
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.

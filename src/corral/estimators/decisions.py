@@ -9,10 +9,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats
-from corral.estimators.collections import by_rows
 
 
 def is_torn(proba: Floats) -> Bools:
@@ -23,60 +22,6 @@ def is_torn(proba: Floats) -> Bools:
     second, first = np.sort(proba, axis=1)[:, -2:].T
     torn: Bools = second >= 0.5 * first
     return torn
-
-
-class Decisions:
-    """Labels by costs, of classifiers that give probabilities."""
-
-    classes_: Any
-    predict_proba: Any
-
-    @by_rows(dtype=object)
-    def decide(
-        self, X: ArrayLike, costs: ArrayLike | Mapping[Any, Any], reject_cost: float | None = None
-    ) -> NDArray[Any]:
-        """Label of least expected cost for each row of `X`.
-
-        The expected cost of a label is the sum over the classes of their probabilities times the costs of
-        deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
-        in which classes are as frequent as `class_prior_` says. `CorralClassifier` calibrates. The
-        probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
-        uniform by default.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        costs : array-like of shape (n_classes, n_classes), DataFrame or dict
-            What it costs to decide for the class of a column where that of a row is true: in the order of
-            `classes_`, or with labels as the index and the columns of a frame, or as
-            ``{true: {decided: cost}}``, where right decisions that are not named cost nothing. Gains are
-            negative costs.
-        reject_cost : float, default=None
-            What it costs to decide for none. By default there is always a decision.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), object
-            None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
-
-        See Also
-        --------
-        corral.CorralClassifier.predict_set : Labels that are possible, without costs.
-
-        Examples
-        --------
-        >>> from corral import CorralClassifier
-        >>> from corral.datasets import make_shifted_groups
-        >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
-        >>> classifier = CorralClassifier(random_state=0).fit(X, y)
-        >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
-        >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
-        True
-        """
-        matrix = check_costs(costs, self.classes_)
-        if reject_cost is not None:
-            check_reject_cost("reject_cost", reject_cost)
-        return least_costly(self.predict_proba(X), matrix, self.classes_, reject_cost)
 
 
 def check_reject_cost(name: str, cost: float) -> None:

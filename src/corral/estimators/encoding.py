@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
+from corral.sentences import begun
 
 # Up to here, integers that differ are different floats.
 _LARGEST_EXACT = 2**53
@@ -106,10 +107,10 @@ class Column:
         """Positions of values among levels, NaN where there is none, and how often values are no levels."""
         codes, values = self.factorized
         position = {level: float(k) for k, level in enumerate(levels)}
-        of_values = np.array([*(position.get(value, np.nan) for value in values), np.nan])
+        numbers = np.array([*(position.get(value, np.nan) for value in values), np.nan])
         counts = zip(values, self.counts.tolist(), strict=True)
         unknown = Counter({str(value): n for value, n in counts if value not in position})
-        return of_values[codes], unknown
+        return numbers[codes], unknown
 
     def numbers_or_missing(self) -> tuple[Floats, Counter[str]]:
         """Finite numbers of a column, NaN in place of all other values, and how often these were met."""
@@ -163,11 +164,6 @@ class Encoding:
             dtype=np.int64,
         )
         return counts if counts.any() else None
-
-    @property
-    def has_levels(self) -> bool:
-        """Whether some column holds levels."""
-        return any(levels is not None for levels in self.levels)
 
     @property
     def ignored(self) -> frozenset[int]:
@@ -361,25 +357,21 @@ def as_objects(values: list[Any]) -> NDArray[np.object_]:
 
 
 def are_gaps(values: NDArray[Any]) -> Bools:
-    """Which values of a column are gaps."""
-    if values.dtype.kind in "mM":
-        are_none: Bools = np.isnat(values)
-        return are_none
-    if values.dtype.kind == "f":
-        are_nan: Bools = np.isnan(values)
-        return are_nan
+    """Which values of a column are missing."""
+    if values.dtype.kind in "fmM":
+        missing: Bools = np.isnan(values)  # which is true of times that are none, too
+        return missing
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
-    return np.array([not isinstance(value, str) and is_gap(value) for value in values.tolist()], np.bool_)
+    return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)
 
 
 def is_gap(value: Any) -> bool:
     """None, NaN, a time that is none, or pandas' NA, which is not even equal to itself."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+    has_nan = isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+    return has_nan and bool(np.isnan(value))
 
 
 # What a user says of columns
@@ -451,9 +443,9 @@ def _refuse_few_texts(column: Column) -> None:
 
 def refuse_infinite(name: str, numbers: Floats) -> None:
     """Refuse a column of some name that holds an infinite value."""
-    said = infinite_value(name, numbers, range(len(numbers)))
-    if said:
-        raise ValueError(f"C{said[1:]}.")
+    sentence = infinite_value(name, numbers, range(len(numbers)))
+    if sentence:
+        raise ValueError(f"{begun(sentence)}.")
 
 
 def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
@@ -474,8 +466,8 @@ def lost_digits(X: Any, of_levels: Collection[int] = ()) -> str:
         if integers.dtype.kind == "O" and j in of_levels:
             continue
         if integers.size and max(int(integers.max()), -int(integers.min())) > _LARGEST_EXACT:
-            values = np.sort(integers)
-            same = (np.diff(values.astype(np.float64)) == 0.0) & (values[1:] != values[:-1])
+            values = np.unique(integers)
+            same = np.diff(values.astype(np.float64)) == 0.0
             if same.any():
                 first, second = values[same.argmax() :][:2].tolist()
                 return (

@@ -66,7 +66,7 @@ def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> 
     samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
     computation = Computation(estimator.n_jobs, estimator.verbose)
     estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
-    return EvaluatedRows(estimator, samples, estimates)
+    return EvaluatedRows(estimator, estimator.model_, computation, samples, estimates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,14 @@ class EvaluatedRows:
     Attributes
     ----------
     estimator : a fitted classifier by class densities.
+    model, computation : its model, and the threads that it uses.
     X : (n_rows, n_features) the rows as numbers.
     estimates : their log densities and likenesses.
     """
 
     estimator: Any
+    model: LocalModel
+    computation: Computation
     X: Floats
     estimates: Estimates
 
@@ -88,20 +91,8 @@ class EvaluatedRows:
         """Some of the rows."""
         log_density, likeness, h = self.estimates
         h = None if h is None else h[positions]
-        return replace(
-            self,
-            X=self.X[positions],
-            estimates=Estimates(log_density[positions], likeness[positions], h),
-        )
-
-    @property
-    def _model(self) -> LocalModel:
-        model: LocalModel = self.estimator.model_
-        return model
-
-    @property
-    def _computation(self) -> Computation:
-        return Computation(self.estimator.n_jobs, self.estimator.verbose)
+        estimates = Estimates(log_density[positions], likeness[positions], h)
+        return replace(self, X=self.X[positions], estimates=estimates)
 
     @cached_property
     def proba(self) -> Floats:
@@ -110,27 +101,21 @@ class EvaluatedRows:
 
     @cached_property
     def _log_proba(self) -> Floats:
-        return self._model.posterior(self.estimates.log_density)
+        return self.model.posterior(self.estimates.log_density)
 
     @cached_property
     def judgement(self) -> Judgement:
         """How the rows compare with training rows."""
-        return self._model.trust.judge(self.X, self.estimates.likeness, self._computation)
+        return self.model.trust.judge(self.X, self.estimates.likeness, self.computation)
 
     def assessment(self) -> Assessment:
         """Probabilities, typicality and novelty."""
-        judgement = self.judgement
-        return Assessment(
-            self.proba,
-            judgement.scores,
-            judgement.typicality,
-            judgement.novelty,
-            judgement.is_novel(LEVEL),
-        )
+        each = self.judgement
+        return Assessment(self.proba, each.scores, each.typicality, each.novelty, each.is_novel(LEVEL))
 
     def prediction_sets(self, coverage: float) -> Bools:
         """Labels (n_rows, n_classes) that the rows may have; see `CorralClassifier.predict_set`."""
-        pvalues = self._model.trust.label_pvalues(self.X, self.estimates.log_density, self._computation)
+        pvalues = self.model.trust.label_pvalues(self.X, self.estimates.log_density, self.computation)
         # Without rounding: 1 - 0.9 is a little more than 0.1 would be of ten rows.
         sets: Bools = pvalues > 1.0 - coverage + 1e-12
         label = self._log_proba.argmax(axis=1)
@@ -141,7 +126,7 @@ class EvaluatedRows:
 
     def explanation(self, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why the rows get their labels; see `CorralClassifier.explain`."""
-        estimator, model, judgement = self.estimator, self._model, self.judgement
+        estimator, model, judgement = self.estimator, self.model, self.judgement
         label = self._log_proba.argmax(axis=1)
         rival = self._rivals(against, label)
         explained = explain_rows(
@@ -152,10 +137,12 @@ class EvaluatedRows:
             label=label,
             rival=rival,
             n_listed=n_rows,
-            computation=self._computation,
+            computation=self.computation,
         )
         rows, names = explained.support.rows, getattr(estimator, "row_names_in_", None)
         is_level = np.array([levels is not None for levels in estimator.encoding_.levels])
+        X = model.training.X
+        ranges = np.stack([np.fmin.reduce(X, initial=np.inf), np.fmax.reduce(X, initial=-np.inf)])
         return Explanation(
             label=model.labels[label],
             rival=model.labels[rival],
@@ -177,7 +164,7 @@ class EvaluatedRows:
             novel=judgement.is_novel(LEVEL),
             unlikeness=explained.unlikeness,
             stands_for=explained.support.stands_for,
-            training_range=np.where(is_level | (not model.has_all_rows), np.inf, _ranges(model.training.X)),
+            training_range=np.where(is_level | (not model.has_all_rows), np.inf, ranges),
         )
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
@@ -186,10 +173,10 @@ class EvaluatedRows:
         The second class is that of the second highest joint probability: far from others, the probabilities
         of classes are little but the share given to the priors.
         """
-        second = strongest_rivals(self._model.joint(self.estimates.log_density), label)
+        second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:
             return second
-        classes: NDArray[Any] = self._model.labels
+        classes: NDArray[Any] = self.model.labels
         given = np.asarray(against)
         if given.shape not in ((), label.shape):
             raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
@@ -199,10 +186,3 @@ class EvaluatedRows:
             raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
         rival = np.searchsorted(classes, named)
         return np.where(rival == label, second, rival)
-
-
-def _ranges(X: Floats) -> Floats:
-    """Lowest and highest values (2, n_features); infinite where none is known."""
-    lowest: Floats = np.fmin.reduce(X, axis=0, initial=np.inf)
-    highest: Floats = np.fmax.reduce(X, axis=0, initial=-np.inf)
-    return np.stack([lowest, highest])

@@ -42,13 +42,10 @@ class Explanation:
     """Why samples got their labels, as returned by `RodeoClassifier.explain`.
 
     The evidence of the variables adds up: with `base` it is the log odds of label and rival, in natural
-    logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds
-    when it becomes known, on average over the orders in which variables may (Shapley's values); those that
-    are not known yet are integrated out, and the bandwidths are those of the whole sample. The integral is
-    exact in each member of a pool; the pool multiplies the members' integrals, which is not the integral of
-    their product.
-    With up to ten variables the average is over all orders, else over random ones, the same for all samples,
-    and `evidence_error` says how far from the exact one it may be. A gap carries no evidence.
+    logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds when it becomes
+    known, on average over the orders in which variables may (Shapley's values); the others are integrated
+    out. With up to ten variables the average is over all orders, else over random ones, the same for all
+    samples. A missing value carries no evidence.
 
     Attributes
     ----------
@@ -92,12 +89,10 @@ class Explanation:
     novel : ndarray of shape (n_samples,)
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
     unlikeness : ndarray of shape (n_samples, n_features)
-        How much each variable makes it unlike the nearest class, in units of the spread of log densities at
-        training rows, 0 for gaps. It is what the variable contributes to the log density of the class
-        (Shapley's values again; members of a pool have other shares here) less than it does at the median row
-        of the class, over the spread, and ``4 * max(0, e - 3) ** 2`` more if the value lies e standard
-        deviations from the nearest one of its column in the class; a value more than seven from the median of
-        its column has up to 64 more. Of a usual row it is about 0.
+        How much each variable makes it unlike the nearest class, 0 for missing values: how much less it
+        contributes to the log density of the class (Shapley's values again) than at the median row of the
+        class, in units of the spread at training rows, and more if the value lies far from all values of its
+        column in the class. Of a usual row it is about 0.
     stands_for : ndarray of shape (n_samples, n_listed)
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
     training_range : ndarray of shape (2, n_features)
@@ -157,17 +152,7 @@ class Explanation:
         return log_odds
 
     def renumbered(self, positions: Integers) -> Explanation:
-        """Return the explanation with other positions of training rows, as in a larger table.
-
-        Parameters
-        ----------
-        positions : array of int
-            Where each row of the X given to fit is now.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
+        """Give training rows other positions: where each row of the X given to fit is in a larger table."""
         return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
     def caution(self, sample: int) -> str:
@@ -289,10 +274,8 @@ class Explanation:
         if self.bandwidths is not None:
             columns["bandwidth"] = self.bandwidths[:, 0].ravel()
             columns["bandwidth_rival"] = self.bandwidths[:, 1].ravel()
-        columns["evidence"] = self.evidence.ravel()
-        columns["evidence_error"] = self.evidence_error.ravel()
-        columns["conditional"] = self.conditional.ravel()
-        columns["unlikeness"] = self.unlikeness.ravel()
+        for name in ("evidence", "evidence_error", "conditional", "unlikeness"):
+            columns[name] = getattr(self, name).ravel()
         return pd.DataFrame(columns)
 
     def support_to_frame(self) -> pd.DataFrame:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -30,7 +31,7 @@ from corral.array_types import (
 )
 from corral.data.scaling import Scale, learn_scale
 from corral.data.subsample import random_rows
-from corral.estimators.reference import InReference
+from corral.estimators.base import InReference
 from corral.estimators.tables import read_numbers, validate_columns
 from corral.estimators.validation import (
     check_choice,
@@ -141,10 +142,8 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
 
     In selection a row counts as right only if its class's output exceeds every other by more than
     1e-10: at widths so narrow that no row reaches another, outputs are rounding errors. Of equal scores the
-    first one listed is chosen. The columns are scaled once, on all rows.
-
-    One eigendecomposition of :math:`\hat H_y` for each class, width and fold serves all regularisers.
-    Distances are computed once and kept during `fit`: an array of `n_samples` times the number of centres.
+    first one listed is chosen. Distances are computed once and kept during `fit`: an array of `n_samples`
+    times the number of centres.
 
     References
     ----------
@@ -221,10 +220,11 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         check_two_classes(classes)
         scale = learn_scale(rows, None, self.scale)
         random = check_random_state(self.random_state)
-        members = [np.flatnonzero(codes == a) for a in range(classes.size)]
-        chosen = [random_rows(m.size, max_centers, random) for m in members]
-        centers = [m[at] for m, at in zip(members, chosen, strict=True)]
-        problem = _LeastSquares.arrange(scale.transform(rows), codes, centers)
+        by_class = [np.flatnonzero(codes == a) for a in range(classes.size)]
+        centers = [of_class[random_rows(of_class.size, max_centers, random)] for of_class in by_class]
+        scaled = scale.transform(rows)
+        squares = [cdist(scaled, scaled[of_class], "sqeuclidean") for of_class in centers]
+        problem = _LeastSquares(scaled, codes, centers, squares)
 
         results, best = None, 0
         # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
@@ -233,15 +233,15 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
             if sigmas.size * alphas.size > 1:
                 splits = _splits(self.cv, rows, labels)
                 tasks = [partial(problem.scores, sigma, alphas, splits) for sigma in sigmas]
-                of_sigmas = list(on_threads(tasks, self.n_jobs))
-                results = _tabulate(sigmas, alphas, np.concatenate(of_sigmas))
+                scores = np.concatenate(list(on_threads(tasks, self.n_jobs)))
+                results = _tabulate(sigmas, alphas, scores)
                 best = int(results["rank_test_score"].argmin())
             sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
             self.centers_, self.dual_coef_ = problem.solve(sigma, alpha)
 
         self.best_params_ = {"sigma": sigma, "alpha": alpha}
-        for of_selection in ("cv_results_", "best_index_", "best_score_"):
-            self.__dict__.pop(of_selection, None)  # of an earlier fit
+        for name in ("cv_results_", "best_index_", "best_score_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         if results is not None:
             self.cv_results_ = results
             self.best_index_ = best
@@ -330,30 +330,23 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
             functions = _gaussian(squares, sigma, self.n_features_in_)
-            of_classes: Floats = functions @ self.dual_coef_
-            return of_classes
+            products: Floats = functions @ self.dual_coef_
+            return products
 
         scaled = self.scale_.transform(queries)
         chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
         return np.concatenate(list(chunks))
 
 
-class _Split(NamedTuple):
-    """Rows to train with, as a mask, and the positions of the rows held out."""
-
-    train: Bools
-    test: Integers
-
-
-def _splits(cv: Any, X: Floats, y: NDArray[Any]) -> list[_Split]:
-    """Split rows as scikit-learn would."""
+def _splits(cv: Any, X: Floats, y: NDArray[Any]) -> list[tuple[Bools, Integers]]:
+    """Split rows as scikit-learn would: a mask of rows to train with, and positions of rows held out."""
     splits = []
     for number, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
         mask = np.zeros(len(y), dtype=np.bool_)
         mask[train] = True
         if not (mask.any() and len(test)):
             raise ValueError(f"cv must leave rows to train and to test, but its split {number} does not.")
-        splits.append(_Split(mask, test))
+        splits.append((mask, test))
     return splits
 
 
@@ -372,25 +365,6 @@ def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
     }
 
 
-def _gaussian(squares: Floats, sigma: float, d: int) -> Floats:
-    return np.exp(squares * (-0.5 / (sigma**2 * d)))
-
-
-class _Basis(NamedTuple):
-    """The functions that a class is fitted with.
-
-    Attributes
-    ----------
-    centers : positions of the centres among the rows.
-    squares : (n_samples, n_centers) squared distances.
-    targets : (n_samples,) 1 for rows of the class, 0 for others.
-    """
-
-    centers: Integers
-    squares: Floats
-    targets: Floats
-
-
 @dataclass(frozen=True, eq=False)
 class _LeastSquares:
     """The fit on arrays.
@@ -399,66 +373,59 @@ class _LeastSquares:
     ----------
     rows : (n_samples, n_features) in scaled units.
     codes : (n_samples,) number of each row's class.
-    bases : one for each class.
+    centers : for each class the positions of its centres among the rows.
+    squares : for each class the squared distances (n_samples, n_centers) to its centres.
     """
 
     rows: Floats
     codes: Integers
-    bases: Sequence[_Basis]
+    centers: Sequence[Integers]
+    squares: Sequence[Floats]
 
-    @classmethod
-    def arrange(cls, rows: Floats, codes: Integers, centers: Sequence[Integers]) -> Self:
-        """Compute distances to the centres of each class."""
-        bases = [
-            _Basis(c, cdist(rows, rows[c], "sqeuclidean"), (codes == a).astype(np.float64))
-            for a, c in enumerate(centers)
-        ]
-        return cls(rows, codes, bases)
+    def functions(self, a: int, sigma: float) -> Floats:
+        """The functions (n_samples, n_centers) of class a at all rows."""
+        return _gaussian(self.squares[a], sigma, self.rows.shape[1])
 
     def solve(self, sigma: float, alpha: float) -> tuple[Floats, Floats]:
         """Return all centres, and the coefficients (n_centers, n_classes) of all classes."""
-        centers = np.concatenate([self.rows[basis.centers] for basis in self.bases])
-        dual_coef = np.zeros((len(centers), len(self.bases)))
-        first = 0
-        for a, basis in enumerate(self.bases):
-            psi = self._functions(basis, sigma)
-            H, h = psi.T @ psi / len(psi), psi.T @ basis.targets / len(psi)
-            last = first + basis.centers.size
-            dual_coef[first:last, a] = _Spectrum.of(H).solve(h, np.array([alpha]))[:, 0]
-            first = last
-        return centers, dual_coef
+        blocks = []
+        for a in range(len(self.centers)):
+            psi = self.functions(a, sigma)
+            H, h = psi.T @ psi / len(psi), psi.T @ (self.codes == a) / len(psi)
+            blocks.append(_ridge(H, h, np.array([alpha])))
+        return self.rows[np.concatenate(self.centers)], block_diag(*blocks)
 
-    def scores(self, sigma: float, alphas: Floats, splits: Sequence[_Split]) -> Floats:
+    def scores(self, sigma: float, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]) -> Floats:
         """Share of held-out rows classified right, (n_alphas, n_splits)."""
-        held_out = [self._held_out(basis, sigma, alphas, splits) for basis in self.bases]
+        classes = range(len(self.centers))
+        held_out = [self._held_out(a, self.functions(a, sigma), alphas, splits) for a in classes]
         right = []
         for k, (_, test) in enumerate(splits):
-            outputs = np.stack([of_class[k] for of_class in held_out], axis=2)
+            outputs = np.stack([held_out[a][k] for a in classes], axis=2)
             right.append(np.mean(_margin(outputs, self.codes[test]) > _ROUNDING, axis=0))
         return np.stack(right, axis=1)
 
     def _held_out(
-        self, basis: _Basis, sigma: float, alphas: Floats, splits: Sequence[_Split]
+        self, a: int, psi: Floats, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]
     ) -> list[Floats]:
-        """Per split the outputs at the rows held out, (n_test, n_alphas); rows held out are no centres."""
-        psi = self._functions(basis, sigma)
+        """Per split the outputs (n_test, n_alphas) of class a; rows that are held out are no centres."""
         H_all = psi.T @ psi
-        found = []
+        outputs = []
         for train, test in splits:
             few = train.mean() < 0.5
             part = psi[train if few else ~train]
             # Mostly few rows are held out, so that it is cheaper to take them away.
             H = part.T @ part if few else H_all - part.T @ part
-            h = psi.T @ (train * basis.targets)
-            used = train[basis.centers]
+            h = psi.T @ (train & (self.codes == a))
+            used = train[self.centers[a]]
             n = train.sum()
-            beta = _Spectrum.of(H[np.ix_(used, used)] / n).solve(h[used] / n, alphas)
-            found.append(psi[np.ix_(test, used)] @ beta)
-        return found
+            beta = _ridge(H[np.ix_(used, used)] / n, h[used] / n, alphas)
+            outputs.append(psi[np.ix_(test, used)] @ beta)
+        return outputs
 
-    def _functions(self, basis: _Basis, sigma: float) -> Floats:
-        """Return the functions of a basis at all rows, (n_samples, n_centers)."""
-        return _gaussian(basis.squares, sigma, self.rows.shape[1])
+
+def _gaussian(squares: Floats, sigma: float, d: int) -> Floats:
+    return np.exp(squares * (-0.5 / (sigma**2 * d)))
 
 
 def _margin(outputs: Floats, codes: Integers) -> Floats:
@@ -469,19 +436,9 @@ def _margin(outputs: Floats, codes: Integers) -> Floats:
     return margin
 
 
-class _Spectrum(NamedTuple):
-    """H = V diag(s) V', from which (H + lambda I)^-1 = V diag(1 / (s + lambda)) V' for every lambda."""
-
-    s: Floats
-    V: Floats
-
-    @classmethod
-    def of(cls, H: Floats) -> Self:
-        """Decompose H, whose eigenvalues are negative by rounding only."""
-        s, V = np.linalg.eigh(H)
-        return cls(np.maximum(s, 0.0), V)
-
-    def solve(self, h: Floats, alphas: Floats) -> Floats:
-        """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas)."""
-        shifted = self.s[:, np.newaxis] + alphas
-        return self.V @ ((self.V.T @ h)[:, np.newaxis] / shifted)
+def _ridge(H: Floats, h: Floats, alphas: Floats) -> Floats:
+    """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas), from one eigendecomposition of H."""
+    s, V = np.linalg.eigh(H)
+    shifted = np.maximum(s, 0.0)[:, np.newaxis] + alphas  # eigenvalues are negative by rounding only
+    coefficients: Floats = V @ ((V.T @ h)[:, np.newaxis] / shifted)
+    return coefficients

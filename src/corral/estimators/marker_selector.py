@@ -8,10 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, check_labels, check_shape
-from corral.data.dataset import LabelledRows
+from corral.estimators.base import TableSelector
 from corral.estimators.description import Description, class_description
-from corral.estimators.reference import InReference
-from corral.estimators.selection import TableSelector
 from corral.estimators.validation import (
     check_number,
     feature_names,
@@ -22,7 +20,7 @@ from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates, wa
 from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
 
 
-class MarkerSelector(InReference, TableSelector):
+class MarkerSelector(TableSelector):
     """Select the variables that mark at least one class.
 
     A variable marks a class if its values there are higher, lower, closer together or further apart than in
@@ -126,19 +124,13 @@ class MarkerSelector(InReference, TableSelector):
             training = self._check_rows(X, y, sample_weight, groups, reset=True)
             min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
             data = sort_rows(training)
-            self._compare(data, min_effect)
+            self.contrast_ = learn_contrast(data, min_effect)
+            self.gap_contrast_ = learn_gap_contrast(data, min_effect)
+            self.classes_, self.markers_ = data.labels, self.contrast_.markers
+            warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
             warn_of_copies(data.n_copies, len(training.X))
             warn_of_near_duplicates(training, feature_names(self))
         return self
-
-    def _compare(self, data: LabelledRows, min_effect: float) -> None:
-        """Compare each class with its background, and warn of classes without markers."""
-        self.contrast_ = learn_contrast(data, min_effect)
-        self.gap_contrast_ = learn_gap_contrast(data, min_effect)
-        self.classes_, self.markers_ = data.labels, self.contrast_.markers
-        without = data.labels[~self.markers_.any(axis=1)].tolist()
-        if without:
-            warn_of_undescribed(without)
 
     def describe(self) -> Description:
         """What marks each class: variables in which it differs from its background, strongest first.

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from corral.array_types import Bools
+from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.estimators.base import BandwidthsOfClasses, DensityClassifier
-from corral.estimators.reference import InReference
+from corral.estimators.collections import by_rows
+from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.validation import (
     check_choice,
     check_n_jobs,
@@ -22,19 +22,14 @@ from corral.estimators.validation import (
     check_rodeo,
     feature_names,
 )
-from corral.estimators.warned import (
-    advice_on_units,
-    warn_of_copies,
-    warn_of_empty_selections,
-    warn_of_near_duplicates,
-)
+from corral.estimators.warned import warn_of_copies, warn_of_empty_selections, warn_of_near_duplicates
 from corral.markers.contrast import MIN_EFFECT
 from corral.rodeo.model import FittedModel, learn_model
 from corral.rodeo.path import RodeoPath, density_path
 from corral.rodeo.settings import ModelSettings
 
 
-class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
+class RodeoClassifier(DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
 
     For a sample :math:`x` and each class :math:`y`, the Rodeo chooses bandwidths
@@ -85,9 +80,8 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     min_bandwidth : "auto" or float, default="auto"
         Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
         point mass (a constant, discrete or tied variable) the derivative never fades, and without a
-        floor the loop would not end. "auto" is :math:`h_0 / n_y`: the theory requires
-        :math:`n_y h \to \infty`, and below that a window holds less than about one row of a variable
-        spread over its range. Bandwidths of continuous variables stop well above it.
+        floor the loop would not end. "auto" is :math:`h_0 / n_y`, well below the bandwidths of continuous
+        variables.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
         Which columns hold levels rather than measurements: those of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
@@ -141,23 +135,16 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     matter: a common factor of all of them changes nothing, since :math:`n_y` in bandwidths and thresholds is
     Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
     shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
-    are left out together, whatever their labels. Rows may also agree because all columns take few
-    values; these are separate observations. They are told apart by rows that nearly agree: where
-    :math:`N_j` pairs of rows differ in column j alone, and :math:`N_{jk}` in j and k alone, chance explains
-    about :math:`\sum_{j<k} N_j N_k / \sum_{j<k} N_{jk}` pairs of equal rows. If that is less than a fifth of
-    them, equal rows are copies. Rows that agree in a single column are copies unless values that stand in
-    one and in three rows say otherwise, or values stand in more than three rows on average. Equal rows of
-    different groups are copies only if the groups share most of their rows, see `fit`.
+    are left out together, whatever their labels; rows that agree because all columns take few values are
+    separate observations. Equal rows of different groups are copies only if the groups share most of their
+    rows, see `fit`.
 
-    What relevance means depends on the units. In range or standard units a relevant variable is one in which
-    the class is *concentrated*, more than in its other variables; that may be so in every class alike, and
-    there is no control of errors: in pure noise, some variables are selected as well. In rank units a column
-    that is distributed in the class as in all classes together is uniform, so a relevant variable is one that
-    *differs from the background*. Both need bandwidths that shrink. In standard or raw units they may not
-    (the initial bandwidth is then of the size of the distances between rows), which leaves a plain kernel
-    density estimate and no relevant variables; `bandwidths_` beside `initial_bandwidth_` shows it.
-    `describe` does not look at bandwidths; it lists the variables that differ between classes, with error
-    control.
+    In range or standard units a relevant variable is one in which the class is *concentrated*, more than in
+    its other variables; that may be so in every class alike, and there is no control of errors. In rank units
+    a relevant variable is one that *differs from the background*, since a column that is distributed in the
+    class as in all classes together is uniform. In standard or raw units bandwidths may not shrink, which
+    leaves a plain kernel density estimate and no relevant variables; `bandwidths_` beside
+    `initial_bandwidth_` shows it.
 
     The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
     chunks and index.
@@ -197,12 +184,6 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
     [[0, 1], [0, 1]]
     >>> relevant(scale="rank")  # in which does it differ from the background?
     [[1], [1]]
-
-    `describe` asks the latter in all units, and also says how:
-
-    >>> print(RodeoClassifier().fit(X, y).describe())
-    left: x1 low (0.3375; others 0.6473)
-    right: x1 high (0.6473; others 0.3375)
     """
 
     model_: FittedModel
@@ -265,10 +246,29 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
         prior = check_priors(self.priors, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
-        warn_of_empty_selections(self.model_, advice_on_units(self.model_, ("range", "rank")))
+        warn_of_empty_selections(self.model_)
         warn_of_copies(data.n_copies, len(training.X))
         warn_of_near_duplicates(training, feature_names(self))
         return self
+
+    @by_rows("classes", "features")
+    def local_bandwidths(self, X: ArrayLike) -> Floats:
+        """Bandwidths at each row of `X` in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_classes, n_features)
+            In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
+            class with ``bandwidth="class"``. With ``features="selected"`` a variable that is not relevant
+            keeps the initial bandwidth.
+        """
+        samples = self._check_samples(X)
+        _, h = self.model_.estimate(samples, self._computation(), bandwidths=True)
+        return h
 
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
         """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
@@ -295,6 +295,26 @@ class RodeoClassifier(InReference, BandwidthsOfClasses, DensityClassifier):
             raise ValueError(f"label must be one of classes_, got {label!r}.")
         density = self.model_.densities[labels.index(label)]
         return density_path(density, x, self.model_.settings.rodeo.update)
+
+    @property
+    def initial_bandwidth_(self) -> Floats:
+        """Bandwidth that every variable of a class starts from."""
+        return self.model_.bandwidths.initial
+
+    @property
+    def bandwidths_(self) -> Floats:
+        """Mean bandwidth at the class's own rows, each row leaving itself out."""
+        return self.model_.bandwidths.means
+
+    @property
+    def zscores_(self) -> Floats:
+        """Mean bandwidths standardised over the variables of a class."""
+        return self.model_.bandwidths.zscores
+
+    @property
+    def relevant_(self) -> Bools:
+        """Which variables are relevant for each class, by algorithm 2."""
+        return self.model_.relevant
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the relevant variables of each class in some of the rows."""

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
-from corral.estimators.reference import InReference
-from corral.estimators.tables import TableEstimator, read_table
+from corral.estimators.base import TableEstimator
+from corral.estimators.tables import read_table
 from corral.estimators.validation import (
     check_choice,
     check_integer,
@@ -33,7 +33,7 @@ from corral.rodeo.relevance import leave_one_out_bandwidths
 from corral.rodeo.settings import RodeoSettings
 
 
-class RodeoDensity(InReference, DensityMixin, TableEstimator):
+class RodeoDensity(DensityMixin, TableEstimator):
     r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
 
     At a point :math:`x` the estimate is

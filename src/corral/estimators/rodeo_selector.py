@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corral.array_types import Bools, Floats, check_array, check_labels, check_shape
-from corral.estimators.reference import InReference
+from corral.estimators.base import TableSelector
 from corral.estimators.rodeo_classifier import RodeoClassifier
-from corral.estimators.selection import TableSelector
 from corral.estimators.tables import read_table
 from corral.estimators.validation import unchanged_by_errors
 from corral.rodeo.model import BANDWIDTH_BOUNDS
 
 
-class RodeoSelector(InReference, TableSelector):
+class RodeoSelector(TableSelector):
     """Select the variables that are relevant for at least one class, by algorithm 2 of the paper.
 
     The Rodeo chooses bandwidths at the rows of a class, each row left out of its own estimate. A variable is

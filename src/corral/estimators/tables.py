@@ -8,13 +8,10 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from corral.array_types import Floats, Integers, equal_or_none
-from corral.data.dataset import TrainingRows
+from corral.array_types import Floats
 from corral.estimators.encoding import (
     MOST_SHOWN,
     Column,
@@ -29,10 +26,9 @@ from corral.estimators.encoding import (
     positions_of,
     refuse_infinite,
     series_of,
-    unknown_sentence,
 )
-from corral.estimators.validation import check_groups, check_sample_weight, warn_user
-from corral.parallel import Computation
+from corral.estimators.validation import warn_user
+from corral.sentences import begun
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -44,55 +40,6 @@ class UnknownLevelsWarning(UserWarning):
     --------
     corral.CorralClassifier : Its parameter `categorical_features` says which columns hold levels.
     """
-
-
-class TableEstimator(BaseEstimator):
-    """An estimator that takes tables as they are: with gaps and levels, in a fit and in samples."""
-
-    n_features_in_: int
-    encoding_: Encoding
-    na_values_: list[str]
-    categorical_features: Any
-    n_jobs: int | None
-    verbose: int
-
-    def _validate_columns(self, d: int, levels: Integers | None) -> None:
-        """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
-        validate_columns(self, d)
-        if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
-            raise ValueError("levels are not as many as the encoding has")
-
-    def _check_rows(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-        *,
-        reset: bool,
-    ) -> TrainingRows:
-        """Validate training rows, and learn their levels: all of them, or those of further rows."""
-        table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
-        check_classification_targets(table.y)
-        n = len(table.X)
-        weights = check_sample_weight(sample_weight, n)
-        return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
-
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted estimator, and warn of levels that it does not know."""
-        check_is_fitted(self)
-        table = read_table(self, X, reset=False)
-        if table.unknown:
-            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
-        return table.X
-
-    def _computation(self) -> Computation:
-        return Computation(self.n_jobs, self.verbose)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
 
 def validate_columns(estimator: Any, d: int) -> None:
@@ -143,12 +90,16 @@ def read_table(
     if learnt is None and not reset:
         rows, labels = read_numbers(estimator, X, y, reset=False)
         return Table(rows, labels, {})
-    _refuse_same_names(X)
-    if reset or extend:
-        _refuse_lost_digits(X, _columns_of_levels(X, categorical, learnt))
-    X = _checked(estimator, X, y, reset=reset)
+    of_levels: list[int] = []
+    if learnt is not None:
+        of_levels = [j for j, levels in enumerate(learnt.levels) if levels is not None]
+    elif isinstance(categorical, str | None):
+        positions_of(categorical, [])  # which refuses a word that means nothing
+    elif len(getattr(X, "shape", ())) == 2:
+        of_levels = positions_of(categorical, names_of(X, X.shape[1]))
+    X = _checked(estimator, X, y, reset=reset, learns=reset or extend, of_levels=of_levels)
     unknown: Unknown = {}
-    may_hold_levels = learnt.has_levels if learnt else _names_columns(categorical)
+    may_hold_levels = bool(of_levels) if learnt else not isinstance(categorical, str | None)
     if _is_plain(X) and not may_hold_levels:
         rows, labels = _validate(estimator, X, y, reset=reset)
         names = names_of(X, rows.shape[1])
@@ -162,14 +113,25 @@ def read_table(
         else:
             encoding = learnt.extended(columns) if extend else learnt
         rows, unknown = encoding.encode(columns)
-    if reset:
-        _refuse_emptiness(rows)
-        encoding = _without_empty_columns(encoding, rows, names)
-    if extend:
-        encoding = _still_empty(encoding, rows)
     if reset or extend:
-        estimator.encoding_ = encoding
+        # Samples may hold anything in a column of numbers without any value in training.
+        empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
+        if reset and empty:
+            _tell_of_empty_columns([names[j] for j in empty], len(names))
+        candidates = encoding.empty if extend else range(len(names))
+        is_empty = frozenset(j for j in empty if j in candidates and encoding.levels[j] is None)
+        estimator.encoding_ = replace(encoding, empty=is_empty)
     return Table(rows, labels, unknown)
+
+
+def _tell_of_empty_columns(empty: list[str], n_columns: int) -> None:
+    """Warn of columns that have no value in training; refuse a table without any value."""
+    if len(empty) == n_columns:
+        raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
+    listed = ", ".join(map(repr, empty[:MOST_SHOWN]))
+    more = f" and of {len(empty) - MOST_SHOWN} more columns" if len(empty) > MOST_SHOWN else ""
+    verb = "is" if len(empty) == 1 else "are"
+    warn_user(f"no training row has a value of {listed}{more}, which {verb} ignored.", UserWarning)
 
 
 def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
@@ -184,53 +146,45 @@ def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[A
     return X, check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)[1]
 
 
-def _still_empty(encoding: Encoding, X: Floats) -> Encoding:
-    """Forget of columns that were empty so far if further training rows have values there."""
-    return replace(encoding, empty=frozenset(j for j in encoding.empty if np.isnan(X[:, j]).all()))
-
-
-def _without_empty_columns(encoding: Encoding, X: Floats, names: Sequence[str]) -> Encoding:
-    """Note which columns have no value in training, and warn of them: samples may hold anything there."""
-    empty = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
-    if not empty:
-        return encoding
-    listed = ", ".join(repr(names[j]) for j in empty[:MOST_SHOWN])
-    more = f" and of {len(empty) - MOST_SHOWN} more columns" if len(empty) > MOST_SHOWN else ""
-    verb = "is" if len(empty) == 1 else "are"
-    warn_user(f"no training row has a value of {listed}{more}, which {verb} ignored.", UserWarning)
-    return replace(encoding, empty=frozenset(j for j in empty if encoding.levels[j] is None))
-
-
 def read_numbers(
     estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool
 ) -> tuple[Floats, NDArray[Any]]:
-    """Check a table of an estimator that takes numbers only, without gaps; return it and the labels, if any.
-
-    Parameters
-    ----------
-    estimator : whose names and numbers of columns are kept or compared.
-    X : array-like or frame.
-    y : labels, if any.
-    reset : whether this is a fit.
-    """
+    """Check a table of an estimator that takes numbers only, without gaps; return it and the labels."""
     who = type(estimator).__name__
-    _refuse_same_names(X)
-    if reset:
-        _refuse_lost_digits(X, ())
-    X = _checked(estimator, X, y, reset=reset)
+    X = _checked(estimator, X, y, reset=reset, learns=reset)
     if not _is_plain(X):
-        refuse_levels(X, who)
+        _refuse_text(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
     refuse_gaps(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
 
 
-def _checked(estimator: Any, X: Any, y: Any, *, reset: bool) -> Any:
-    """The table as it can be read; what no estimator takes is refused, and an earlier fit forgotten."""
+def _checked(
+    estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, of_levels: Sequence[int] = ()
+) -> Any:
+    """The table as it can be read; what no estimator takes is refused, and an earlier fit forgotten.
+
+    If it `learns`, integers that differ must be different floats but in columns `of_levels`.
+    """
+    names = names_of(X, 0)
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"X has several columns named {twice!r}: each needs a name of its own.")
+    lost = lost_digits(X, of_levels) if learns else ""
+    if lost:
+        raise ValueError(
+            f"{begun(lost)}: leave it out if it names rows, or make text of it, or numbers of fewer digits."
+        )
     X = _unmasked(X)
     _refuse_missing_labels(y)
     if reset:
-        _refuse_no_columns(X, type(estimator).__name__)
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[0] and not shape[1]:
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
+                f"{type(estimator).__name__}: there is nothing to learn from, as behind a selector that has "
+                "found no variable."
+            )
         vars(estimator).pop("na_values_", None)  # what stood for a gap in an earlier table
     return X
 
@@ -254,7 +208,7 @@ def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, N
     return rows, labels
 
 
-def refuse_levels(X: Any, who: str) -> None:
+def _refuse_text(X: Any, who: str) -> None:
     """Refuse columns that hold something else than numbers or booleans, for an estimator of some name."""
     for column in columns_of(X):
         texts = [value for value in column.cells.tolist() if isinstance(value, str)]
@@ -291,56 +245,6 @@ def _refuse_missing_labels(y: Any) -> None:
             f"{missing.size} of {labels.size} labels are missing, the first in row {missing[0]}: "
             "fill them in, or leave such rows out."
         )
-
-
-def _refuse_no_columns(X: Any, who: str) -> None:
-    """Refuse a table of rows without columns, for an estimator of some name."""
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    if len(shape) == 2 and shape[0] and not shape[1]:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
-            f"{who}: there is nothing to learn from, as behind a selector that has found no variable."
-        )
-
-
-def _refuse_lost_digits(X: Any, of_levels: Sequence[int]) -> None:
-    """Refuse a column of integers of which two that differ are the same float; see `lost_digits`."""
-    said = lost_digits(X, of_levels)
-    if said:
-        raise ValueError(
-            f"C{said[1:]}: leave it out if it names rows, or make text of it, or numbers of fewer digits."
-        )
-
-
-def _columns_of_levels(X: Any, categorical: Any, learnt: Encoding | None) -> list[int]:
-    """Positions of the columns that have been learnt to hold levels, or that the user has named."""
-    if learnt is not None:
-        return [j for j, levels in enumerate(learnt.levels) if levels is not None]
-    if not _names_columns(categorical) or len(getattr(X, "shape", ())) != 2:
-        return []
-    return positions_of(categorical, names_of(X, X.shape[1]))
-
-
-def _names_columns(categorical: Any) -> bool:
-    """Whether the user has named columns that hold levels; a word that names none is refused."""
-    if isinstance(categorical, str | None):
-        positions_of(categorical, [])
-        return False
-    return True
-
-
-def _refuse_same_names(X: Any) -> None:
-    """Refuse a frame of which two columns have one name."""
-    names = names_of(X, 0)
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"X has several columns named {twice!r}: each needs a name of its own.")
-
-
-def _refuse_emptiness(X: Floats) -> None:
-    """Refuse to learn from rows of gaps."""
-    if np.isnan(X).all():
-        raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
 
 
 def _unmasked(X: Any) -> Any:

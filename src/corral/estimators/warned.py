@@ -58,30 +58,30 @@ def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) 
         warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
 
 
-def warn_of_empty_selections(model: FittedModel, advice: str) -> None:
-    """Warn of classes without relevant variables where such were asked for."""
-    settings = model.settings
+def warn_of_empty_selections(model: FittedModel) -> None:
+    """Warn of classes without relevant variables where the densities use those only, and advise other units.
+
+    Bandwidths shrink most in range and rank units.
+    """
+    scale = model.settings.scale
     without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
-    if without and settings.features == "selected":
+    if without and model.settings.features == "selected":
+        others = " or ".join(repr(unit) for unit in ("range", "rank") if unit != scale)
         warn_user(
-            f"no variable is relevant for the classes {without} in scale={settings.scale!r}{advice}.",
+            f"no variable is relevant for the classes {without} in scale={scale!r}; where bandwidths hardly "
+            f"shrink, try scale={others}.",
             EmptySelectionWarning,
         )
 
 
 def warn_of_undescribed(labels: list[Any]) -> None:
-    """Warn of classes that no single variable tells from the others."""
-    warn_user(
-        f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
-        "others in several variables together only.",
-        EmptySelectionWarning,
-    )
-
-
-def advice_on_units(model: FittedModel, units: Sequence[str]) -> str:
-    """Name the units in which bandwidths shrink most, but for those in which relevance was found."""
-    others = " or ".join(repr(kind) for kind in units if kind != model.settings.scale)
-    return f"; where bandwidths hardly shrink, try scale={others}" if others else ""
+    """Warn of classes that no single variable tells from the others, if there are any."""
+    if labels:
+        warn_user(
+            f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
+            "others in several variables together only.",
+            EmptySelectionWarning,
+        )
 
 
 def warn_of_copies(n_copies: int, n_rows: int) -> None:

@@ -1,11 +1,10 @@
-"""How the densities of a model are looked at, variable by variable and set by set."""
+"""Densities of a model at samples, variable by variable and set by set."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -28,24 +27,23 @@ _MOST_TERMS = 100_000
 SetEstimates = Callable[[Integers], Estimates]
 
 
-AnyModel = TypeVar("AnyModel", bound=LocalModel)
-
-
-class Explainer(ABC, Generic[AnyModel]):
-    """Looks at samples variable by variable, in the densities of a model.
+class Explainer(ABC):
+    """Evaluates the densities of a model at samples, variable by variable and set by set.
 
     Parameters
     ----------
-    model : what has been learnt.
+    model : the fitted model.
     X : (n_samples, n_features) samples.
     computation : threads and progress.
-    estimates : of the samples, if they are known.
+    estimates : of the samples, if they have been computed.
     examples : the samples, if they are training rows: kernels of their units are left out of sets.
     """
 
+    model: LocalModel
+
     def __init__(
         self,
-        model: AnyModel,
+        model: LocalModel,
         X: Floats,
         computation: Computation,
         estimates: Estimates | None = None,
@@ -64,9 +62,9 @@ class Explainer(ABC, Generic[AnyModel]):
         return self._evaluate() if self._given is None else self._given
 
     @property
-    @abstractmethod
     def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
+        """Which variables (n_features,) take part in the density of a class."""
+        return self.model.used
 
     @abstractmethod
     def sizes(self) -> list[list[int]]:
@@ -74,31 +72,23 @@ class Explainer(ABC, Generic[AnyModel]):
 
     @abstractmethod
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
-        """Look at some samples in one class.
+        """Log densities (n_samples, n_features) of each variable given all others in class a, and shares.
 
-        Parameters
-        ----------
-        samples : (n_some,) their positions.
-        a : number of the class.
-
-        Returns
-        -------
-        conditional : (n_some, n_features) log density of each variable given all others.
-        shares : (n_some, n_rows) the rows' shares of the density.
+        `samples` are positions; the rows of the class have the shares (n_samples, n_rows) of the density.
         """
 
     def of_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
-        """Estimates (n_some, n_sets) of some samples in one class, for each of the sets of variables."""
-        found = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
+        """Estimates (n_samples, n_sets) of samples, by their positions, in class a for sets of variables."""
+        estimates = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
         marginals = self._marginals(a, coalitions)
 
         def estimate(block: slice) -> None:
-            found.log_density[block], found.likeness[block], _ = marginals(samples[block])
+            estimates.log_density[block], estimates.likeness[block], _ = marginals(samples[block])
 
         step = int(np.clip(_MOST_TERMS // max(self.sizes()[a]), 1, BLOCK))
         blocks = (slice(first, first + step) for first in range(0, samples.size, step))
         list(on_threads((partial(estimate, block) for block in blocks), self.computation.n_jobs))
-        return found
+        return estimates
 
     @abstractmethod
     def _evaluate(self) -> Estimates:
@@ -109,8 +99,10 @@ class Explainer(ABC, Generic[AnyModel]):
         """Prepare the densities of sets of variables in one class, for several threads."""
 
 
-class RodeoExplainer(Explainer[FittedModel]):
-    """Looks at samples in densities whose bandwidths the Rodeo chooses, at a training row without the row."""
+class RodeoExplainer(Explainer):
+    """Evaluates densities whose bandwidths the Rodeo chooses, at a training row without the row."""
+
+    model: FittedModel
 
     def _evaluate(self) -> Estimates:
         own = None
@@ -134,7 +126,7 @@ class RodeoExplainer(Explainer[FittedModel]):
         return [KernelClass(density, log_widths) for density in self.model.densities]
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
-        """Look at some samples in one class."""
+        """Log densities of each variable given all others in class a, and shares of the rows."""
         conditional = np.empty((samples.size, self.X.shape[1]))
         shares = np.zeros((samples.size, self.model.densities[a].rows.n_rows))
         for k, i in enumerate(samples.tolist()):
@@ -142,9 +134,9 @@ class RodeoExplainer(Explainer[FittedModel]):
             conditional[k], shares[k] = self._classes[a].conditionals(x, h)
         return conditional, shares
 
-    @cached_property
+    @property
     def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
+        """Which variables (n_features,) take part in the density of a class: not those taken as uniform."""
         used = np.zeros(self.X.shape[1], dtype=bool)
         for density in self.model.densities:
             used[density.plan.variables] = True
@@ -167,8 +159,10 @@ class RodeoExplainer(Explainer[FittedModel]):
         return estimate
 
 
-class PoolExplainer(Explainer[PoolModel]):
-    """Looks at samples in the densities of a pool: evidence and shares are weighted sums over its members."""
+class PoolExplainer(Explainer):
+    """Evaluates the densities of a pool: evidence and shares are weighted sums over its members."""
+
+    model: PoolModel
 
     def _evaluate(self) -> Estimates:
         return self.model.estimates(self.X, self.computation)
@@ -181,42 +175,37 @@ class PoolExplainer(Explainer[PoolModel]):
         return [by_scale[scale] for scale in scales]
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
-        """Look at some samples in one class."""
+        """Log densities of each variable given all others in class a, and shares of the rows."""
         pool, n_rows = self.model.pool, int((self.model.data.codes == a).sum())
         conditional = np.zeros((samples.size, self.X.shape[1]))
         shares = np.zeros((samples.size, n_rows))
         for member, weight, scaled in zip(pool.members, pool.weights, self._scaled, strict=True):
-            found, share = member.classes[a].conditionals(scaled[samples])
-            conditional += weight * found
+            of_member, share = member.classes[a].conditionals(scaled[samples])
+            conditional += weight * of_member
             shares += weight * share
         return conditional, shares / pool.weights.sum()
 
-    @property
-    def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
-        return self.model.used
-
     def sizes(self) -> list[list[int]]:
         """How many factors of kernels an estimate takes, by class, of each of its densities."""
-        of_members = [[mixture.size for mixture in member.classes] for member in self.model.pool.members]
-        return [list(sizes) for sizes in zip(*of_members, strict=True)]
+        members = self.model.pool.members
+        return [[member.classes[a].size for member in members] for a in range(self.model.labels.size)]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
-        data, members = self.model.data, self.model.pool.members
-        at, units = data.members()[a], data.units
+        model, data, pool = self.model, self.model.data, self.model.pool
+        rows, units, scaled = data.members()[a], data.units, self._scaled
         out = np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
-        of_members = [member.classes[a].marginals(coalitions, units[at]) for member in members]
-        counts, in_scales = self._level_counts, self._scaled
+        densities = [member.classes[a].marginals(coalitions, units[rows]) for member in pool.members]
+        category_counts = self._category_counts
 
         def estimate(samples: Integers) -> Estimates:
             sums = np.zeros((2, samples.size, len(coalitions.members)))
             log_shares = None
-            if counts is not None and (self.left_out[samples] >= 0).any():
-                log_shares = counts.log_shares_without(out[samples], self.X[samples])[a]
-            both = zip(self.model.pool.weights, self.model.likeness_weights, strict=True)
-            for of_member, scaled, density in zip(both, in_scales, of_members, strict=True):
-                log_density = density(scaled[samples], out[samples], log_shares)
-                for k, weight in enumerate(of_member):
+            if category_counts is not None and (self.left_out[samples] >= 0).any():
+                log_shares = category_counts.log_shares_without(out[samples], self.X[samples])[a]
+            weights = zip(pool.weights, model.likeness_weights, strict=True)
+            for member_weights, x, density in zip(weights, scaled, densities, strict=True):
+                log_density = density(x[samples], out[samples], log_shares)
+                for k, weight in enumerate(member_weights):
                     if weight > 0.0:  # a member without weight may have no rows of a class
                         sums[k] += weight * log_density
             return Estimates(*sums)
@@ -224,12 +213,9 @@ class PoolExplainer(Explainer[PoolModel]):
         return estimate
 
     @cached_property
-    def _level_counts(self) -> LevelCounts | None:
-        """How often levels occur, or None if there are none."""
+    def _category_counts(self) -> LevelCounts | None:
+        """How often categories occur, or None if there are none."""
         return LevelCounts(self.model.data) if self.model.data.level_counts.any() else None
-
-
-AnyExplainer = PoolExplainer | RodeoExplainer
 
 
 def explainer_of(
@@ -238,10 +224,9 @@ def explainer_of(
     computation: Computation,
     estimates: Estimates | None = None,
     examples: Examples | None = None,
-) -> AnyExplainer:
-    """Look at samples in the densities of a model; see `Explainer`."""
+) -> Explainer:
+    """Prepare the densities of a model at samples; see `Explainer`."""
     if isinstance(model, PoolModel):
         return PoolExplainer(model, X, computation, estimates, examples)
-    assert isinstance(model, FittedModel)
     has_bandwidths = estimates is not None and estimates.bandwidths is not None
     return RodeoExplainer(model, X, computation, estimates if has_bandwidths else None, examples)

@@ -10,7 +10,7 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement
-from corral.evidence.explainers import AnyExplainer, explainer_of
+from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, unlikeness
 from corral.evidence.shapley import Coalitions
@@ -63,14 +63,17 @@ def explain_rows(
     n_listed : how many of the rows that support the label are listed.
     computation : threads and progress.
     """
-    explainer = explainer_of(model, X, computation, estimates)
-    known = _known_of(model)
-    coalitions = known.coalitions_of(explainer)
+    explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
+    coalitions = kept.coalitions or explanation_coalitions(explainer)
+    if coalitions.members.size <= _MOST_KEPT:
+        kept.coalitions = coalitions
     nearest = judgement.nearest
     evidence = row_evidence(explainer, label, rival, coalitions, nearest)
     medians = np.zeros(X.shape)
     for a in np.unique(nearest).tolist():
-        medians[nearest == a] = known.medians_of(model, a, coalitions, computation)
+        if a not in kept.medians:
+            kept.medians[a] = median_parts(model, a, coalitions, computation)
+        medians[nearest == a] = kept.medians[a]
     conditional, support = conditionals_and_support(explainer, label, rival, n_listed)
     h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
     return ExplainedRows(
@@ -84,10 +87,10 @@ def explain_rows(
 
 def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) as `class_evidence` has it, computed once for a model."""
-    known = _known_of(model)
-    if known.class_evidence is None:
-        known.class_evidence = class_evidence(model, computation)
-    return known.class_evidence
+    kept = _kept_evidence(model)
+    if kept.class_evidence is None:
+        kept.class_evidence = class_evidence(model, computation)
+    return kept.class_evidence
 
 
 @dataclass(eq=False)
@@ -105,25 +108,10 @@ class _ModelEvidence:
     coalitions: Coalitions | None = None
     medians: dict[int, Floats] = field(default_factory=dict)
 
-    def coalitions_of(self, explainer: AnyExplainer) -> Coalitions:
-        """Sets of variables of explanations."""
-        coalitions = self.coalitions or explanation_coalitions(explainer)
-        if coalitions.members.size <= _MOST_KEPT:
-            self.coalitions = coalitions
-        return coalitions
-
-    def medians_of(
-        self, model: LocalModel, a: int, coalitions: Coalitions, computation: Computation
-    ) -> Floats:
-        """Medians of a class."""
-        if a not in self.medians:
-            self.medians[a] = median_parts(model, a, coalitions, computation)
-        return self.medians[a]
-
 
 # Forgotten together with the model, and no part of its files and copies.
-_KNOWN: WeakKeyDictionary[LocalModel, _ModelEvidence] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[LocalModel, _ModelEvidence] = WeakKeyDictionary()
 
 
-def _known_of(model: LocalModel) -> _ModelEvidence:
-    return _KNOWN.setdefault(model, _ModelEvidence())
+def _kept_evidence(model: LocalModel) -> _ModelEvidence:
+    return _KEPT.setdefault(model, _ModelEvidence())

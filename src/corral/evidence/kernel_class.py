@@ -56,10 +56,7 @@ class KernelClass:
         uniform = np.where(np.isnan(x), 0.0, -self.log_widths)
         uniform[:, self.used] = 0.0
         x, h = x[:, self.used], h[:, self.used]
-        if self.density.rows.is_plain:
-            T = normal_terms(x, self.rows, 1.0 / h)
-        else:
-            T = -log_factors(self.density.rows, x, h, left_out)
+        T = -log_factors(self.density.rows, x, h, left_out)
         log_density = product_log_densities(coalitions.walk(self.used), start, T, np.isnan(x))
         return log_density + coalitions.sums(uniform)
 
@@ -71,7 +68,7 @@ class KernelClass:
         anything; 0 stands for missing values.
         """
         conditional = np.where(np.isnan(x), 0.0, -self.log_widths)
-        if not len(self.rows):  # nothing is known of the class
+        if not len(self.rows):
             return conditional, np.zeros(0)
         terms, at_nearest = self._relative_terms(x[self.used], h[self.used])
         log_weights = self._log_weights
@@ -100,16 +97,3 @@ def _sums_before(terms: Floats) -> Floats:
     sums = np.zeros_like(terms)
     np.cumsum(terms[:, :-1], axis=1, out=sums[:, 1:])
     return sums
-
-
-def normal_terms(x: Floats, rows: Floats, precision: Floats) -> Floats:
-    """Exponents (n_samples, n_variables, n_rows) of normal kernels by variable, with their norms.
-
-    `rows` are (n_rows, n_variables), and `precision` inverse bandwidths (n_variables,) or by sample.
-    """
-    T = x[:, :, np.newaxis] - np.ascontiguousarray(rows.T)
-    T *= np.broadcast_to(precision, x.shape)[:, :, np.newaxis]
-    T *= T
-    T *= 0.5
-    T += np.broadcast_to(kernels.LOG_ROOT - np.log(precision), x.shape)[:, :, np.newaxis]
-    return T

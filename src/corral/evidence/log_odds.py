@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.evidence.explainers import AnyExplainer, explainer_of
+from corral.evidence.explainers import Explainer, explainer_of
 from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation
@@ -39,7 +39,7 @@ class RowEvidence(NamedTuple):
 
 
 def row_evidence(
-    explainer: AnyExplainer,
+    explainer: Explainer,
     label: Integers,
     rival: Integers,
     coalitions: Coalitions,
@@ -53,27 +53,28 @@ def row_evidence(
 
     Parameters
     ----------
-    explainer : the look at the samples. If these are training rows, odds are not those predicted.
+    explainer : the densities at the samples. If these are training rows, odds are not those predicted.
     label, rival : (n_samples,) numbers of classes.
     coalitions : sets of variables.
     nearest : (n_samples,) numbers of classes whose likenesses are divided as well.
     """
-    given = ~np.isnan(explainer.X)
-    found = RowEvidence(np.empty(len(given)), *np.zeros((3, *given.shape)))
-    for block in blocks_of_samples(len(given), len(coalitions.members) * explainer.model.labels.size):
-        near = None if nearest is None else nearest[block]
-        log_density, likeness = _estimates_of_sets(
-            explainer, coalitions, block, label[block], rival[block], near
-        )
-        v = _log_odds_of_sets(explainer, coalitions, log_density, block, label[block], rival[block])
+    model, present = explainer.model, ~np.isnan(explainer.X)
+    result = RowEvidence(np.empty(len(present)), *np.zeros((3, *present.shape)))
+    for block in blocks_of_samples(len(present), len(coalitions.members) * model.labels.size):
+        near = np.full(block.size, -1) if nearest is None else nearest[block]
+        pair = label[block], rival[block]
+        log_density, likeness = _estimates_of_sets(explainer, coalitions, block, *pair, near)
+        v = log_odds(log_density, model.prior, model.lapse, *pair)
+        if explainer.examples is None:
+            v = _with_predicted(v, explainer, coalitions, block, *pair)
         finite: Bools = np.logical_and.reduce(np.isfinite(v), axis=1)
-        found.base[block] = np.where(finite, v[:, 0], v[:, -1])
+        result.base[block] = np.where(finite, v[:, 0], v[:, -1])
         mean, error = coalitions.contributions(np.where(finite[:, np.newaxis], v, 0.0))
-        found.evidence[block] = np.where(given[block], mean, 0.0)
-        found.error[block] = np.where(given[block], error, 0.0)
+        result.evidence[block] = np.where(present[block], mean, 0.0)
+        result.error[block] = np.where(present[block], error, 0.0)
         if nearest is not None:
-            found.likeness[block] = likeness_parts(likeness, coalitions)
-    return found
+            result.likeness[block] = likeness_parts(likeness, coalitions)
+    return result
 
 
 def likeness_parts(likeness: Floats, coalitions: Coalitions) -> Floats:
@@ -83,50 +84,47 @@ def likeness_parts(likeness: Floats, coalitions: Coalitions) -> Floats:
 
 
 def _estimates_of_sets(
-    explainer: AnyExplainer,
+    explainer: Explainer,
     coalitions: Coalitions,
     samples: Integers,
     label: Integers,
     rival: Integers,
-    nearest: Integers | None,
+    nearest: Integers,
 ) -> tuple[Floats, Floats]:
     """Log densities (n_classes, n_samples, n_sets), and likenesses (n_samples, n_sets) in nearest classes."""
     n_classes, n_sets = explainer.model.labels.size, len(coalitions.members)
     log_density = np.full((n_classes, samples.size, n_sets), -np.inf)
-    likeness = np.empty((0 if nearest is None else samples.size, n_sets))
+    likeness = np.empty((samples.size, n_sets))
     for y in range(n_classes):
-        is_near = np.zeros(samples.size, dtype=bool) if nearest is None else nearest == y
+        is_near = nearest == y
         # Without a lapse, odds do not depend on other classes.
         has_part = (label == y) | (rival == y) | is_near | (explainer.model.lapse > 0.0)
         if has_part.any():
             estimates = explainer.of_sets(y, samples[has_part], coalitions)
             log_density[y, has_part] = estimates.log_density
-            likeness[np.flatnonzero(is_near)] = estimates.likeness[is_near[has_part]]
+            likeness[is_near] = estimates.likeness[is_near[has_part]]
     return log_density, likeness
 
 
-def _log_odds_of_sets(
-    explainer: AnyExplainer,
+def _with_predicted(
+    v: Floats,
+    explainer: Explainer,
     coalitions: Coalitions,
-    log_density: Floats,
     samples: Integers,
     label: Integers,
     rival: Integers,
 ) -> Floats:
-    """Log odds (n_samples, n_sets) of label and rival; predicted ones for a set with all that is given."""
-    model = explainer.model
-    v = log_odds(log_density, model.prior, model.lapse, label, rival)
-    if explainer.examples is not None:
-        return v
-    log_proba = model.posterior(explainer.estimates.log_density[samples])
+    """Log odds (n_samples, n_sets) with those predicted for a set of all variables that have values."""
+    log_proba = explainer.model.posterior(explainer.estimates.log_density[samples])
     rows = np.arange(samples.size)
     with np.errstate(invalid="ignore"):
         predicted = log_proba[rows, label] - log_proba[rows, rival]
-    known = (~np.isnan(explainer.X[samples]) & explainer.used).astype(np.float64)
-    return np.where(coalitions.sums(known) == known.sum(axis=1, keepdims=True), predicted[:, np.newaxis], v)
+    present = (~np.isnan(explainer.X[samples]) & explainer.used).astype(np.float64)
+    is_complete = coalitions.sums(present) == present.sum(axis=1, keepdims=True)
+    return np.where(is_complete, predicted[:, np.newaxis], v)
 
 
-def explanation_coalitions(explainer: AnyExplainer) -> Coalitions:
+def explanation_coalitions(explainer: Explainer) -> Coalitions:
     """Sets of variables, as many as seem worth their time; they depend on the model alone."""
     sizes = [sum(of_class) for of_class in explainer.sizes()]
     n_kernels = sum(sizes) if explainer.model.lapse > 0.0 else 2 * max(sizes)
@@ -163,11 +161,11 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
         examples = Examples.concatenate([model.examples(a) for a in classes])
         explainer = explainer_of(model, examples.X, computation, examples=examples)
         rival = strongest_rivals(model.joint(explainer.estimates.log_density), examples.codes)
-        coalitions = Coalitions.few(np.flatnonzero(explainer.used), examples.X.shape[1])
-        found = row_evidence(explainer, examples.codes, rival, coalitions)
+        coalitions = Coalitions.of(np.flatnonzero(explainer.used), examples.X.shape[1], np.inf)
+        of_rows = row_evidence(explainer, examples.codes, rival, coalitions).evidence
         for a in classes:
             rows = examples.codes == a
-            evidence[a] = np.average(found.evidence[rows], axis=0, weights=examples.weights[rows])
+            evidence[a] = np.average(of_rows[rows], axis=0, weights=examples.weights[rows])
     return evidence
 
 

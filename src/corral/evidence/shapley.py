@@ -56,24 +56,20 @@ class Coalitions:
     _walks: dict[bytes, Walk] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, players: Integers, n_features: int, n_kernels: int) -> Coalitions:
+    def of(cls, players: Integers, n_features: int, n_kernels: float) -> Coalitions:
         """Take all sets of few players, or those on random orders of many.
 
         Parameters
         ----------
         players : (n_players,) variables that take part.
         n_features : how many variables there are.
-        n_kernels : how many factors of kernels an order takes at one sample.
+        n_kernels : how many factors of kernels an order takes at one sample; infinite for the fewest orders,
+            which are enough for means over samples.
         """
         if players.size <= MOST_EXACT:
             return cls.all(players, n_features)
         n_orders = int(np.clip(_MOST_KERNELS / max(n_kernels, 1), _FEWEST_ORDERS, _MOST_ORDERS))
         return cls.sampled(players, n_features, n_orders // 2)
-
-    @classmethod
-    def few(cls, players: Integers, n_features: int) -> Coalitions:
-        """Take all sets of few players, or those on a few random orders: enough for means over samples."""
-        return cls.of(players, n_features, int(_MOST_KERNELS))
 
     @classmethod
     def all(cls, players: Integers, n_features: int) -> Coalitions:

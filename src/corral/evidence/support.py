@@ -11,7 +11,7 @@ import numpy as np
 from corral.array_types import Floats, Integers
 from corral.data.tiles import TINY
 from corral.data.weights import sums_by_unit
-from corral.evidence.explainers import BLOCK, AnyExplainer
+from corral.evidence.explainers import BLOCK, Explainer
 from corral.parallel import on_threads
 
 
@@ -35,7 +35,7 @@ class Support(NamedTuple):
 
 
 def conditionals_and_support(
-    explainer: AnyExplainer, label: Integers, rival: Integers, n_listed: int
+    explainer: Explainer, label: Integers, rival: Integers, n_listed: int
 ) -> tuple[Floats, Support]:
     """Compare samples in the densities of their labels and rivals, all other variables being known.
 

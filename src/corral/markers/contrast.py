@@ -1,26 +1,18 @@
 """Which variables describe each class: how its values differ from those of its background.
 
 Everything here is a function of ranks, so units and increasing transformations of a column change nothing.
-How two samples are compared is said in `rank_tests`.
+`rank_tests` says how two samples are compared, and `background` which classes make up the background of a
+variable. A class is compared with the rows of the background that are not its own.
 
-**The background** of a variable is found from all pairs of classes. Two classes are told apart if their
-difference is significant at the level over the number of pairs, and not negligible. Among the sets of
-classes of which no two are told apart, the background is the largest one, if most classes belong to it. Where
-there is none, a smaller set will do that is wider than the other classes rather than high or low: most
-classes may be concentrated, each in its own way, where the rest are spread out. Otherwise the variable has
-no background, as where all classes lie at different places. Each of two classes is the other's background.
-
-**A class** is compared with the rows of the background that are not its own. Without a background, the
-variable describes the classes that differ from at least half of the others: if r is the least such number,
-the p-value of K classes is K - r times the r-th smallest one (a partial conjunction). Then the effect is that
-against all other rows. The p-values of a class are multiplied by the number of variables that vary at all.
+Without a background, the variable describes the classes that differ from at least half of the others: if r is
+the least such number, the p-value of K classes is K - r times the r-th smallest one (a partial conjunction).
+Then the effect is that against all other rows. The p-values of a class are multiplied by the number of
+variables that vary at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,45 +20,31 @@ from scipy import special
 
 from corral.array_types import Bools, Floats, Integers, check_array
 from corral.data.dataset import LabelledRows
-from corral.data.weights import effective_weights, weights_or_ones
-from corral.markers.group_effects import Clusters, count_groups, effects_of_groups, pvalues_with_groups
-from corral.markers.rank_tests import (
-    effects_between,
-    least_log_pvalue,
-    log_pvalues,
-    occupied_cells,
-    size_of_difference,
-)
+from corral.data.weights import weights_or_ones
+from corral.markers.background import compare_pairs, find_background
+from corral.markers.group_effects import pvalues_with_groups
+from corral.markers.rank_tests import effects_between, log_pvalues, shares_of_sum, size_of_difference
+from corral.markers.value_counts import ValueCounts, category_counts, count_values
 
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15
 
 LEVEL = 0.01
 
-# A column with more distinct values is cut into so many cells of equal numbers of rows. The cells do not know
-# of the classes, so all tests stay exact. Even, so that a column and its mirror image have the same cells.
-_MAX_CELLS = 500
-
-# Of a class with fewer rows nothing can be said.
-_MIN_ROWS = 3
-
 # A row of less than this share of the largest weight in its class changes no test, but none can be computed
 # with it either: samples that it keeps from being separate have slopes without end.
 _NEGLIGIBLE_SHARE = 1e-12
 
-# Of a variable with at most so many values, single ones may say more than a direction.
+# In a variable with at most so many values, a single value may describe a class better than a direction.
 FEW_VALUES = 10
 
-# Levels that are looked at one by one, the most frequent ones.
+# Categories that are compared one by one, the most frequent ones.
 _MAX_FLAGS = 50
 
 # Quantiles that are shown beside a direction: quartiles and median.
 _SHOWN_QUANTILES = (0.25, 0.5, 0.75)
 
 _DIRECTIONS = ("", "high", "low", "narrow", "shape", "wide")
-
-# Numbers in a block of variables that are compared at once.
-_BLOCK = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +155,15 @@ def contrast(
     weights = weights_or_ones(weights, len(X))
     if levels is not None and levels.any():
         columns, variable, category = _flag_columns(X, levels)
-        found = contrast(
+        by_column = contrast(
             columns, codes, n_classes, weights=weights, groups=groups, level=level, min_effect=min_effect
         )
-        found = _strongest_columns(found, variable, category, levels)
-        return _with_modes(found, X, codes, weights, levels)
+        strongest = _strongest_columns(by_column, variable, category, levels)
+        for j in np.flatnonzero(levels):
+            counts = category_counts(X[:, j], codes, weights, n_classes, int(levels[j]))
+            strongest.typical[:, j] = _modes(counts)
+            strongest.background_typical[:, j] = _modes(counts.sum(axis=0) - counts)
+        return strongest
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
     largest = np.zeros(n_classes)
     np.maximum.at(largest, codes, weights)
@@ -189,11 +171,13 @@ def contrast(
     present = shares > _NEGLIGIBLE_SHARE
     if groups is not None:
         groups = np.unique(groups[present], return_inverse=True)[1]
-    blocks = _tabulate(X[present], codes[present], n_classes, shares[present], groups)
-    found = _join([_compare(table, level, min_effect) for table in blocks])
-    n_varying = max(int((found.n_values > 1).sum()), 1)
-    pvalue = np.minimum(found.pvalue * n_varying, 1.0)
-    return replace(found, pvalue=pvalue, markers=found.markers & (pvalue <= level))
+    tables = count_values(X[present], codes[present], n_classes, shares[present], groups)
+    blocks = [_compare(table, level, min_effect) for table in tables]
+    arrays = ([getattr(block, field.name) for block in blocks] for field in fields(Contrast))
+    joined = Contrast(*(np.concatenate(parts, axis=-1) for parts in arrays))
+    n_varying = max(int((joined.n_values > 1).sum()), 1)
+    pvalue = np.minimum(joined.pvalue * n_varying, 1.0)
+    return replace(joined, pvalue=pvalue, markers=joined.markers & (pvalue <= level))
 
 
 def _flag_columns(X: Floats, levels: Integers) -> tuple[Floats, Integers, Integers]:
@@ -203,34 +187,32 @@ def _flag_columns(X: Floats, levels: Integers) -> tuple[Floats, Integers, Intege
     """
     columns, variable, category = [], [], []
     for j, n_levels in enumerate(levels.tolist()):
-        x = X[:, j]
-        categories = _frequent_levels(x, n_levels) if n_levels else [-1]
+        x, categories = X[:, j], [-1]
+        if n_levels:
+            counts = np.bincount(x[~np.isnan(x)].astype(np.int64), minlength=n_levels)
+            categories = sorted(np.argsort(-counts, kind="stable")[:_MAX_FLAGS].tolist())
         columns += [np.where(np.isnan(x), np.nan, x == k) if n_levels else x for k in categories]
         variable += [j] * len(categories)
         category += categories
     return np.stack(columns, axis=1), np.array(variable), np.array(category)
 
 
-def _frequent_levels(x: Floats, n_levels: int) -> list[int]:
-    counts = np.bincount(x[~np.isnan(x)].astype(np.int64), minlength=n_levels)
-    frequent = np.argsort(-counts, kind="stable")[:_MAX_FLAGS]
-    return sorted(frequent.tolist())
-
-
-def _strongest_columns(found: Contrast, variable: Integers, category: Integers, levels: Integers) -> Contrast:
+def _strongest_columns(
+    by_column: Contrast, variable: Integers, category: Integers, levels: Integers
+) -> Contrast:
     """Pick for each class and variable the strongest one of its columns; see `contrast`."""
-    n_classes, is_category = len(found.markers), levels > 0
+    n_classes, is_category = len(by_column.markers), levels > 0
     strongest = np.zeros((n_classes, levels.size), dtype=np.int64)
     markers = np.zeros((n_classes, levels.size), dtype=np.bool_)
     for j in range(levels.size):
         columns = np.flatnonzero(variable == j)
-        statistic, marked = found.statistic[:, columns], found.markers[:, columns]
+        statistic, marked = by_column.statistic[:, columns], by_column.markers[:, columns]
         positive = np.where(marked & (statistic > 0.0), statistic, 0.0)
         more_often, any_way = positive.argmax(axis=1), np.abs(statistic).argmax(axis=1)
         strongest[:, j] = columns[np.where(positive.any(axis=1), more_often, any_way)]
         markers[:, j] = marked.any(axis=1)
     classes = np.arange(n_classes)[:, np.newaxis]
-    arrays = {field.name: getattr(found, field.name) for field in fields(Contrast)}
+    arrays = {field.name: getattr(by_column, field.name) for field in fields(Contrast)}
     n_values = np.where(is_category, levels, arrays.pop("n_values")[strongest[0]])
     picked = Contrast(
         **{name: array[..., classes, strongest] for name, array in arrays.items()}, n_values=n_values
@@ -242,312 +224,49 @@ def _strongest_columns(found: Contrast, variable: Integers, category: Integers, 
     return replace(picked, markers=markers, value=value, share=share, background_share=background_share)
 
 
-def _with_modes(found: Contrast, X: Floats, codes: Integers, weights: Floats, levels: Integers) -> Contrast:
-    """Typical values of categories are the most frequent ones of a class, and of all other rows."""
-    typical, background_typical = found.typical.copy(), found.background_typical.copy()
-    for j in np.flatnonzero(levels):
-        modes = _modes(X[:, j], codes, len(typical), int(levels[j]), weights)
-        typical[:, j], background_typical[:, j] = modes
-    return replace(found, typical=typical, background_typical=background_typical)
+def _modes(counts: Floats) -> Floats:
+    """Most frequent category (n_classes,) by counts (n_classes, n_categories); NaN where there is none."""
+    return np.where(counts.sum(axis=1) > 0, counts.argmax(axis=1).astype(np.float64), np.nan)
 
 
-def _modes(x: Floats, codes: Integers, n_classes: int, n_levels: int, weights: Floats) -> Floats:
-    """Most frequent category (2, n_classes) of each class, and of all other rows; NaN where there is none."""
-    known = ~np.isnan(x)
-    cells = codes[known] * n_levels + x[known].astype(np.int64)
-    counts = np.bincount(cells, weights[known], n_classes * n_levels).reshape(n_classes, n_levels)
-    both = np.stack([counts, counts.sum(axis=0) - counts])
-    return np.where(both.sum(axis=2) > 0, both.argmax(axis=2).astype(np.float64), np.nan)
-
-
-def _join(parts: list[Contrast]) -> Contrast:
-    """Put several blocks of variables together."""
-    columns = ([getattr(part, field.name) for part in parts] for field in fields(Contrast))
-    return Contrast(*(np.concatenate(arrays, axis=-1) for arrays in columns))
-
-
-# -------------------------------------------------------------------------------------------- counts
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """How often each class has each value of some variables.
-
-    Attributes
-    ----------
-    counts : (n_variables, n_classes, n_cells) effective numbers of rows; a cell is a value, or neighbouring
-        ones where a variable has too many, and cells of no rows may follow.
-    values : (n_variables, n_cells) a value of each cell.
-    n_values : (n_variables,) distinct values, before any were put into one cell.
-    groups : the groups of each class; none where each row stands alone.
-    """
-
-    counts: Floats
-    values: Floats
-    n_values: Integers
-    groups: Clusters
-
-    def take(self, variables: Integers) -> _Table:
-        """Pick variables by their numbers."""
-        return _Table(
-            counts=self.counts[variables],
-            values=self.values[variables],
-            n_values=self.n_values[variables],
-            groups=self.groups.take_variables(variables),
-        )
-
-    @property
-    def active(self) -> Bools:
-        """Classes of which something can be said, (n_variables, n_classes)."""
-        return np.asarray(self.counts.sum(axis=2) >= _MIN_ROWS - 1e-9)
-
-
-def _tabulate(
-    X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers | None
-) -> Iterator[_Table]:
-    """Count values by class, some variables at a time, sorting each column once."""
-    n, d = X.shape
-    n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
-    step = max(1, _BLOCK // max(n_classes * max(min(n, _MAX_CELLS), n_groups), n))
-    for first in range(0, d, step):
-        block = X[:, first : first + step]
-        values = np.ascontiguousarray(block.T)
-        order = np.argsort(values, axis=1, kind="stable")
-        values = np.take_along_axis(values, order, axis=1)
-        worth, variance, error = np.ones((3, block.shape[1], n_classes))
-        counts = np.empty((block.shape[1], n_classes, 0), dtype=np.int64)
-        if groups is not None:
-            worth, variance, error = effects_of_groups(block, codes, n_classes, weights, groups)
-            counts = count_groups(~np.isnan(block.T), codes, n_classes, groups)
-        clusters = Clusters(counts, variance, error)
-        yield _count(values, codes[order], n_classes, weights[order], worth, clusters)
-
-
-def _count(
-    values: Floats, codes: Integers, n_classes: int, weights: Floats, worth: Floats, clusters: Clusters
-) -> _Table:
-    """Count sorted values (n_variables, n_rows), missing ones last, given class and weight of each.
-
-    A row counts as the part of a row that `worth` says, (n_variables, n_classes).
-    """
-    m = len(values)
-    present = ~np.isnan(values)
-    rows = np.arange(m)[:, np.newaxis] * n_classes + codes
-    effective = effective_weights(np.where(present, weights, 0.0), rows, m * n_classes) * worth.ravel()[rows]
-    is_new = present.copy()
-    is_new[:, 1:] &= values[:, 1:] != values[:, :-1]
-    cells = np.maximum(is_new.cumsum(axis=1) - 1, 0)
-    n_values = is_new.sum(axis=1)
-    for j in np.flatnonzero(n_values > _MAX_CELLS):
-        cells[j] = _coarse(cells[j], effective[j])
-    n_cells = int(cells.max(initial=0)) + 1
-    counts = np.bincount((rows * n_cells + cells).ravel(), effective.ravel(), m * n_classes * n_cells)
-    # The middle one of its rows stands for a cell.
-    variables = np.arange(m)[:, np.newaxis] * n_cells
-    n_rows = np.bincount((variables + cells).ravel(), present.ravel(), m * n_cells).reshape(m, n_cells)
-    middle = (n_rows.cumsum(axis=1) - n_rows + (n_rows - 1) // 2).astype(np.int64)
-    return _Table(
-        counts=counts.astype(np.float64).reshape(m, n_classes, n_cells),
-        values=np.take_along_axis(values, np.clip(middle, 0, values.shape[1] - 1), axis=1),
-        n_values=n_values,
-        groups=clusters,
-    )
-
-
-def _coarse(cells: Integers, weights: Floats) -> Integers:
-    """Put neighbouring cells with nearly the same mid-rank into one; ties stay together."""
-    counts = np.bincount(cells, weights)
-    share = (counts.cumsum() - counts / 2.0) / counts.sum()
-    # A hair is taken off the rounding, so that rounding errors do not choose between two cells.
-    coarse = np.rint(np.round(_MAX_CELLS * share, 6))
-    merged = np.concatenate([[0], (np.diff(coarse) != 0).cumsum()])
-    return np.asarray(merged[cells])
-
-
-# --------------------------------------------------------------------------------------- background
-
-
-class _Pairs(NamedTuple):
-    """Comparisons of all pairs of classes, each (n_variables, n_classes, n_classes).
-
-    Attributes
-    ----------
-    log_p : logarithms of p-values, 0 where the difference is significant but negligible for the first class.
-    statistic : largest squared standardised statistic.
-    """
-
-    log_p: Floats
-    statistic: Floats
-
-
-def _compare_pairs(table: _Table, level: float, min_effect: float) -> _Pairs:
-    """Compare all pairs of classes in the variables where some pair can differ significantly at all.
-
-    In other variables, as where all classes have three rows, nothing is computed: p-values are 1.
-    """
-    n_variables, n_classes, n_cells = table.counts.shape
-    pairs = _Pairs(*np.zeros((2, n_variables, n_classes, n_classes)))
-    variables = np.flatnonzero(_may_differ(table, level))
-    table = table.take(variables)
-    active = table.active
-    a, b = np.triu_indices(n_classes, 1)
-    testable = (active[:, a] & active[:, b]).any(axis=0)
-    a, b = a[testable], b[testable]
-    step = max(1, _BLOCK // max(variables.size * max(n_cells, table.groups.counts.shape[2]), 1))
-    variables = variables[:, np.newaxis]
-    for first in range(0, a.size, step):
-        one, two = a[first : first + step], b[first : first + step]
-        log_p, log_p_of_two, statistic = _compare_some_pairs(table, one, two, level, min_effect)
-        pairs.log_p[variables, one, two], pairs.log_p[variables, two, one] = log_p, log_p_of_two
-        pairs.statistic[variables, one, two] = pairs.statistic[variables, two, one] = statistic
-    return pairs
-
-
-def _may_differ(table: _Table, level: float) -> Bools:
-    """Whether the two largest classes of each variable (n_variables,) have enough rows for a small p-value.
-
-    A p-value of a pair matters if it is at most the level over the number of classes that a class need not
-    differ from (see `_differs_from_half`); the level over the number of pairs is less.
-    """
-    active = table.active
-    n_active = active.sum(axis=1)
-    sizes = np.sort(np.where(active, table.counts.sum(axis=2), 0.0), axis=1)
-    if sizes.shape[1] < 2:
-        return np.zeros(len(sizes), dtype=bool)
-    least = least_log_pvalue(sizes[:, -1], sizes[:, -2])
-    return np.asarray((n_active >= 2) & (least <= np.log(level / np.maximum(n_active - n_active // 2, 1))))
-
-
-def _compare_some_pairs(
-    table: _Table, a: Integers, b: Integers, level: float, min_effect: float
-) -> tuple[Floats, Floats, Floats]:
-    """Compare each of the classes a with that of the classes b in the same place.
-
-    Returns log p-values as the first class sees them, as the second does, and squared statistics, each
-    (n_variables, n_pairs).
-    """
-    m, _, n_cells = table.counts.shape
-    first, second = occupied_cells(*(table.counts[:, of].reshape(-1, n_cells) for of in (a, b)))
-    log_p, squared = log_pvalues(first, second)
-    log_p = pvalues_with_groups(log_p, table.groups.take(a), table.groups.take(b))
-    log_p[~(table.active[:, a] & table.active[:, b]).ravel()] = 0.0
-    # Effects matter only where there is significance.
-    doubtful = np.flatnonzero(log_p <= np.log(level))
-    first, second = first[doubtful], second[doubtful]
-    _, effects = effects_between(first, second)
-    of_second = log_p.copy()
-    log_p[doubtful[size_of_difference(first, second, effects) < min_effect]] = 0.0
-    of_second[doubtful[size_of_difference(second, first, effects) < min_effect]] = 0.0
-    return log_p.reshape(m, -1), of_second.reshape(m, -1), squared.reshape(m, -1)
-
-
-def _find_background(table: _Table, pairs: _Pairs, level: float, min_effect: float) -> Bools:
-    """Classes that make up the background of each variable, (n_variables, n_classes)."""
-    active = table.active
-    n_active = active.sum(axis=1)
-    n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
-    is_negligible = pairs.log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
-    alike = is_negligible & is_negligible.swapaxes(1, 2)
-    comparable = active[:, :, np.newaxis] & active[:, np.newaxis, :]
-    alike &= comparable
-    background = np.asarray(active & (n_active >= 2)[:, np.newaxis])
-    differ = np.flatnonzero((alike != comparable).any(axis=(1, 2)) & (n_active > 2))
-    background[differ] = _background_of_some(
-        table.counts[differ], active[differ], alike[differ], pairs.statistic[differ], min_effect
-    )
-    return background
-
-
-def _background_of_some(
-    counts: Floats, active: Bools, alike: Bools, statistic: Floats, min_effect: float
-) -> Bools:
-    """Classes of the background (n_variables, n_classes) where some classes are not alike."""
-    groups = _alike_groups(alike, statistic)
-    sizes = groups.sum(axis=2)
-    eligible = 2 * sizes > active.sum(axis=1, keepdims=True)
-    undecided = np.flatnonzero(~eligible.any(axis=1))
-    eligible[undecided] = _wider_than_rest(
-        counts[undecided], groups[undecided], active[undecided], min_effect
-    )
-    eligible &= sizes >= 2
-    return _best_group(groups, eligible, statistic)
-
-
-def _alike_groups(alike: Bools, statistic: Floats) -> Bools:
-    """From each class, the group that grows by the nearest class that is like all members so far."""
-    n_classes = alike.shape[1]
-    itself = np.eye(n_classes, dtype=bool)
-    nearest = np.argsort(np.where(itself, -1.0, statistic), axis=2, kind="stable")
-    groups = itself & alike
-    for candidate in np.moveaxis(nearest, 2, 0)[1:]:
-        like_candidate = np.take_along_axis(alike, candidate[:, :, np.newaxis], axis=1)
-        joins = np.asarray((like_candidate | ~groups).all(axis=2) & groups.any(axis=2))
-        groups |= itself[candidate] & joins[:, :, np.newaxis]
-    return groups
-
-
-def _wider_than_rest(counts: Floats, groups: Bools, active: Bools, min_effect: float) -> Bools:
-    """Which groups are wide, more than high or low, against the rows of all other classes."""
-    m, n_classes, n_cells = counts.shape
-    rest = active[:, np.newaxis, :] & ~groups
-    first, second = ((of.astype(np.float64) @ counts).reshape(-1, n_cells) for of in (groups, rest))
-    _, effects = effects_between(first, second)
-    location, spread = effects[:2].reshape(2, m, n_classes)
-    return np.asarray((spread >= min_effect) & (spread > np.abs(location)))
-
-
-def _best_group(groups: Bools, eligible: Bools, statistic: Floats) -> Bools:
-    """The largest eligible group, of equally large ones that whose classes are nearest to each other."""
-    sizes = np.where(eligible, groups.sum(axis=2), 0)
-    member = groups.astype(np.float64)
-    within = np.einsum("jga,jab,jgb->jg", member, statistic, member)
-    eligible &= sizes == sizes.max(axis=1, keepdims=True)
-    within = np.where(eligible, within, np.inf)
-    # Equal but for rounding: their union, so that the order of the classes does not matter.
-    eligible &= within <= within.min(axis=1, keepdims=True) * (1.0 + 1e-9) + 1e-9
-    return np.asarray((groups & eligible[:, :, np.newaxis]).any(axis=1))
-
-
-# ------------------------------------------------------------------------------------------ classes
-
-
-def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
+def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
     """Compare classes with their background; p-values are not adjusted yet, `markers` means noticeable."""
     m, n_classes, n_cells = table.counts.shape
-    pairs = _compare_pairs(table, level, min_effect)
-    background = _find_background(table, pairs, level, min_effect)
+    log_p_of_pairs, statistic = compare_pairs(table, level, min_effect)
+    background = find_background(table, log_p_of_pairs, statistic, level, min_effect)
     has_background = np.asarray(background.any(axis=1, keepdims=True))
     compared = np.where(has_background, background, table.active)
     others = compared[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
     own, other = table.counts, others.astype(np.float64) @ table.counts
-    tests = own.reshape(-1, n_cells), other.reshape(-1, n_cells)
 
-    other_groups = table.groups.pool(others, own.sum(axis=2))
-    against_background = pvalues_with_groups(log_pvalues(*tests)[0], table.groups, other_groups)
-    against_background = against_background.reshape(m, n_classes)
-    log_p = np.where(has_background, against_background, _differs_from_half(pairs, table.active))
-    location, effects = effects_between(*tests)
-    location, effects = location.reshape(m, n_classes), effects.reshape(-1, m, n_classes)
-    size = size_of_difference(*tests, effects.reshape(-1, m * n_classes)).reshape(m, n_classes)
-    quantiles = [np.stack([_quantiles(of, table.values, q) for q in _SHOWN_QUANTILES]) for of in (own, other)]
-    direction, effect = _direction(location, effects, quantiles[0], quantiles[1], min_effect)
-    known = table.active & others.any(axis=2) & (size > 1e-12)
-    quantile = special.ndtri_exp(np.where(known, log_p, 0.0) - np.log(2.0))
+    against_background, _ = log_pvalues(own.reshape(-1, n_cells), other.reshape(-1, n_cells))
+    against_background = pvalues_with_groups(
+        against_background.reshape(m, n_classes), table.clusters, table.clusters.pool(others, own.sum(axis=2))
+    )
+    log_p = np.where(has_background, against_background, _differs_from_half(log_p_of_pairs, table.active))
+    location, effects = effects_between(own, other)
+    size = size_of_difference(own, other, effects)
+    own_quantiles, other_quantiles = (
+        np.stack([_quantiles(counts, table.values, q) for q in _SHOWN_QUANTILES]) for counts in (own, other)
+    )
+    direction, effect = _direction(location, effects, own_quantiles, other_quantiles, min_effect)
+    defined = table.active & others.any(axis=2) & (size > 1e-12)
+    quantile = special.ndtri_exp(np.where(defined, log_p, 0.0) - np.log(2.0))
     value, share, background_share = _most_typical_value(own, other, table.values)
     return Contrast(
-        markers=(known & (size >= min_effect)).T,
-        pvalue=np.where(known, np.exp(log_p), 1.0).T,
+        markers=(defined & (size >= min_effect)).T,
+        pvalue=np.where(defined, np.exp(log_p), 1.0).T,
         statistic=np.where(effect < 0, quantile, -quantile).T,
-        effect=np.where(known, effect, 0.0).T,
-        location=np.where(known, location, 0.0).T,
-        spread=np.where(known, np.clip(effects[1], -1.0, 1.0), 0.0).T,
-        size=np.where(known, size, 0.0).T,
-        direction=np.where(known, direction, "").T,
+        effect=np.where(defined, effect, 0.0).T,
+        location=np.where(defined, location, 0.0).T,
+        spread=np.where(defined, np.clip(effects[1], -1.0, 1.0), 0.0).T,
+        size=np.where(defined, size, 0.0).T,
+        direction=np.where(defined, direction, "").T,
         background=background.T,
-        typical=quantiles[0][1].T,
-        background_typical=quantiles[1][1].T,
-        quartiles=quantiles[0][::2].swapaxes(1, 2),
-        background_quartiles=quantiles[1][::2].swapaxes(1, 2),
+        typical=own_quantiles[1].T,
+        background_typical=other_quantiles[1].T,
+        quartiles=own_quantiles[::2].swapaxes(1, 2),
+        background_quartiles=other_quantiles[::2].swapaxes(1, 2),
         value=value.T,
         share=share.T,
         background_share=background_share.T,
@@ -555,16 +274,16 @@ def _compare(table: _Table, level: float, min_effect: float) -> Contrast:
     )
 
 
-def _differs_from_half(pairs: _Pairs, active: Bools) -> Floats:
+def _differs_from_half(log_p: Floats, active: Bools) -> Floats:
     """Logarithms of p-values of the hypothesis that a class differs from less than half of the others."""
     n_classes = active.shape[1]
     n_active = active.sum(axis=1)
     least = np.maximum(n_active // 2, 1)
     is_other = active[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
-    ordered = np.sort(np.where(is_other, pairs.log_p, 0.0), axis=2)
+    ordered = np.sort(np.where(is_other, log_p, 0.0), axis=2)
     position = np.minimum(least, n_classes) - 1
-    log_p = np.take_along_axis(ordered, position[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
-    return np.asarray(np.minimum(log_p + np.log(np.maximum(n_active - least, 1))[:, np.newaxis], 0.0))
+    smallest = np.take_along_axis(ordered, position[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
+    return np.asarray(np.minimum(smallest + np.log(np.maximum(n_active - least, 1))[:, np.newaxis], 0.0))
 
 
 def _direction(
@@ -628,13 +347,10 @@ def _quantiles(counts: Floats, values: Floats, q: float) -> Floats:
 
 def _most_typical_value(own: Floats, other: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
     """The value whose share in the class exceeds that elsewhere by most, and both shares."""
-    own, other = (of / np.maximum(of.sum(axis=2, keepdims=True), 1e-300) for of in (own, other))
-    best = (own - other).argmax(axis=2)
-    value = np.take_along_axis(values, best, axis=1)
-    share, elsewhere = (
-        np.take_along_axis(of, best[:, :, np.newaxis], axis=2)[:, :, 0] for of in (own, other)
-    )
-    return value, share, elsewhere
+    shares = np.stack([shares_of_sum(own), shares_of_sum(other)])
+    best = (shares[0] - shares[1]).argmax(axis=2)
+    share, elsewhere = np.take_along_axis(shares, best[np.newaxis, :, :, np.newaxis], axis=3)[..., 0]
+    return np.take_along_axis(values, best, axis=1), share, elsewhere
 
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:

@@ -6,6 +6,8 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.data.tiles import ClassRows, tile_density
+from corral.markers.rank_tests import shares_of_sum
+from corral.markers.value_counts import category_counts
 
 N_POINTS = 49  # of a curve
 
@@ -24,19 +26,21 @@ def density_curves(
     weights : (n_rows,) or None.
     n_classes : how many classes there are.
     """
-    known = ~np.isnan(x)
-    if not known.any():
+    present = ~np.isnan(x)
+    if not present.any():
         return np.empty(0), np.empty((n_classes, 0))
-    largest = np.abs(x[known]).max() or 1.0  # so that no square overflows
-    low, high = np.quantile(x[known] / largest, [0.005, 0.995])
+    largest = np.abs(x[present]).max() or 1.0  # so that no square overflows
+    low, high = np.quantile(x[present] / largest, [0.005, 0.995])
     margin = 0.05 * (high - low) or 0.5
     grid = np.linspace(low - margin, high + margin, N_POINTS)
     log_density = []
     for a in range(n_classes):
-        at = known & (codes == a)
-        rows = ClassRows.arrange(x[at, np.newaxis] / largest, None if weights is None else weights[at])
-        bandwidth = max(_silverman(rows), float(grid[1] - grid[0]))
-        log_density.append(tile_density(rows, grid[:, np.newaxis], np.array([bandwidth])))
+        rows = present & (codes == a)
+        arranged = ClassRows.arrange(
+            x[rows, np.newaxis] / largest, None if weights is None else weights[rows]
+        )
+        bandwidth = max(_silverman(arranged), float(grid[1] - grid[0]))
+        log_density.append(tile_density(arranged, grid[:, np.newaxis], np.array([bandwidth])))
     return grid * largest, np.exp(np.array(log_density) - np.max(log_density))
 
 
@@ -53,17 +57,5 @@ def _silverman(rows: ClassRows) -> float:
 def category_shares(
     x: Floats, codes: Integers, weights: Floats | None, n_classes: int, n_categories: int
 ) -> Floats:
-    """Shares (n_classes, n_categories) of categories among the known values of each class.
-
-    Parameters
-    ----------
-    x, codes : (n_rows,) numbers of categories, NaN where they are missing, and of classes.
-    weights : (n_rows,) or None.
-    n_classes, n_categories : how many there are.
-    """
-    known = ~np.isnan(x)
-    counts = np.zeros((n_classes, n_categories))
-    cells = codes[known], x[known].astype(np.int64)
-    np.add.at(counts, cells, 1.0 if weights is None else weights[known])
-    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return shares
+    """Shares (n_classes, n_categories) of categories among the values of a class; see `category_counts`."""
+    return shares_of_sum(category_counts(x, codes, weights, n_classes, n_categories))

@@ -41,7 +41,7 @@ that would be felt where each row is a group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -58,30 +58,23 @@ _DEGREES_FACTOR = 1.5
 _ROUNDING = 1e-20
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Groups of samples of several variables.
+class Clusters(NamedTuple):
+    """Groups of samples, in each variable.
 
     Attributes
     ----------
-    counts : (n_variables, n_samples, n_groups) rows of each group that have a value; no groups where each row
-        stands alone.
-    variance : (n_variables, n_samples) variance of the mean of a sample if all rows of a group agreed, in
-        variances of a row.
-    error : (n_variables, n_samples) the term of the sample in the denominator of the degrees of freedom.
+    counts : (..., n_groups) rows of each group that have a value; no groups where each row stands alone.
+    variance : (...) variance of the mean of a sample if all rows of a group agreed, in variances of a row.
+    error : (...) the term of the sample in the denominator of the degrees of freedom.
     """
 
     counts: Integers
     variance: Floats
     error: Floats
 
-    def take(self, samples: Integers) -> Clusters:
-        """Pick samples by their numbers."""
-        return Clusters(self.counts[:, samples], self.variance[:, samples], self.error[:, samples])
-
-    def take_variables(self, variables: Integers) -> Clusters:
-        """Pick variables by their numbers."""
-        return Clusters(self.counts[variables], self.variance[variables], self.error[variables])
+    def take(self, *index: Integers) -> Clusters:
+        """Pick samples by their numbers along the leading axes."""
+        return Clusters(self.counts[index], self.variance[index], self.error[index])
 
     def pool(self, members: Bools, sizes: Floats) -> Clusters:
         """Put samples together.
@@ -99,66 +92,44 @@ class Clusters:
 
 
 def pvalues_with_groups(log_p: Floats, first: Clusters, second: Clusters) -> Floats:
-    """Return logarithms of p-values (n_variables * n_samples,) that allow for few groups, as said above.
+    """Return logarithms of p-values (...) that allow for few groups, as said above.
 
     Parameters
     ----------
-    log_p : (n_variables * n_samples,) logarithms of the p-values of as many rows as the groups are worth.
+    log_p : (...) logarithms of the p-values of as many rows as the groups are worth.
     first, second : the samples that are compared.
     """
-    n_groups = first.counts.shape[2]
-    if not n_groups:
+    if not first.counts.shape[-1]:
         return log_p
-    counts = [sample.counts.reshape(-1, n_groups) for sample in (first, second)]
-    shares = [n / np.maximum(n.sum(axis=1, keepdims=True), 1) for n in counts]
-    distance = 0.5 * np.abs(shares[0] - shares[1]).sum(axis=1)
-    error = distance**2 * (first.error + second.error).ravel()
-    variance = _DEGREES_FACTOR * (first.variance + second.variance).ravel() ** 2
-    return np.maximum(_student_log_pvalues(log_p, variance, error), least_log_pvalues(*counts))
-
-
-def _student_log_pvalues(log_p: Floats, numerator: Floats, denominator: Floats) -> Floats:
-    """Logarithms of p-values of Student's distribution with numerator / denominator degrees of freedom."""
+    shares = [n / np.maximum(n.sum(axis=-1, keepdims=True), 1) for n in (first.counts, second.counts)]
+    distance = 0.5 * np.abs(shares[0] - shares[1]).sum(axis=-1)
+    numerator = _DEGREES_FACTOR * (first.variance + second.variance) ** 2
+    denominator = distance**2 * (first.error + second.error)
     few = denominator > 1e-12 * numerator
-    degrees = numerator[few] / denominator[few]
-    tail = special.stdtr(degrees, special.ndtri_exp(log_p[few] - np.log(2.0)))
-    student = log_p.copy()
-    student[few] = np.log(2.0) + np.log(np.maximum(tail, np.finfo(np.float64).tiny))
-    return student
-
-
-def count_groups(known: Bools, codes: Integers, n_classes: int, groups: Integers) -> Integers:
-    """Count rows (n_features, n_classes, n_groups) of each class and group.
-
-    Parameters
-    ----------
-    known : (n_features, n_rows) where rows have a value.
-    codes, groups : (n_rows,) class numbers below `n_classes`, and numbers of the groups.
-    """
-    n_groups = int(groups.max(initial=0)) + 1
-    cell = codes * n_groups + groups
-    counts = [np.bincount(cell[of], minlength=n_classes * n_groups) for of in known]
-    return np.array(counts, dtype=np.int64).reshape(-1, n_classes, n_groups)
+    degrees = np.divide(numerator, denominator, out=np.ones_like(log_p), where=few)
+    tail = special.stdtr(degrees, special.ndtri_exp(log_p - np.log(2.0)))
+    student = np.log(2.0) + np.log(np.maximum(tail, np.finfo(np.float64).tiny))
+    return np.maximum(np.where(few, student, log_p), least_log_pvalues(first.counts, second.counts))
 
 
 def least_log_pvalues(first: Integers, second: Integers) -> Floats:
-    """Return logarithms of the least p-values (n_tests,) that groups allow, as said above.
+    """Return logarithms of the least p-values (...) that groups allow, as said above.
 
     Parameters
     ----------
-    first, second : (n_tests, n_groups) numbers of rows in either sample.
+    first, second : (..., n_groups) numbers of rows in either sample.
     """
-    most = max(int((first + second).max(initial=0)), first.shape[1])
+    most = max(int((first + second).max(initial=0)), first.shape[-1])
     log_factorial = special.gammaln(np.arange(most + 1) + 1.0)
     within = log_factorial[first + second] - log_factorial[first] - log_factorial[second]
-    M, N = (((a > 0) & (b == 0)).sum(axis=1) for a, b in ((first, second), (second, first)))
-    whole = log_factorial[M + N] - log_factorial[M] - log_factorial[N]
-    return np.asarray(np.minimum(np.log(2.0) - whole - within.sum(axis=1), 0.0))
+    M, N = (((a > 0) & (b == 0)).sum(axis=-1) for a, b in ((first, second), (second, first)))
+    between = log_factorial[M + N] - log_factorial[M] - log_factorial[N]
+    return np.asarray(np.minimum(np.log(2.0) - between - within.sum(axis=-1), 0.0))
 
 
 def effects_of_groups(
-    X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers
-) -> tuple[Floats, Floats, Floats]:
+    X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers | None
+) -> tuple[Floats, Clusters]:
     """Return the inverse design effects of groups (see `data.weights`), and what few groups leave open.
 
     The correlation of a class is the largest of those of the polynomials of ranks that `rank_tests` tests,
@@ -170,73 +141,78 @@ def effects_of_groups(
     ----------
     X : (n_rows, n_features) values; NaN where one is missing.
     codes, weights, groups : (n_rows,) class numbers below `n_classes`, importance, and numbers that rows of
-        a group share.
+        a group share, or None if each row stands alone.
 
     Returns
     -------
     worth : (n_features, n_classes) by which factor groups lower Kish's effective number of rows; 1 for a
         class without rows.
-    variance, error : (n_features, n_classes) as in `Clusters`; 0 for a class without rows.
+    clusters : groups of the classes (n_features, n_classes); variance and error are 0 without rows.
     """
-    worth = np.ones((X.shape[1], n_classes))
-    variance, error = np.zeros_like(worth), np.zeros_like(worth)
+    shape = (X.shape[1], n_classes)
+    n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
+    worth, variance, error = np.ones(shape), np.zeros(shape), np.zeros(shape)
+    counts = np.zeros((*shape, n_groups), dtype=np.int64)
+    if groups is None:
+        return worth, Clusters(counts, variance, error)
     for j, x in enumerate(X.T):
         present = ~np.isnan(x)
-        if not present.any():
-            continue
-        class_of_row, w = codes[present], weights[present]
-        cells, cell = np.unique(class_of_row * (groups.max() + 1) + groups[present], return_inverse=True)
-        class_of_cell = cells // (groups.max() + 1)
-        correlation = _correlations(x[present], class_of_row, n_classes, cell, class_of_cell)
-        totals = np.bincount(class_of_row, w, n_classes)
-        squares = np.bincount(class_of_row, w**2, n_classes)
-        sums = np.bincount(class_of_cell, np.bincount(cell, w) ** 2, n_classes)
+        w, cell = weights[present], (codes * n_groups + groups)[present]
+        counts[j], cell_weights = (
+            np.bincount(cell, each, n_classes * n_groups).reshape(n_classes, n_groups) for each in (None, w)
+        )
+        totals, squares = (np.bincount(codes[present], each, n_classes) for each in (w, w**2))
+        sums = (cell_weights**2).sum(axis=1)
         excess = np.divide(sums, squares, out=np.ones(n_classes), where=squares > 0.0) - 1.0
         excess = np.maximum(excess, 0.0)
-        worth[j] = 1.0 / (1.0 + correlation * excess)
+        worth[j] = 1.0 / (1.0 + _correlations(x[present], cell, counts[j]) * excess)
         variance[j] = np.divide(sums, totals**2, out=np.zeros(n_classes), where=totals > 0.0)
-        degrees = np.maximum(np.bincount(class_of_cell, minlength=n_classes) - 1, 1)
+        degrees = np.maximum((counts[j] > 0).sum(axis=1) - 1, 1)
         error[j] = (variance[j] * excess / (1.0 + excess)) ** 2 / degrees
-    return worth, variance, error
+    return worth, Clusters(counts, variance, error)
 
 
-def _correlations(
-    x: Floats, codes: Integers, n_classes: int, cell: Integers, class_of_cell: Integers
-) -> Floats:
+def _correlations(x: Floats, cell: Integers, sizes: Integers) -> Floats:
     """Correlations (n_classes,) of two rows of a cell, which is a group within a class, between 0 and 1.
 
     They are 1 where no class has two groups, for then nothing tells groups from classes, and where all rows
     of a cell agree, for then no cell shows more than one row would.
+
+    Parameters
+    ----------
+    x, cell : (n_rows,) values, and the cells that they belong to.
+    sizes : (n_classes, n_groups) numbers of rows of the cells.
     """
-    sizes = np.bincount(cell)
-    n_rows, n_cells = (np.bincount(of, minlength=n_classes) for of in (codes, class_of_cell))
+    n_classes, n_cells, n_rows = len(sizes), (sizes > 0).sum(axis=1), sizes.sum(axis=1)
     between, within = np.maximum(n_cells - 1, 0), n_rows - n_cells
     if not between.any():
         return np.ones(n_classes)
     if not within.any():
         return np.zeros(n_classes)
-    if (x == x[np.unique(cell, return_index=True)[1]][cell]).all():
+    _, position, counts = np.unique(x, return_inverse=True, return_counts=True)
+    a_value = np.zeros(sizes.size, dtype=np.int64)
+    a_value[cell] = position
+    if (position == a_value[cell]).all():
         return np.ones(n_classes)
     # Rows less the mean size of the groups of a class, each row counted with its group.
-    spare = n_rows - np.bincount(class_of_cell, sizes.astype(np.float64) ** 2, n_classes) / np.maximum(
-        n_rows, 1
-    )
-    _, position, counts = np.unique(x, return_inverse=True, return_counts=True)
+    spare = n_rows - (sizes.astype(np.float64) ** 2).sum(axis=1) / np.maximum(n_rows, 1)
     polynomials, exist = rank_polynomials(counts[np.newaxis].astype(np.float64))
     correlations = np.zeros(n_classes)
     for scores in polynomials[exist[:, 0], 0][:, position]:
-        means = np.bincount(cell, scores) / sizes
-        class_means = np.bincount(codes, scores, n_classes) / np.maximum(n_rows, 1)
-        deviations = means - class_means[class_of_cell]
-        squares_between = np.asarray(np.bincount(class_of_cell, sizes * deviations**2, n_classes), np.float64)
-        squares_within = np.asarray(np.bincount(codes, (scores - means[cell]) ** 2, n_classes), np.float64)
-        own = _share_between(squares_between, squares_within, between, within, spare)
-        pooled = _share_between(
-            squares_between.sum(keepdims=True),
-            squares_within.sum(keepdims=True),
-            between.sum(keepdims=True),
-            within.sum(keepdims=True),
-            spare.sum(keepdims=True),
+        sums = np.bincount(cell, scores, sizes.size).reshape(sizes.shape)
+        means = sums / np.maximum(sizes, 1)
+        class_means = sums.sum(axis=1, keepdims=True) / np.maximum(n_rows, 1)[:, np.newaxis]
+        squared_residuals = (scores - means.ravel()[cell]) ** 2
+        analysis = (
+            (sizes * (means - class_means) ** 2).sum(axis=1),
+            np.bincount(cell, squared_residuals, sizes.size).reshape(sizes.shape).sum(axis=1),
+            between,
+            within,
+            spare,
+        )
+        own, pooled = (
+            _share_between(*analysis),
+            _share_between(*(part.sum(keepdims=True) for part in analysis)),
         )
         correlations = np.maximum(correlations, np.maximum(own, pooled))
     return correlations

@@ -40,7 +40,8 @@ ties it exceeds delta: a flag that 5 % of a class have and nobody else has a del
 these rows beyond doubt. Its size is 0.19. But to *lack* a rare value marks nothing: if a class has more rows
 with the value of most rows than the others have, ties are not allowed for.
 
-Samples are counts of values (n_tests, n_cells), with the same cells in both.
+Samples are counts of values (n_tests, n_cells), with the same cells in both. Effects and polynomials allow
+any leading axes (..., n_cells).
 """
 
 from __future__ import annotations
@@ -83,50 +84,50 @@ _DELTA_UNITS = 2.0 / np.sqrt(3.0)
 
 
 def effects_between(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Cliff's delta (n_tests,), and the effects of all degrees (n_degrees, n_tests) in its units."""
-    first, second = _shares(first), _shares(second)
-    delta = (first * (2.0 * second.cumsum(axis=1) - second - 1.0)).sum(axis=1)
+    """Cliff's delta (...), and the effects of all degrees (n_degrees, ...) in its units."""
+    first, second = shares_of_sum(first), shares_of_sum(second)
+    delta = (first * (2.0 * second.cumsum(axis=-1) - second - 1.0)).sum(axis=-1)
     polynomials, _ = rank_polynomials(first + second)
     return delta, 0.5 * _DELTA_UNITS * np.vecdot(polynomials, first - second)
 
 
 def size_of_difference(first: Floats, second: Floats, effects: Floats) -> Floats:
-    """Size of the difference (n_tests,) in the eyes of the first sample.
+    """Size of the difference (...) that marks the first sample.
 
     To lack what is rare marks nothing, so there the effects lose their correction for ties.
     """
-    first, second = _shares(first), _shares(second)
+    first, second = shares_of_sum(first), shares_of_sum(second)
     halves = 0.5 * (first + second)
     lacks = (halves > 0.5) & (first > second)
-    ties = np.sqrt(np.maximum(1.0 - (halves**3).sum(axis=1), 0.0))
-    return np.asarray(np.abs(effects).max(axis=0) * np.where(lacks.any(axis=1), ties, 1.0))
+    ties = np.sqrt(np.maximum(1.0 - (halves**3).sum(axis=-1), 0.0))
+    return np.asarray(np.abs(effects).max(axis=0) * np.where(lacks.any(axis=-1), ties, 1.0))
 
 
-def _shares(counts: Floats) -> Floats:
-    """Counts as shares of their sums; all 0 of no rows."""
-    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+def shares_of_sum(counts: Floats) -> Floats:
+    """Counts (..., n_cells) as shares of their sums; 0 where there are no rows."""
+    shares: Floats = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
     return shares
 
 
 def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:
-    """Orthonormal polynomials of the mid-ranks (n_degrees, n_tests, n_cells), and which of them exist.
+    """Orthonormal polynomials of the mid-ranks (n_degrees, ..., n_cells), and which of them exist.
 
     Those that do not exist, because there are too few distinct values, are zero.
     """
-    shares = _shares(counts)
-    v = 2.0 * shares.cumsum(axis=1) - shares - 1.0
-    n_values = (counts > 0).sum(axis=1)
+    shares = shares_of_sum(counts)
+    v = 2.0 * shares.cumsum(axis=-1) - shares - 1.0
+    n_values = (counts > 0).sum(axis=-1)
     ones = np.ones_like(v)
     previous, current = np.zeros_like(v), ones
     polynomials = np.zeros((_N_DEGREES, *v.shape))
-    exist = np.zeros((_N_DEGREES, len(v)), dtype=bool)
+    exist = np.zeros((_N_DEGREES, *v.shape[:-1]), dtype=bool)
     for k in range(_N_DEGREES):
         following = v * current
         for lower in (current, previous, ones):
-            following -= np.vecdot(shares * following, lower)[:, np.newaxis] * lower
+            following -= np.vecdot(shares * following, lower)[..., np.newaxis] * lower
         norm = np.sqrt(np.vecdot(shares * following, following))
         exist[k] = (n_values > k + 1) & (norm > _LEAST_NORM)
-        following *= np.divide(1.0, norm, out=np.zeros_like(norm), where=exist[k])[:, np.newaxis]
+        following *= np.divide(1.0, norm, out=np.zeros_like(norm), where=exist[k])[..., np.newaxis]
         polynomials[k] = following
         previous, current = current, following
     return polynomials, exist
@@ -170,7 +171,7 @@ def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
     """Whether p-values of the degrees cannot be taken as independent (n_tests,): one value, or few rows."""
     n1, n2, both = first.sum(axis=1), second.sum(axis=1), first + second
-    kurtosis = (_shares(both) * (polynomials**2).sum(axis=0) ** 2).sum(axis=1)
+    kurtosis = (shares_of_sum(both) * (polynomials**2).sum(axis=0) ** 2).sum(axis=1)
     imbalance = (n1 - n2) / np.maximum(n1 + n2, 1e-300)
     least_rows = np.maximum(
         _ROWS_PER_KURTOSIS * imbalance**2 * kurtosis, _ROWS_PER_EXCESS * (kurtosis - _KURTOSIS_WITHOUT_TIES)
@@ -288,57 +289,57 @@ def _logistic(counts: Floats, scores: Floats, n1: Floats, total: Floats) -> tupl
         determinant of the information.
     """
     n = counts.sum(axis=1)
-    intercept, slope = special.logit(n1 / n), np.zeros_like(n)
+    coefficients = np.stack([special.logit(n1 / n), np.zeros_like(n)])
     start = n1 * np.log(n1 / n) + (n - n1) * np.log1p(-n1 / n)
     likelihood, determinant = start.copy(), np.ones_like(n)
     running = np.arange(n.size)
     for _ in range(_MAX_STEPS):
         data = counts[running], scores[running], n1[running], total[running]
-        point = intercept[running], slope[running]
-        step, slope_step, determinant[running], promised = _newton_step(*data, *point)
-        step, slope_step, reached = _shorten(data, point, (step, slope_step), likelihood[running])
+        current = coefficients[:, running]
+        step, determinant[running], promised = _newton_step(current, *data)
+        reached = _shorten(step, current, likelihood[running], *data)
         more = promised > 1e-16
         running = running[more]
-        intercept[running] += step[more]
-        slope[running] += slope_step[more]
+        coefficients[:, running] += step[:, more]
         likelihood[running] = reached[more]
         if not running.size:
             break
-    return slope, np.maximum(likelihood - start, 1e-12), determinant
+    return coefficients[1], np.maximum(likelihood - start, 1e-12), determinant
 
 
 def _newton_step(
-    counts: Floats, scores: Floats, n1: Floats, total: Floats, intercept: Floats, slope: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Newton's step in both coefficients, the determinant of the information and twice the gain promised."""
-    p = special.expit(intercept[:, np.newaxis] + slope[:, np.newaxis] * scores)
+    coefficients: Floats, counts: Floats, scores: Floats, n1: Floats, total: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Newton's steps (2, n_tests), the determinant of the information and twice the gain promised."""
+    intercept, slope = coefficients[:, :, np.newaxis]
+    p = special.expit(intercept + slope * scores)
     expected = counts * p
     gap, score_gap = n1 - expected.sum(axis=1), total - (expected * scores).sum(axis=1)
     expected *= 1.0 - p
     i00, i01 = expected.sum(axis=1), (expected * scores).sum(axis=1)
     i11 = (expected * scores**2).sum(axis=1)
     determinant = np.maximum(i00 * i11 - i01**2, 1e-300)
-    step = (i11 * gap - i01 * score_gap) / determinant
-    slope_step = (i00 * score_gap - i01 * gap) / determinant
-    return step, slope_step, determinant, step * gap + slope_step * score_gap
+    step = np.stack([i11 * gap - i01 * score_gap, i00 * score_gap - i01 * gap]) / determinant
+    return step, determinant, step[0] * gap + step[1] * score_gap
 
 
 def _shorten(
-    data: tuple[Floats, Floats, Floats, Floats],
-    point: tuple[Floats, Floats],
-    steps: tuple[Floats, Floats],
+    step: Floats,
+    coefficients: Floats,
     likelihood: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Halve the steps that do not raise the log likelihood; the steps and what they reach."""
-    counts, scores, n1, total = data
-    factor = np.ones_like(likelihood)
+    counts: Floats,
+    scores: Floats,
+    n1: Floats,
+    total: Floats,
+) -> Floats:
+    """Halve the steps (2, n_tests) that do not raise the log likelihood, in place; what they reach."""
     for _ in range(_MAX_STEPS):
-        a, t = point[0] + factor * steps[0], point[1] + factor * steps[1]
+        a, t = coefficients + step
         log_odds = a[:, np.newaxis] + t[:, np.newaxis] * scores
         softplus = np.maximum(log_odds, 0.0) + np.log1p(np.exp(-np.abs(log_odds)))
-        reached = a * n1 + t * total - (counts * softplus).sum(axis=1)
+        reached: Floats = a * n1 + t * total - (counts * softplus).sum(axis=1)
         falls = reached < likelihood - 1e-9
         if not falls.any():
             break
-        factor[falls] *= 0.5
-    return factor * steps[0], factor * steps[1], reached
+        step[:, falls] *= 0.5
+    return reached

@@ -28,7 +28,7 @@ from corral.planning.power_law import (
     probability_of_nothing,
 )
 from corral.pool.cross_fitting import attempt, folds_of
-from corral.pool.fold_plan import N_FOLDS, Trial, make_target
+from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, by_shared_fit, scales_of
 from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import SEARCH_POINTS
@@ -187,7 +187,7 @@ def learn_curve(
     whole = RowsInUnits.learn(data, ())
     rows = whole.take(proportional_subsample(data, whole.rank, CURVE_ROWS, random))
     points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
-    weights = Trial.prepare(rows.data, points, prior, 0.0, random).weights
+    weights = FoldPlan.prepare(rows.data, points, prior, 0.0, random).score_weights
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
     n_units = np.unique(rows.data.units).size
@@ -221,14 +221,13 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     if empirical:
         prior = data.counts / data.counts.sum()
     rows, points = RowsInUnits.learn(data, scales_of(MEMBER_KINDS)), np.flatnonzero(is_point)
-    trial = Trial.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
-    target = make_target(data, points, prior)
+    plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
-    folds = folds_of(rows, trial, MEMBER_KINDS)
+    folds = folds_of(rows, plan, MEMBER_KINDS)
     candidates = [
         candidate
         for kinds in by_shared_fit(MEMBER_KINDS)
-        for candidate in attempt(kinds, rows, trial, target, seed, folds)
+        for candidate in attempt(kinds, rows, plan, seed, folds)
     ]
     parts = random_parts(data, rows.rank, N_FOLDS, random)
-    return judge(candidates, trial, target, parts, empirical=empirical).log_proba
+    return judge(candidates, plan, parts, empirical=empirical)[0]

@@ -20,18 +20,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from corral import kernels
-from corral.array_types import Floats, Integers
+from corral.array_types import Floats
 from corral.data.scaling import ScaleKind
 from corral.data.subsample import proportional_subsample
-from corral.pool.calibration import Target, fit_log_weights
+from corral.pool.calibration import fit_log_weights
 from corral.pool.categories import LevelsOfRows
-from corral.pool.fold_plan import make_target
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform
 from corral.posterior import known, log_posterior
@@ -58,105 +57,83 @@ _STARTS = 2.0 ** np.arange(-3.0, 1.5)
 _THETA_OF_CATEGORIES = 0.25
 
 
-class RefinementSample(NamedTuple):
-    """The points that leave themselves out, and the rows that predict them, sorted by class.
+class Refinement:
+    """The leave-one-out loss by theta, of numeric variables and then of those with categories.
+
+    Parameters
+    ----------
+    rows : of which some predict each other, in proportion to the classes.
+    scale : on which they are compared.
+    transforms : of the classes, with bandwidth 1 for each variable.
+    prior : (n_classes,)
+    seed : chooses the rows, and the points among them that are predicted.
 
     Attributes
     ----------
-    points, rows : (n_points, n_features) and (n_rows, n_features) scaled.
-    unit_of_point, unit_of_row : (n_points,) and (n_rows,) numbers; rows that share a point's are left out.
-    weights : (n_rows,)
+    plan : the rows, sorted by class, and the points.
+    rows, points : (n_rows, n_features) and (n_points, n_features) scaled.
     starts : (n_classes + 1,) where the rows of each class begin.
-    target : the points' classes.
-    transforms : of the classes, with bandwidth 1 for each variable.
     """
 
-    points: Floats
-    rows: Floats
-    unit_of_point: Integers
-    unit_of_row: Integers
-    weights: Floats
-    starts: Integers
-    target: Target
-    transforms: Sequence[ClassTransform]
-
-    @classmethod
-    def choose(
-        cls,
+    def __init__(
+        self,
         rows: RowsInUnits,
         scale: ScaleKind,
         transforms: Sequence[ClassTransform],
         prior: Floats,
         seed: int,
-    ) -> RefinementSample:
-        """Choose rows, and points among them, in proportion to the classes."""
+    ) -> None:
         random = np.random.RandomState(seed)
         chosen = proportional_subsample(rows.data, rows.rank, _MOST_ROWS, random)
-        by_class = rows.take(chosen[np.argsort(rows.data.codes[chosen], kind="stable")])
-        data, scaled = by_class.data, by_class.scaled[scale]
-        points = proportional_subsample(data, by_class.rank, _MOST_POINTS, random)
-        return cls(
-            points=scaled[points],
-            rows=scaled,
-            unit_of_point=data.units[points],
-            unit_of_row=data.units,
-            weights=data.all_weights,
-            starts=np.searchsorted(data.codes, np.arange(prior.size + 1)),
-            target=make_target(data, points, prior),
-            transforms=transforms,
-        )
-
-
-def refine(sample: RefinementSample, deviation: float = DEVIATION) -> list[ClassTransform]:
-    """Fit one bandwidth for each variable, and put them into the transforms.
-
-    The logarithms have a prior with a standard deviation around their mean.
-    """
-    state = RefinementState(sample)
-    found = minimize(
-        state.loss, state.start(), args=(deviation,), jac=True, method="L-BFGS-B", options=_OPTIONS
-    )
-    theta, theta_of_categories = state.split(np.minimum(found.x[:-1], _LARGEST_THETA))
-    return [
-        transform.with_bandwidths(np.exp(-theta), np.exp(2.0 * theta_of_categories))
-        for transform in sample.transforms
-    ]
-
-
-class RefinementState:
-    """The leave-one-out loss by theta, of numeric variables and then of those with categories."""
-
-    def __init__(self, sample: RefinementSample) -> None:
-        transform = sample.transforms[0]
-        columns = transform.categories.columns
-        x, c = sample.points[:, transform.variables], sample.rows[:, transform.variables]
-        center = _means(c, sample.weights)  # relative to it products keep their digits
-        has, given = ~np.isnan(c), ~np.isnan(x)
-        self.sample = sample
-        self._partly = ~(has.all(axis=0) & given.all(axis=0))
+        rows = rows.take(chosen[np.argsort(rows.data.codes[chosen], kind="stable")])
+        points = proportional_subsample(rows.data, rows.rank, _MOST_POINTS, random)
+        self.plan = FoldPlan.without_folds(rows.data, points, prior)
+        self.transforms = transforms
+        self.rows = rows.scaled[scale]
+        self.points = self.rows[points]
+        self.starts = np.searchsorted(rows.data.codes, np.arange(prior.size + 1))
+        variables, categories = transforms[0].variables, transforms[0].categories
+        x, c = self.points[:, variables], self.rows[:, variables]
+        self._has, given = ~np.isnan(c), ~np.isnan(x)
+        weights = rows.data.all_weights
+        # Relative to the means of the values that are there products keep their digits.
+        center = weights @ np.nan_to_num(c) / np.maximum(weights @ self._has, 1e-300)
+        self._partly = ~(self._has.all(axis=0) & given.all(axis=0))
         self._given = given.astype(np.float64)
         self._x, self._c = np.nan_to_num(x - center), np.nan_to_num(c - center)
         squares = 0.5 * self._c[:, self._partly] ** 2
-        self._factors = np.hstack([self._c, has[:, self._partly], squares])
-        self._has = has
-        self._x_categories = np.ascontiguousarray(sample.points[:, columns])
-        self._c_categories = LevelsOfRows.of(sample.rows, columns)
-        self._n_categories = transform.categories.sizes
+        self._factors = np.hstack([self._c, self._has[:, self._partly], squares])
+        self._x_categories = np.ascontiguousarray(self.points[:, categories.columns])
+        self._c_categories = LevelsOfRows.of(self.rows, categories.columns)
+        self._n_categories = categories.sizes
 
     def split(self, theta: Floats) -> tuple[Floats, Floats]:
         """Theta of numeric variables, and of those with categories."""
         numeric, categories = np.split(theta, [self._partly.size])
         return numeric, categories
 
-    def start(self) -> Floats:
+    def fit(self, deviation: float = DEVIATION) -> list[ClassTransform]:
+        """Fit one bandwidth for each variable, and put them into the transforms.
+
+        The logarithms have a prior with a standard deviation around their mean.
+        """
+        fitted = minimize(
+            self.loss, self._start(), args=(deviation,), jac=True, method="L-BFGS-B", options=_OPTIONS
+        )
+        theta, of_categories = self.split(np.minimum(fitted.x[:-1], _LARGEST_THETA))
+        return [
+            transform.with_bandwidths(np.exp(-theta), np.exp(2.0 * of_categories))
+            for transform in self.transforms
+        ]
+
+    def _start(self) -> Floats:
         """The best of a few bandwidths that all numeric variables share, with its log inverse temperature."""
         n_numeric, n_categories = self._partly.size, self._n_categories.size
         best, start, log_power = math.inf, np.zeros(n_numeric + n_categories + 1), np.zeros(1)
         for h in (_STARTS * self._spread()).tolist() if n_numeric else [1.0]:
             theta = np.repeat([-math.log(h), _THETA_OF_CATEGORIES], [n_numeric, n_categories])
-            _, log_mean, _ = self.weigh(theta)
-            log_density = known(log_mean)[np.newaxis]
-            log_power, loss = fit_log_weights(log_density, self.sample.target, np.zeros(1), 1.0, log_power)
+            log_density = known(self.weigh(theta)[1])[np.newaxis]
+            log_power, loss = fit_log_weights(log_density, self.plan, np.zeros(1), 1.0, log_power)
             if loss < best:
                 best, start = loss, np.append(theta, log_power)
         return start
@@ -170,7 +147,7 @@ class RefinementState:
 
     def weigh(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shares of rows in the densities of their classes, log densities, and sums of shares by class."""
-        sample, partly = self.sample, self._partly
+        data, partly = self.plan.data, self._partly
         theta, of_categories = self.split(theta)
         squared, log_norm = np.exp(2.0 * theta), kernels.LOG_ROOT - theta
         halves = 0.5 * squared * self._x**2
@@ -181,19 +158,21 @@ class RefinementState:
         kappa = np.exp(2.0 * of_categories)
         log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
         if kappa.size:
-            kernels.subtract_level_exponents(
-                self._x_categories, *self._c_categories, 0.5 * kappa, log_n, product
+            by_category = np.repeat([-log_n, -log_n - 0.5 * kappa, 0.0 * kappa], self._n_categories, axis=1)
+            offsets = self.transforms[0].categories.offsets
+            kernels.add_level_exponents(
+                by_category, offsets, self._x_categories, *self._c_categories, product
             )
-        total = np.empty((len(product), sample.starts.size - 1))
+        total = np.empty((len(product), self.starts.size - 1))
         log_mean = np.empty_like(total)
         kernels.kernel_weights(
             product,
             halves[:, ~partly].sum(axis=1) + log_norm[~partly].sum(),
             0.5 * self._c[:, ~partly] ** 2 @ squared[~partly],
-            sample.weights,
-            sample.unit_of_point,
-            sample.unit_of_row,
-            sample.starts,
+            data.all_weights,
+            data.units[self.plan.points],
+            data.units,
+            self.starts,
             total,
             log_mean,
         )
@@ -202,43 +181,52 @@ class RefinementState:
     @cached_property
     def _of_missing(self) -> Floats | None:
         """Exponents (n_points, n_rows) of variables that only the point has; None if rows miss nothing."""
-        sample = self.sample
         if self._has.all() and not self._c_categories.has_gaps.any():
             return None
-        exponents = np.zeros((len(sample.points), len(sample.rows)))
-        for y, transform in enumerate(sample.transforms):
-            part = slice(sample.starts[y], sample.starts[y + 1])
-            x, deviation = sample.points[:, transform.variables], transform.missing_deviation
-            alone = 0.5 * ((x - transform.missing_mean) / deviation) ** 2
-            alone = np.nan_to_num(alone + np.log(deviation) + kernels.LOG_ROOT)
-            exponents[:, part] = alone @ ~self._has[part].T
+        exponents = np.zeros((len(self.points), len(self.rows)))
+        for y, transform in enumerate(self.transforms):
+            part = slice(self.starts[y], self.starts[y + 1])
+            alone = transform.missing_exponents(self.points[:, transform.variables])
+            exponents[:, part] = np.nan_to_num(alone + kernels.LOG_ROOT) @ ~self._has[part].T
             of_categories = -transform.categories.log_shares_at(self._x_categories)
             exponents[:, part] += of_categories @ np.isnan(self._c_categories.c[:, part])
         return exponents
 
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
         """Penalised leave-one-out log loss and its gradient, by theta and the log inverse temperature."""
-        theta, log_power = np.minimum(parameters[:-1], _LARGEST_THETA), parameters[-1]
+        theta, log_power, plan = np.minimum(parameters[:-1], _LARGEST_THETA), parameters[-1], self.plan
         shares, log_mean, total = self.weigh(theta)
-        labels = LossOfLabels.of(log_mean, log_power, self.sample.target)
-        factor = labels.factors(total)
-        of_row = _scale_weights(shares, self.sample.starts, factor)
-        gradient = self._gradient(shares, (factor * total).sum(axis=1), of_row, theta)
-        return labels.penalised(gradient, self._deviations(theta), deviation)
+        power, log_density = np.exp(log_power), known(log_mean)
+        log_proba = log_posterior(plan.log_prior + power * log_density)
+        excess = np.exp(log_proba)
+        excess[np.arange(len(excess)), plan.codes] -= 1.0
+        excess *= plan.weights[:, np.newaxis]
+        by_log_power = power * float((excess * log_density).sum())
+        # The derivative by the log density of a class is divided among its rows by their shares.
+        factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
+        for y in range(self.starts.size - 1):
+            shares[:, self.starts[y] : self.starts[y + 1]] *= factor[:, y, np.newaxis]
+        gradient = self._gradient(shares, (factor * total).sum(axis=1), theta)
+        numeric, of_categories = self.split(theta)
+        mean = numeric.mean() if numeric.size else 0.0
+        apart = np.concatenate([numeric - mean, of_categories - _THETA_OF_CATEGORIES])
+        penalty = 0.5 * (float(apart @ apart) / deviation**2 + log_power**2) / plan.count
+        gradient += apart / (deviation**2 * plan.count)
+        return plan.log_loss(log_proba) + penalty, np.append(gradient, by_log_power + log_power / plan.count)
 
-    def _deviations(self, theta: Floats) -> Floats:
-        """How far theta is from its mean, or from that of categories."""
-        theta, of_categories = self.split(theta)
-        mean = theta.mean() if theta.size else 0.0
-        return np.concatenate([theta - mean, of_categories - _THETA_OF_CATEGORIES])
+    def _gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
+        """Derivatives of the loss by theta.
 
-    def _gradient(self, shares: Floats, of_point: Floats, of_row: Floats, theta: Floats) -> Floats:
-        """Derivatives of the loss, whose derivatives by the exponents are the shares, with sums of these."""
+        Parameters
+        ----------
+        shares : (n_points, n_rows) derivatives by the exponents.
+        of_point : (n_points,) their sums.
+        """
         d, partly, x, c = self._partly.size, self._partly, self._x, self._c
         of_factors = shares @ self._factors
         of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
         squares, pairs = -2.0 * np.vecdot(x.T, of_factors[:, :d].T), np.full(d, of_point.sum())
-        squares[~partly] += of_point @ x[:, ~partly] ** 2 + of_row @ c[:, ~partly] ** 2
+        squares[~partly] += of_point @ x[:, ~partly] ** 2 + shares.sum(axis=0) @ c[:, ~partly] ** 2
         squares[partly] += (x[:, partly] ** 2 * of_has).sum(axis=0)
         squares[partly] += 2.0 * (self._given[:, partly] * of_squares).sum(axis=0)
         pairs[partly] = (self._given[:, partly] * of_has).sum(axis=0)
@@ -251,67 +239,3 @@ class RefinementState:
             kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
         by_categories = kappa * (apart - expected * both)
         return np.concatenate([np.exp(2.0 * theta) * squares - pairs, by_categories])
-
-
-def _scale_weights(shares: Floats, starts: Integers, factor: Floats) -> Floats:
-    """Multiply weights (n_points, n_rows) by a factor (n_points, n_classes), and sum them over points."""
-    for y in range(starts.size - 1):
-        shares[:, starts[y] : starts[y + 1]] *= factor[:, y, np.newaxis]
-    of_row: Floats = shares.sum(axis=0)
-    return of_row
-
-
-def _means(x: Floats, weights: Floats) -> Floats:
-    """Weighted means (n_variables,) of the values that are there, 0 if there are none."""
-    has = ~np.isnan(x)
-    means: Floats = weights @ np.nan_to_num(x) / np.maximum(weights @ has, 1e-300)
-    return means
-
-
-class LossOfLabels(NamedTuple):
-    """The log loss of points by log densities that are multiplied by an inverse temperature.
-
-    Attributes
-    ----------
-    loss : the weighted mean.
-    by_score : (n_points, n_classes) its derivatives by the multiplied log densities.
-    by_log_power : by the logarithm of the inverse temperature.
-    log_power : this logarithm.
-    n_points : how many points of equal weight there are.
-    """
-
-    loss: float
-    by_score: Floats
-    by_log_power: float
-    log_power: float
-    n_points: float
-
-    @classmethod
-    def of(cls, log_mean: Floats, log_power: float, target: Target) -> LossOfLabels:
-        """Predict the points by log densities (n_points, n_classes), -inf where no row is left."""
-        power, log_density = np.exp(log_power), known(log_mean)
-        log_proba = log_posterior(target.log_prior + power * log_density)
-        excess = np.exp(log_proba)
-        excess[np.arange(len(excess)), target.codes] -= 1.0
-        excess *= target.weights[:, np.newaxis]
-        by_log_power = power * float((excess * log_density).sum())
-        loss = -float(target.weights @ target.right(log_proba))
-        return cls(loss, power * excess, by_log_power, log_power, target.count)
-
-    def factors(self, total: Floats) -> Floats:
-        """What makes derivatives by exponents of the weights of rows, whose sums by class are given."""
-        return np.divide(-self.by_score, total, out=np.zeros_like(total), where=total > 0.0)
-
-    def penalised(self, gradient: Floats, deviations: Floats, deviation: float) -> tuple[float, Floats]:
-        """Loss and gradient with the priors of theta and of the temperature.
-
-        Parameters
-        ----------
-        gradient : (n_parameters,) by theta, without the prior.
-        deviations : (n_parameters,) of theta from the centre of its prior.
-        deviation : standard deviation of that.
-        """
-        squares = float(deviations @ deviations) / deviation**2 + self.log_power**2
-        loss = self.loss + 0.5 * squares / self.n_points
-        by_theta = gradient + deviations / (deviation**2 * self.n_points)
-        return loss, np.append(by_theta, self.by_log_power + self.log_power / self.n_points)

@@ -1,7 +1,7 @@
-r"""A pool of many rows: chosen on a sample, its classes represented by few averages of all rows.
+r"""A pool with large classes: learnt from a sample, with kernels on centroids of all rows.
 
-Units, members, their frames and what marks the classes are learnt from a sample of the rows, which has the
-same rows however the table is ordered or parted. All rows then go into the cells of their classes, once.
+Scales, members, their transforms and the markers are learnt from a sample, which has the same rows however
+the table is ordered or partitioned. Then the rows of each compressed class are assigned to its cells, once.
 
 **Bandwidths.** The search finds the bandwidth h of a member for the :math:`n_y` rows of a class that it
 reads. For all :math:`N_y` rows it is carried over by the rate of kernel densities with r relevant variables,
@@ -11,13 +11,13 @@ reads. For all :math:`N_y` rows it is carried over by the rate of kernel densiti
 where r is the number of coordinates in which the class varies by more than h. A bandwidth of 1, at which a
 member is a normal density, stays.
 
-**Calibration.** Rows that the search has left out are in no cell. At the end the members' temperatures and
-weights are fitted again to these rows, by the densities that the pool has then, with frames that are learnt
-without the fold of the row; the scores are those of these densities. Typicality and sets of labels are
-measured by the same rows. Rows of classes that are not thinned leave themselves out as always.
+**Calibration.** Rows that the search has left out are in no cell. At the end the temperatures and weights of
+the members are fitted again to these rows, by the densities that the pool has then, with transforms that are
+learnt without the fold of the row. The scores, typicality and prediction sets are measured by the same rows.
+Rows of classes that are not compressed leave themselves out as always.
 
-Rows with gaps or levels have no averages, and rows of groups can only be left out with their groups: see
-`subsampled`.
+Rows with missing values or categories have no means, and rows of groups can only be left out with their
+groups: `learning` puts kernels on a subsample of them.
 """
 
 from __future__ import annotations
@@ -25,103 +25,84 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.scaling import Scale, ScaleKind
+from corral.data.scaling import ScaleKind
 from corral.parallel import Computation, on_threads, progress
-from corral.pool.centroids import Cells, CellSummary, Representatives
+from corral.pool.centroids import Cells, Centroids
 from corral.pool.cross_fitting import Candidate, folds_of
 from corral.pool.densities import Mixture
-from corral.pool.fold_plan import Trial, make_target
 from corral.pool.members import AnyKind, Member
-from corral.pool.model import CellMeans, CrossFitted, Pool, Thinning
+from corral.pool.model import CellMeans, Pool, Thinning
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.search import Search, search
+from corral.pool.search import Search, make_pool, search
 from corral.pool.transforms import ClassTransform
-from corral.pool.weights import fit_weights, heaviest_first, judge, score_points, shares_of
+from corral.pool.weights import fit_weights, heaviest_first, judge, shares_of
 
-# At most so large a share of the rows of a thinned class is held out of its cells.
+# At most so large a share of the rows of a compressed class is held out of its cells.
 _HELD_OUT = 0.2
 
-# Rows that are put into cells at once.
+# Rows that are assigned to cells at once.
 PART_ROWS = 50_000
 
-# The units in which rows are compared.
+# The scale on which distances between rows are measured.
 _COMPARED: ScaleKind = "score"
-
-
-class Compressed(NamedTuple):
-    """All rows of a table, those of thinned classes in cells.
-
-    Attributes
-    ----------
-    summaries : of the cells of each class, None for one that is not thinned.
-    rest : all rows of the classes that are not thinned.
-    """
-
-    summaries: Sequence[CellSummary | None]
-    rest: LabelledRows
 
 
 @dataclass(frozen=True, eq=False)
 class MemberPlan:
-    """How a member is made of representatives.
+    """How a member is built.
 
     Attributes
     ----------
     kind : the way it is made.
-    frames : of the classes.
-    bandwidths, pulls : (n_classes,) of their kernels.
+    transforms : of the classes.
+    bandwidths, shrinkages : (n_classes,) of their kernels.
     """
 
     kind: AnyKind
-    frames: Sequence[ClassTransform]
+    transforms: Sequence[ClassTransform]
     bandwidths: Floats
-    pulls: Floats
+    shrinkages: Floats
 
     @classmethod
     def learn(
         cls,
         candidate: Candidate,
-        whole: RowsInUnits,
+        sample: RowsInUnits,
         sizes: Integers,
-        read: Integers,
+        n_read: Integers,
         prior: Floats,
         seed: int,
     ) -> MemberPlan:
-        """Learn frames from a sample, and carry the bandwidth over.
+        """Learn the transforms of a candidate from a sample, and carry its bandwidth over to all rows.
 
-        Parameters
-        ----------
-        candidate : what the search has found.
-        whole : the sample.
-        sizes, read : (n_classes,) how many rows the classes have, and how many of them the search has read.
-        prior : (n_classes,)
-        seed : of the rows by which bandwidths are refined.
+        `sizes` and `n_read` (n_classes,) are the numbers of all rows, and of those that the search has read.
         """
-        frames = candidate.kind.learn(whole, prior, seed)
-        scaled = whole.scaled[candidate.kind.scale]
-        bandwidths, pulls = np.full(sizes.size, candidate.bandwidth), np.full(sizes.size, candidate.shrinkage)
-        for y, (frame, of_class) in enumerate(zip(frames, whole.data.members(), strict=True)):
+        transforms = candidate.kind.learn(sample, prior, seed)
+        scaled = sample.scaled[candidate.kind.scale]
+        bandwidths = np.full(sizes.size, candidate.bandwidth)
+        shrinkages = np.full(sizes.size, candidate.shrinkage)
+        for y, (transform, of_class) in enumerate(zip(transforms, sample.data.members(), strict=True)):
             if candidate.shrinkage == 0.0 or not of_class.size:
                 continue
-            varies = frame.coordinates(frame.centered(scaled[of_class])).std(axis=0) > candidate.bandwidth
-            bandwidths[y] *= carried_over(int(sizes[y]), int(read[y]), int(varies.sum()))
+            coordinates = transform.coordinates(transform.centered(scaled[of_class]))
+            n_relevant = int((coordinates.std(axis=0) > candidate.bandwidth).sum())
+            bandwidths[y] *= carried_over(int(sizes[y]), int(n_read[y]), n_relevant)
             if candidate.shrinkage < 1.0:
-                pulls[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
-        return cls(candidate.kind, frames, bandwidths, pulls)
+                shrinkages[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
+        return cls(candidate.kind, transforms, bandwidths, shrinkages)
 
     def precision(self, y: int, d: int) -> Floats:
         """Inverse squares (d,) of the bandwidths of a class in each variable, 0 where it has one centre."""
         precision = np.zeros(d)
-        frame = self.frames[y]
-        by_variable = np.vecdot(frame.full_factor, frame.full_factor) / self.bandwidths[y] ** 2
-        precision[frame.variables] = self.pulls[y] ** 2 * by_variable
+        transform = self.transforms[y]
+        by_variable = np.vecdot(transform.full_factor, transform.full_factor) / self.bandwidths[y] ** 2
+        precision[transform.variables] = self.shrinkages[y] ** 2 * by_variable
         return precision
 
 
@@ -131,32 +112,30 @@ def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class ThinningPlan:
-    """All that is learnt from a sample, before the other rows are looked at.
+class CompressionPlan:
+    """What is learnt from a sample, before the other rows are read.
 
     Attributes
     ----------
-    whole : the rows of the sample, in the units of all kinds of members.
-    found : what the search has found.
-    kinds : the units of representatives, first those in which rows are compared.
-    members : how members are made.
-    importance : for each class (n_features,) weights of squared differences.
-    cells : of each class, None for one that is not thinned.
-    points : which rows of the sample the pool is calibrated by.
+    sample : rows of all classes on the scales of all members.
+    found : the result of the search.
+    kinds : of the scales of centroids; distances are measured on the first.
+    members : how members are built.
+    cells : of the compressed classes, by class number.
+    points : which rows of the sample calibrate the pool.
     """
 
-    whole: RowsInUnits
+    sample: RowsInUnits
     found: Search
     kinds: Sequence[ScaleKind]
     members: Sequence[MemberPlan]
-    importance: Sequence[Floats]
-    cells: Sequence[Cells | None]
+    cells: Mapping[int, Cells]
     points: Integers
 
     @classmethod
     def learn(
         cls,
-        whole: RowsInUnits,
+        sample: RowsInUnits,
         sizes: Integers,
         max_rows: int,
         lapse: float,
@@ -165,190 +144,135 @@ class ThinningPlan:
         computation: Computation,
         *,
         empirical: bool,
-    ) -> ThinningPlan:
+    ) -> CompressionPlan:
         """Search members on a sample, and divide classes of more than `max_rows` rows into cells.
 
-        Parameters
-        ----------
-        whole : rows of all classes, the sample.
-        sizes : (n_classes,) how many rows the classes have altogether.
-        max_rows : how many representatives a class may have.
-        lapse : share of probabilities given to the prior.
-        prior, random, computation, empirical : as in `search.fit_pool`.
+        `sizes` (n_classes,) are the numbers of all rows; the other parameters are those of `search.search`.
         """
-        sample = whole.data
-        found = search(whole, prior, lapse, random, computation, empirical=empirical)
-        read = np.bincount(sample.codes[found.chosen], minlength=prior.size)
+        rows = sample.data
+        found = search(sample, prior, lapse, random, computation, empirical=empirical)
+        n_read = np.bincount(rows.codes[found.chosen], minlength=prior.size)
+        points = _calibration_points(found.points, rows, sizes, max_rows)
+        in_cells = np.isin(np.arange(len(rows.X)), points, invert=True)
         with threadpool_limits(1, user_api="blas"):
             plans = [
-                partial(MemberPlan.learn, candidate, whole, sizes, read, prior, found.seed)
+                partial(MemberPlan.learn, candidate, sample, sizes, n_read, prior, found.seed)
                 for candidate in found.kept
             ]
             members = list(on_threads(plans, computation.n_jobs))
-            importance = _importance(members, found.weights, whole)
-            points = _calibration_points(found.points, sample, sizes, max_rows)
-            in_cells = np.isin(np.arange(len(sample.X)), points, invert=True)
-            divisions = [
-                partial(
-                    _learn_cells,
-                    whole,
-                    of_class[in_cells[of_class]],
-                    max_rows if size > max_rows else 0,
-                    weight,
-                    found.seed,
-                )
-                for of_class, weight, size in zip(sample.members(), importance, sizes.tolist(), strict=True)
-            ]
-            cells = list(on_threads(divisions, computation.n_jobs))
-        kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
-        return cls(whole, found, kinds, members, importance, cells, points)
+            kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
+            scales = [sample.scales[kind] for kind in kinds]
+            compressed = np.flatnonzero(sizes > max_rows).tolist()
+            importance = _importance(members, found.weights, sample)
+            divisions = []
+            for y in compressed:
+                inside = np.flatnonzero(in_cells & (rows.codes == y))
+                data = rows.X[inside], rows.weights_of(inside), min(max_rows, inside.size)
+                divisions.append(partial(Cells.learn, scales, *data, importance[y], found.seed))
+            cells = dict(zip(compressed, on_threads(divisions, computation.n_jobs), strict=True))
+        return cls(sample, found, kinds, members, cells, points)
 
     @property
-    def sample(self) -> LabelledRows:
+    def rows(self) -> LabelledRows:
         """The rows of the sample."""
-        return self.whole.data
+        return self.sample.data
 
     @property
-    def scales(self) -> Mapping[ScaleKind, Scale]:
-        """Units by their kinds."""
-        return self.whole.scales
-
-    @property
-    def thinned(self) -> Bools:
-        """(n_classes,) which classes are thinned."""
-        return np.array([cells is not None for cells in self.cells])
+    def is_compressed(self) -> Bools:
+        """(n_sample,) whether a row of the sample is of a compressed class."""
+        return np.isin(self.rows.codes, list(self.cells))
 
     @property
     def held_out(self) -> Integers:
-        """Which rows of the sample are in no cell: points of thinned classes."""
-        held_out: Integers = self.points[self.thinned[self.sample.codes[self.points]]]
+        """Which rows of the sample are in no cell: calibration points of compressed classes."""
+        held_out: Integers = self.points[self.is_compressed[self.points]]
         return held_out
 
-    def summarise(self, y: int, X: Floats, weights: Floats | None, numbers: Integers) -> CellSummary:
-        """Put rows of a thinned class into its cells; those that are held out must not be among them."""
-        cells = self.cells[y]
-        assert cells is not None
-        return cells.summarise([self.scales[kind].transform(X) for kind in self.kinds], weights, X, numbers)
-
-    def conclude(self, compressed: Compressed, n_rows: int) -> tuple[LabelledRows, Thinning, Pool]:
-        """Build the pool of all rows; `n_rows` training rows were given.
+    def build(self, centroids: Mapping[int, Centroids], n_rows: int) -> tuple[LabelledRows, Thinning, Pool]:
+        """Build the pool from the centroids of the compressed classes; the table has `n_rows` rows.
 
         Returns
         -------
-        data : rows that are nearest to the centres of their cells, and the rest.
+        data : rows that are nearest to the centres of their cells, and all rows of the other classes.
         thinning, pool : see there.
         """
-        summaries = [None if summary is None else summary.filled() for summary in compressed.summaries]
-        rest = replace(compressed.rest, counts=self.sample.counts)
-        data, held_out = self._kept_rows(summaries, rest)
-        representatives = [None if summary is None else summary.averages for summary in summaries]
-        cells = [None if of is None else CellMeans(of.centres, of.counts) for of in representatives]
-        thinning = Thinning(held_out, cells, self.kinds, n_rows)
+        centroids = {y: of_class.filled() for y, of_class in centroids.items()}
+        data, held_out = self._kept_rows(centroids)
+        means = {y: CellMeans(of_class.means, of_class.counts) for y, of_class in centroids.items()}
+        thinning = Thinning(held_out, [means.get(y) for y in range(data.labels.size)], self.kinds, n_rows)
         with threadpool_limits(1, user_api="blas"):
-            pool = self._calibrated(data, representatives, thinning)
-        return data, thinning, pool
+            return data, thinning, self._calibrated(data, centroids, thinning)
 
-    def _kept_rows(
-        self, summaries: Sequence[CellSummary | None], rest: LabelledRows
-    ) -> tuple[LabelledRows, LabelledRows]:
-        """Rows behind representatives and rows of other classes, and rows that are held out."""
-        held_out = self.sample.take(self.held_out)
-        others = 1 + max(held_out.units.max(initial=0), rest.units.max(initial=0))
-        rows = replace(rest, weights=rest.all_weights)
-        for y, summary in enumerate(summaries):
-            if summary is None:
-                continue
-            n = summary.numbers.size
-            rows = rows.extended(
-                replace(
-                    rest,
-                    X=summary.X,
-                    codes=np.full(n, y),
-                    weights=summary.averages.weights,
-                    numbers=summary.numbers,
-                    units=others + summary.numbers,  # which no other row has
-                )
+    def _kept_rows(self, centroids: Mapping[int, Centroids]) -> tuple[LabelledRows, LabelledRows]:
+        """Rows behind the centroids and rows of other classes, and rows that are held out."""
+        held_out = self.rows.take(self.held_out)
+        others = np.flatnonzero(~self.is_compressed)  # of which the sample has all rows
+        rows = self.rows.take(others[np.argsort(self.rows.numbers[others])])
+        rows = replace(rows, weights=rows.all_weights, counts=self.rows.counts)
+        first_unit = 1 + max(held_out.units.max(initial=0), rows.units.max(initial=0))
+        for y, of_class in centroids.items():
+            nearest = replace(
+                rows,
+                X=of_class.X,
+                codes=np.full(of_class.numbers.size, y),
+                weights=of_class.weights,
+                numbers=of_class.numbers,
+                units=first_unit + of_class.numbers,  # which no other row has
             )
-        assert rows.weights is not None
-        largest = rows.weights.max()
+            rows = rows.extended(nearest)
+        largest = rows.all_weights.max()
         return (
-            replace(rows, weights=rows.weights / largest),
-            replace(held_out, weights=held_out.all_weights / largest, counts=rest.counts),
+            replace(rows, weights=rows.all_weights / largest),
+            replace(held_out, weights=held_out.all_weights / largest, counts=rows.counts),
         )
 
-    def _build(
-        self, plan: MemberPlan, data: LabelledRows, representatives: Sequence[Representatives | None]
-    ) -> Member:
-        """Put kernels on representatives, and on the rows of classes that are not thinned."""
-        scale, of_units = self.scales[plan.kind.scale], self.kinds.index(plan.kind.scale)
+    def _member(self, plan: MemberPlan, data: LabelledRows, centroids: Mapping[int, Centroids]) -> Member:
+        """Put kernels on centroids, and on the rows of classes that are not compressed."""
+        scale, position = self.sample.scales[plan.kind.scale], self.kinds.index(plan.kind.scale)
         classes = []
-        for y, (of_class, thinned) in enumerate(zip(data.members(), representatives, strict=True)):
-            weights, kernel = data.weights_of(of_class), (plan.frames[y], plan.bandwidths[y], plan.pulls[y])
-            if thinned is None:
-                classes.append(Mixture(scale.transform(data.X[of_class]), weights, *kernel))
+        for y, of_class in enumerate(data.members()):
+            weights = data.all_weights[of_class]
+            kernel = plan.transforms[y], plan.bandwidths[y], plan.shrinkages[y]
+            if y in centroids:
+                means, spread = centroids[y].means[position], centroids[y].spread(position)
+                classes.append(Mixture.of_representatives(means, weights, spread, *kernel))
             else:
-                assert weights is not None
-                centres, spread = thinned.centres[of_units], thinned.spreads[of_units]
-                classes.append(Mixture.of_representatives(centres, weights, spread, *kernel))
+                classes.append(Mixture(scale.transform(data.X[of_class]), weights, *kernel))
         return Member(plan.kind.identifier, scale, classes)
 
-    def _calibrated(
-        self, data: LabelledRows, representatives: Sequence[Representatives | None], thinning: Thinning
-    ) -> Pool:
-        """Fit temperatures and weights to rows that members do not know, and judge the pool by them."""
+    def _calibrated(self, data: LabelledRows, centroids: Mapping[int, Centroids], thinning: Thinning) -> Pool:
+        """Fit temperatures and weights to rows that the members have not learnt from, and score the pool."""
         found = self.found
-        members = [self._build(plan, data, representatives) for plan in self.members]
-        points = _positions(self.sample, self.points, data, thinning.held_out)
-        trial = found.trial.restricted_to(np.searchsorted(found.points, self.points))
-        target = make_target(self.sample, self.points, trial.prior)
+        rows = data.extended(thinning.held_out)
+        order = np.argsort(rows.numbers)
+        points = order[np.searchsorted(rows.numbers, self.rows.numbers[self.points], sorter=order)]
+        fold_plan = found.plan.restricted_to(np.searchsorted(found.points, self.points))
         candidates = []
         for plan in self.members:
-            log_density = self._cross_fitted(plan, data, representatives, thinning, points, trial)
-            candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], target))
-        log_weights = fit_weights(candidates, target)
-        judged = judge(candidates, trial, target, found.parts, empirical=found.empirical)
-        order = heaviest_first(candidates, log_weights)
-        sorted_points = np.argsort(points)
-        return Pool(
-            members=[members[m] for m in order],
-            weights=np.exp(log_weights[order]),
-            temperatures=np.exp([-candidates[m].log_power for m in order]),
-            prior=found.trial.prior,
-            lapse=found.trial.lapse,
-            scores=score_points(judged.log_proba, trial),
-            table=self._table(candidates, log_weights),
-            cross_fitted=CrossFitted(
-                points[sorted_points],
-                np.array([candidates[m].log_density[sorted_points] for m in order]),
-                np.array([candidates[m].kind.refined for m in order]),
-                judged.log_density[sorted_points],
-            ),
+            log_density = np.empty((points.size, fold_plan.prior.size))
+            # Transforms of the whole sample have learnt from the points: noise would seem predictable.
+            for inside, others, _ in next(
+                iter(folds_of(self.sample, fold_plan, [plan.kind], self.sample).values())
+            ):
+                learnt = plan.kind.learn(others, fold_plan.prior, found.seed)
+                member = self._member(replace(plan, transforms=learnt), data, centroids)
+                left_out = points[inside]
+                log_density[inside] = thinning.log_densities_without(member, data, left_out, rows.X[left_out])
+            candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], fold_plan))
+        log_weights = fit_weights(candidates, fold_plan)
+        kept = heaviest_first(candidates, log_weights)
+        return make_pool(
+            [self._member(self.members[m], data, centroids) for m in kept],
+            [candidates[m] for m in kept],
+            np.exp(log_weights[kept]),
+            fold_plan,
+            points,
+            judge(candidates, fold_plan, found.parts, empirical=found.empirical),
+            self._table(candidates, log_weights),
         )
 
-    def _cross_fitted(
-        self,
-        plan: MemberPlan,
-        data: LabelledRows,
-        representatives: Sequence[Representatives | None],
-        thinning: Thinning,
-        points: Integers,
-        trial: Trial,
-    ) -> Floats:
-        """Log densities (n_points, n_classes) of points by a member whose frames do not know their folds.
-
-        With frames of the whole sample, which have learnt from the points, noise seems to be predictable.
-        """
-        X = data.extended(thinning.held_out).X
-        log_density = np.empty((points.size, trial.prior.size))
-        for inside, others, _ in next(iter(folds_of(self.whole, trial, [plan.kind], self.whole).values())):
-            frames = plan.kind.learn(others, trial.prior, self.found.seed)
-            member = self._build(replace(plan, frames=frames), data, representatives)
-            at = points[inside]
-            log_density[inside] = thinning.log_densities_without(member, data, at, X[at])
-        return log_density
-
     def _table(self, candidates: Sequence[Candidate], log_weights: Floats) -> dict[str, Floats]:
-        """The table of the search, with the weights that the pool has at last."""
+        """The table of the search with the final weights."""
         table = {name: column.copy() for name, column in self.found.table.items()}
         kept = list(self.found.order)
         table["weight"][kept] = np.exp(log_weights)
@@ -357,70 +281,47 @@ class ThinningPlan:
         return table
 
 
-def compress_rows(data: LabelledRows, plan: ThinningPlan, computation: Computation) -> Compressed:
-    """Put all rows of thinned classes into cells, part by part."""
-    is_held_out = np.isin(data.units, plan.sample.units[plan.held_out])
-    in_cells = [np.flatnonzero((data.codes == y) & ~is_held_out) for y in range(len(plan.cells))]
-    parts = [
-        (y, in_cells[y][first : first + PART_ROWS])
-        for y in np.flatnonzero(plan.thinned).tolist()
-        for first in range(0, in_cells[y].size, PART_ROWS)
-    ]
+def compress_rows(
+    data: LabelledRows, plan: CompressionPlan, computation: Computation
+) -> dict[int, Centroids]:
+    """Average all rows of compressed classes that are not held out, part by part."""
+    in_cells = np.isin(data.units, plan.rows.units[plan.held_out], invert=True)
+    parts = []
+    for y in plan.cells:
+        inside = np.flatnonzero(in_cells & (data.codes == y))
+        parts += [(y, inside[first : first + PART_ROWS]) for first in range(0, inside.size, PART_ROWS)]
 
-    def summarise(y: int, at: Integers) -> tuple[int, CellSummary]:
-        return y, plan.summarise(y, data.X[at], data.weights_of(at), data.numbers[at])
+    def average(y: int, part: Integers) -> tuple[int, Centroids]:
+        return y, plan.cells[y].average(data.X[part], data.weights_of(part), data.numbers[part])
 
-    by_class: list[CellSummary | None] = [None] * len(plan.cells)
+    centroids: dict[int, Centroids] = {}
     with (
         threadpool_limits(1, user_api="blas"),
         progress(len(parts), "Cells", computation.verbose) as advance,
     ):
-        for y, summary in on_threads([partial(summarise, *part) for part in parts], computation.n_jobs):
-            before = by_class[y]
-            by_class[y] = summary if before is None else CellSummary.merge([before, summary])
+        for y, part in on_threads([partial(average, *part) for part in parts], computation.n_jobs):
+            centroids[y] = Centroids.merge([centroids[y], part]) if y in centroids else part
             advance(1)
-    rest = data.take(np.flatnonzero(~plan.thinned[data.codes]))
-    return Compressed(by_class, rest)
+    return centroids
 
 
-def _importance(members: Sequence[MemberPlan], weights: Floats, whole: RowsInUnits) -> list[Floats]:
-    """Weights (n_features,) of squared differences in each class, as all members together see them."""
-    d = whole.data.X.shape[1]
-    deviation = whole.scaled[_COMPARED].std(axis=0)
-    found = [np.zeros(d) for _ in range(whole.data.labels.size)]
+def _importance(members: Sequence[MemberPlan], weights: Floats, sample: RowsInUnits) -> Floats:
+    """Weights (n_classes, n_features) of squared differences: precisions of all members on one scale."""
+    d = sample.data.X.shape[1]
+    deviation = sample.scaled[_COMPARED].std(axis=0)
+    importance = np.zeros((sample.data.labels.size, d))
     for member, weight in zip(members, weights.tolist(), strict=True):
-        ratio = np.divide(
-            whole.scaled[member.kind.scale].std(axis=0), deviation, out=np.zeros(d), where=deviation > 0.0
-        )
-        for y in range(len(found)):
-            found[y] += weight * ratio**2 * member.precision(y, d)
-    return found
+        of_member = sample.scaled[member.kind.scale].std(axis=0)
+        ratio = np.divide(of_member, deviation, out=np.zeros(d), where=deviation > 0.0)
+        for y in range(len(importance)):
+            importance[y] += weight * ratio**2 * member.precision(y, d)
+    return importance
 
 
-def _calibration_points(points: Integers, sample: LabelledRows, sizes: Integers, max_rows: int) -> Integers:
-    """Which rows of the sample the pool is calibrated by: of thinned classes, a small share of their rows."""
+def _calibration_points(points: Integers, rows: LabelledRows, sizes: Integers, max_rows: int) -> Integers:
+    """Which rows of the sample calibrate the pool: of compressed classes, a small share of their rows."""
     kept = []
     for y, size in enumerate(sizes.tolist()):
-        of_class = points[sample.codes[points] == y]
+        of_class = points[rows.codes[points] == y]
         kept.append(of_class[: max(int(_HELD_OUT * size), 1)] if size > max_rows else of_class)
     return np.concatenate(kept)
-
-
-def _learn_cells(
-    whole: RowsInUnits, at: Integers, n_cells: int, importance: Floats, seed: int
-) -> Cells | None:
-    """Divide some rows of a class into cells; None if it shall have none."""
-    if not n_cells:
-        return None
-    weights = whole.data.weights_of(at)
-    return Cells.learn(whole.scaled[_COMPARED][at], weights, min(n_cells, at.size), importance, seed)
-
-
-def _positions(
-    sample: LabelledRows, points: Integers, data: LabelledRows, held_out: LabelledRows
-) -> Integers:
-    """Where points of the sample are among rows of the pool and, behind these, those that are held out."""
-    numbers = np.concatenate([data.numbers, held_out.numbers])
-    order = np.argsort(numbers)
-    found: Integers = order[np.searchsorted(numbers[order], sample.numbers[points])]
-    return found

@@ -1,8 +1,8 @@
 """Members of each kind, tried by leave-one-out; those that are kept are built of all rows.
 
-Every point is predicted by rows of other units alone, and whatever was fitted to labels (frames and refined
-bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature for each member
-see all points; `pool.PoolScores` are of choices that do not.
+Every point is predicted by rows of other units alone, and whatever was fitted to labels (transforms and
+refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature for each
+member see all points; `model.PoolScores` are of choices that do not.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from corral.array_types import Bools, Floats
 from corral.data.scaling import ScaleKind
-from corral.pool.calibration import Target, fit_log_weights
-from corral.pool.fold_plan import Trial
+from corral.pool.calibration import fit_log_weights
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.member_kind import Kernels
 from corral.pool.members import AnyKind, Member
 from corral.pool.scaled_rows import RowsInUnits
@@ -43,27 +43,27 @@ class Candidate:
     best: int
 
     @classmethod
-    def calibrate(cls, kind: AnyKind, tried: Floats, target: Target) -> Candidate:
+    def calibrate(cls, kind: AnyKind, tried: Floats, plan: FoldPlan) -> Candidate:
         """Fit a temperature for each bandwidth, and take the best one."""
         log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
         start = np.zeros(1)
         for k, log_density in enumerate(tried):
-            start, _ = fit_log_weights(log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+            start, _ = fit_log_weights(log_density[np.newaxis], plan, np.zeros(1), 1.0, start)
             log_powers[k] = start[0]
-            log_proba = log_posterior(target.log_prior + np.exp(start) * log_density)
-            losses[k] = -target.right(log_proba)
-        return cls(kind, tried, log_powers, losses, 0).chosen_for(target)
+            log_proba = log_posterior(plan.log_prior + np.exp(start) * log_density)
+            losses[k] = plan.losses(log_proba)
+        return cls(kind, tried, log_powers, losses, 0).chosen_for(plan)
 
-    def chosen_for(self, target: Target) -> Candidate:
+    def chosen_for(self, plan: FoldPlan) -> Candidate:
         """Take the bandwidth that is best for some of the points."""
-        objective = self.losses @ target.weights + 0.5 * self.log_powers**2 / target.count
+        objective = self.losses @ plan.weights + 0.5 * self.log_powers**2 / plan.count
         return replace(self, best=int(objective.argmin()))
 
-    def recalibrated(self, target: Target) -> Candidate:
+    def recalibrated(self, plan: FoldPlan) -> Candidate:
         """Take the bandwidth and the temperature that are best for some of the points."""
-        chosen = self.chosen_for(target)
+        chosen = self.chosen_for(plan)
         start = np.array([chosen.log_power])
-        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], target, np.zeros(1), 1.0, start)
+        fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], plan, np.zeros(1), 1.0, start)
         log_powers = chosen.log_powers.copy()
         log_powers[chosen.best] = fitted[0]
         return replace(chosen, log_powers=log_powers)
@@ -91,24 +91,24 @@ class Candidate:
 
 
 def attempt(
-    kinds: Sequence[AnyKind], rows: RowsInUnits, trial: Trial, target: Target, seed: int, folds: Folds
+    kinds: Sequence[AnyKind], rows: RowsInUnits, plan: FoldPlan, seed: int, folds: Folds
 ) -> list[Candidate]:
     """Predict all points by kinds of members that learn the same, and choose the bandwidth of each."""
     kernels = [kind.kernels() for kind in kinds]
     tried_together, kind = Kernels(*np.concatenate(kernels, axis=1)), kinds[0]
-    n_divisions = kind.n_divisions(trial.n_divisions)
-    log_density = np.empty((tried_together.bandwidths.size, trial.points.size, trial.prior.size))
+    n_divisions = kind.n_divisions(plan.n_divisions)
+    log_density = np.empty((tried_together.bandwidths.size, plan.points.size, plan.prior.size))
     for inside, others, scaled in folds[kind.n_parts, n_divisions]:
-        learnt = kind.learn(others, trial.prior, seed)
+        learnt = kind.learn(others, plan.prior, seed)
         log_density[:, inside] = kind.left_out(
-            learnt, rows.data, scaled[kind.scale], trial.points[inside], tried_together
+            learnt, rows.data, scaled[kind.scale], plan.points[inside], tried_together
         )
-    for division in range(n_divisions, trial.n_divisions):
-        again = trial.division == division % n_divisions
-        log_density[:, trial.division == division] = log_density[:, again]
+    for division in range(n_divisions, plan.n_divisions):
+        again = plan.division == division % n_divisions
+        log_density[:, plan.division == division] = log_density[:, again]
     ends = np.cumsum([len(of_kind.bandwidths) for of_kind in kernels])
     tried = np.split(known(log_density), ends[:-1])
-    return [Candidate.calibrate(*each, target) for each in zip(kinds, tried, strict=True)]
+    return [Candidate.calibrate(*each, plan) for each in zip(kinds, tried, strict=True)]
 
 
 class Fold(NamedTuple):
@@ -131,7 +131,7 @@ Folds = Mapping[tuple[int, int], Sequence[Fold]]
 
 
 def folds_of(
-    rows: RowsInUnits, trial: Trial, kinds: Sequence[AnyKind], learnt_from: RowsInUnits | None = None
+    rows: RowsInUnits, plan: FoldPlan, kinds: Sequence[AnyKind], learnt_from: RowsInUnits | None = None
 ) -> Folds:
     """Leave out each part that has points.
 
@@ -140,34 +140,22 @@ def folds_of(
     """
     scales: dict[tuple[int, int], list[ScaleKind]] = {}
     for kind in kinds:
-        scales.setdefault((kind.n_parts, kind.n_divisions(trial.n_divisions)), []).append(kind.scale)
-    return {
-        (n_parts, n_divisions): [
-            _leave_out(rows, trial, division, n_parts, part, scales[n_parts, n_divisions], learnt_from)
-            for division in range(n_divisions)
-            for part in np.unique(trial.divisions[division][trial.points] % n_parts).tolist()
-        ]
-        for n_parts, n_divisions in scales
-    }
-
-
-def _leave_out(
-    rows: RowsInUnits,
-    trial: Trial,
-    division: int,
-    n_parts: int,
-    part: int,
-    scales: Sequence[ScaleKind],
-    learnt_from: RowsInUnits | None,
-) -> Fold:
-    """Leave out one part of a division; see `folds_of`."""
-    parts = trial.divisions[division] % n_parts
-    inside = (trial.division == division) & (parts[trial.points] == part)
-    left_out = (parts == part) & (parts != part).any()  # if all rows are in one part, nothing else is there
-    if learnt_from is None:
-        return Fold(inside, *rows.without(left_out, scales))
-    gone = np.isin(learnt_from.data.units, trial.data.units[left_out])
-    return Fold(inside, learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled)
+        scales.setdefault((kind.n_parts, kind.n_divisions(plan.n_divisions)), []).append(kind.scale)
+    folds: dict[tuple[int, int], list[Fold]] = {key: [] for key in scales}
+    for (n_parts, n_divisions), scale_kinds in scales.items():
+        for division, fold_numbers in enumerate(plan.divisions[:n_divisions]):
+            parts = fold_numbers % n_parts
+            for part in np.unique(parts[plan.points]).tolist():
+                inside = (plan.division == division) & (parts[plan.points] == part)
+                # If all rows are in one part, nothing else is there.
+                left_out = (parts == part) & (parts != part).any()
+                if learnt_from is None:
+                    others, scaled = rows.without(left_out, scale_kinds)
+                else:
+                    gone = np.isin(learnt_from.data.units, plan.data.units[left_out])
+                    others, scaled = learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled
+                folds[n_parts, n_divisions].append(Fold(inside, others, scaled))
+    return folds
 
 
 def build_member(

@@ -211,10 +211,15 @@ class Mixture(MemberDensity):
     def kernel_rows(self) -> KernelRows:
         """Rows that have kernels: all, or one at the mean of the class if all kernels are the same."""
         if not self.is_normal:
-            return KernelRows(self.transform, self.rows, self.row_weights)
+            return self._all_rows
         row = np.zeros((1, self.rows.shape[1]))
         row[0, self.transform.variables] = self.transform.mean
         return KernelRows(self.transform, row, np.ones(1))
+
+    @cached_property
+    def _all_rows(self) -> KernelRows:
+        """All rows with a kernel each, also if all kernels are the same."""
+        return KernelRows(self.transform, self.rows, self.row_weights)
 
     @property
     def size(self) -> int:
@@ -239,7 +244,7 @@ class Mixture(MemberDensity):
             return self._fast_log_density(scaled)
         log_density = np.empty(len(scaled))
         log_density[fast] = self._fast_log_density(scaled[fast])
-        log_density[~fast] = self._log_densities(scaled[~fast])[0]
+        log_density[~fast] = self.kernel_rows.log_densities(scaled[~fast], *self._kernel)[0]
         return log_density
 
     def log_density_without(self, scaled: Floats, units: Integers, unit_of_x: Integers) -> Floats:
@@ -247,13 +252,13 @@ class Mixture(MemberDensity):
 
         The transform keeps them, and so does a normal density.
         """
-        rows = KernelRows(self.transform, self.rows, self.row_weights)
-        kernel = np.array([self.bandwidth]), np.array([self.shrinkage])
-        log_density: Floats = rows.log_densities(scaled, *kernel, units, unit_of_x)[0]
+        log_density: Floats = self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
         return log_density
 
-    def _log_densities(self, scaled: Floats) -> Floats:
-        return self.kernel_rows.log_densities(scaled, np.array([self.bandwidth]), np.array([self.shrinkage]))
+    @property
+    def _kernel(self) -> tuple[Floats, Floats]:
+        """Bandwidth and shrinkage (1,) as `KernelRows` takes them."""
+        return np.array([self.bandwidth]), np.array([self.shrinkage])
 
     def _is_fast(self, scaled: Floats) -> Bools:
         """Which samples (n_samples,) take the path for complete rows of numbers."""
@@ -301,7 +306,7 @@ class Mixture(MemberDensity):
 
     def shares(self, scaled: Floats) -> Floats:
         """Shares (n_samples, n_rows) of the rows in the density; those of their weights in a normal one."""
-        rows = KernelRows(self.transform, self.rows, self.row_weights)
+        rows = self._all_rows
         exponents = rows.exponents(rows.pairs(scaled), scaled, self.bandwidth, self.shrinkage)
         least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
         shares: Floats = rows.weights * np.exp(least - exponents)
@@ -323,11 +328,9 @@ class Mixture(MemberDensity):
         Leaving variable j out takes (P d)_j^2 / P_jj from the quadratic form of d, with P = B B^T / h^2.
         """
         conditional = np.zeros(x.shape)
-        shares = np.tile(self.row_weights, (len(x), 1))
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
-        n, transform = len(self.centers), self._kernel_transform
-        if not n or not transform.variables.size:
-            return conditional, shares
+        by_weight, transform = super().shares(x), self._kernel_transform
+        if not len(self.centers) or not transform.variables.size:
+            return conditional, by_weight
         c = transform.coordinates(self.centers - transform.mean)
         z = transform.coordinates(transform.centered(x))
         factor = transform.full_factor
@@ -343,7 +346,7 @@ class Mixture(MemberDensity):
             ratio[:, j] = log_sum - _log_sums(without)
         apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
-        return conditional, shares if self.is_normal else softmax(-relative, axis=1)
+        return conditional, by_weight if self.is_normal else softmax(-relative, axis=1)
 
     def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
         """See `MemberDensity`; one walk over the variables serves all sets."""

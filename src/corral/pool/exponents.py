@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral import kernels
-from corral.array_types import Floats, Integers
+from corral.array_types import Bools, Floats, Integers
 from corral.pool.categories import LevelsOfRows, level_exponents
 from corral.pool.transforms import ClassTransform, complete
 
@@ -71,85 +71,6 @@ class Pairs(NamedTuple):
         return exponents
 
 
-class RowsAlongVariances:
-    """Rows of a class whose transform has a diagonal factor."""
-
-    def __init__(self, transform: ClassTransform, rows: Floats) -> None:
-        self._transform = transform
-        c = transform.coordinates(transform.centered(rows))
-        has = ~np.isnan(c)
-        self._partly = np.flatnonzero(~has.all(axis=0))
-        self._in_all_rows = has.all(axis=0).astype(np.float64)
-        self._has = np.ascontiguousarray(has[:, self._partly].astype(np.float64).T)
-        self._c = np.ascontiguousarray(np.nan_to_num(c).T)
-        self._squares = self._c * self._c
-
-    def pairs(self, x: Floats) -> Pairs:
-        """Compare scaled samples with all rows."""
-        transform, partly = self._transform, self._partly
-        z = transform.coordinates(transform.centered(x))
-        has = (~np.isnan(z)).astype(np.float64)
-        z = np.nan_to_num(z)
-        deviation = transform.missing_deviation
-        alone = has * (0.5 * ((z - transform.missing_mean) / deviation) ** 2 + np.log(deviation))
-        return Pairs(
-            xx=np.vecdot(z * self._in_all_rows, z),
-            n_shared=np.vecdot(has, self._in_all_rows),
-            xc=z @ self._c,
-            cc=has @ self._squares,
-            squares=np.ascontiguousarray(z[:, partly] ** 2),
-            has=np.ascontiguousarray(has[:, partly]),
-            alone=np.ascontiguousarray(alone[:, partly]),
-            rows_have=self._has,
-            log_norm=np.vecdot(has, kernels.LOG_ROOT - np.log(transform.factor)),
-        )
-
-
-class RowsAlongCovariance:
-    """Rows of a class whose transform has a full factor."""
-
-    def __init__(self, transform: ClassTransform, rows: Floats) -> None:
-        self._transform = transform
-        completed = complete(transform.precision, transform.centered(rows))
-        c = transform.coordinates(completed)
-        self._c = np.ascontiguousarray(c.T)
-        self._lengths = np.vecdot(c, c)
-        self._products = np.ascontiguousarray((completed @ transform.precision).T)
-
-    def pairs(self, x: Floats) -> Pairs:
-        """Compare scaled samples, integrated over what they miss, with all rows."""
-        transform, n_rows = self._transform, self._lengths.size
-        x = transform.centered(x)
-        gaps, d = np.isnan(x), x.shape[1]
-        z = transform.coordinates(complete(transform.precision, x))
-        cc, log_volume = np.tile(self._lengths, (len(x), 1)), np.zeros(len(x))
-        if gaps.any():
-            kernels.integrated_lengths(
-                transform.precision,
-                gaps,
-                self._products,
-                self._lengths,
-                np.empty(d, dtype=np.int64),
-                np.empty((d, d)),
-                np.empty((d, n_rows)),
-                cc,
-                log_volume,
-            )
-        n_shared = d - gaps.sum(axis=1).astype(np.float64)
-        nothing = np.empty((len(x), 0))
-        return Pairs(
-            xx=np.vecdot(z, z),
-            n_shared=n_shared,
-            xc=z @ self._c,
-            cc=cc,
-            squares=nothing,
-            has=nothing,
-            alone=nothing,
-            rows_have=np.empty((0, n_rows)),
-            log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_shared,
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class KernelRows:
     """Rows of a class that have kernels.
@@ -172,9 +93,41 @@ class KernelRows:
         return not transform.categories.columns.size and not np.isnan(self.rows[:, transform.variables]).any()
 
     @cached_property
-    def _numeric(self) -> RowsAlongVariances | RowsAlongCovariance:
-        kind = RowsAlongVariances if self.transform.is_diagonal else RowsAlongCovariance
-        return kind(self.transform, self.rows)
+    def _centered(self) -> Floats:
+        """(n_rows, n_used) rows less the mean, along a covariance with expectations of missing values."""
+        centered = self.transform.centered(self.rows)
+        return centered if self.transform.is_diagonal else complete(self.transform.precision, centered)
+
+    @cached_property
+    def _coordinates(self) -> Floats:
+        """(n_rows, n_used) coordinates of the rows."""
+        return self.transform.coordinates(self._centered)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """(n_rows,) squared lengths of the coordinates."""
+        lengths: Floats = np.vecdot(self._coordinates, self._coordinates)
+        return lengths
+
+    @cached_property
+    def _products(self) -> Floats:
+        """(n_used, n_rows) products of the precision with the rows."""
+        return np.ascontiguousarray((self._centered @ self.transform.precision).T)
+
+    @cached_property
+    def _values(self) -> Floats:
+        """(n_used, n_rows) coordinates, 0 for missing values."""
+        return np.ascontiguousarray(np.nan_to_num(self._coordinates).T)
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """(n_used, n_rows) squares of these."""
+        return self._values * self._values
+
+    @cached_property
+    def _has(self) -> Bools:
+        """(n_used, n_rows) where rows have values."""
+        return ~np.isnan(self._coordinates).T
 
     @cached_property
     def _categories(self) -> LevelsOfRows:
@@ -182,14 +135,66 @@ class KernelRows:
 
     def pairs(self, x: Floats) -> Pairs:
         """Compare scaled samples with all rows."""
-        return self._numeric.pairs(x)
+        return self._variance_pairs(x) if self.transform.is_diagonal else self._covariance_pairs(x)
+
+    def _variance_pairs(self, x: Floats) -> Pairs:
+        transform, in_all_rows = self.transform, self._has.all(axis=1)
+        partly, shared = np.flatnonzero(~in_all_rows), in_all_rows.astype(np.float64)
+        z = transform.coordinates(transform.centered(x))
+        has = (~np.isnan(z)).astype(np.float64)
+        z = np.nan_to_num(z)
+        alone = has * transform.missing_exponents(z)
+        return Pairs(
+            xx=np.vecdot(z * shared, z),
+            n_shared=np.vecdot(has, shared),
+            xc=z @ self._values,
+            cc=has @ self._squares,
+            squares=np.ascontiguousarray(z[:, partly] ** 2),
+            has=np.ascontiguousarray(has[:, partly]),
+            alone=np.ascontiguousarray(alone[:, partly]),
+            rows_have=self._has[partly].astype(np.float64),
+            log_norm=np.vecdot(has, kernels.LOG_ROOT - np.log(transform.factor)),
+        )
+
+    def _covariance_pairs(self, x: Floats) -> Pairs:
+        """The same along a covariance: samples are integrated over what they miss."""
+        transform, n_rows = self.transform, len(self.rows)
+        x = transform.centered(x)
+        missing, d = np.isnan(x), x.shape[1]
+        z = transform.coordinates(complete(transform.precision, x))
+        cc, log_volume = np.tile(self._lengths, (len(x), 1)), np.zeros(len(x))
+        if missing.any():
+            kernels.integrated_lengths(
+                transform.precision,
+                missing,
+                self._products,
+                self._lengths,
+                np.empty(d, dtype=np.int64),
+                np.empty((d, d)),
+                np.empty((d, n_rows)),
+                cc,
+                log_volume,
+            )
+        n_shared = d - missing.sum(axis=1).astype(np.float64)
+        nothing = np.empty((len(x), 0))
+        return Pairs(
+            xx=np.vecdot(z, z),
+            n_shared=n_shared,
+            xc=z @ self._values,
+            cc=cc,
+            squares=nothing,
+            has=nothing,
+            alone=nothing,
+            rows_have=np.empty((0, n_rows)),
+            log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_shared,
+        )
 
     def exponents(self, pairs: Pairs, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
         """Exponents (n_samples, n_rows) of all pairs of scaled samples and rows.
 
         The only place where they are formed, but for loops that are faster: for complete rows
         `kernels.pulled_log_means` and `kernels.kernel_sums`, by variable `terms` and `kernels.walk_squares`,
-        without one variable in turn `Mixture.conditionals`, and `bandwidths.RefinementState`.
+        without one variable in turn `Mixture.conditionals`, and `bandwidths.Refinement`.
         """
         categories = self.transform.categories
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
@@ -231,12 +236,13 @@ class KernelRows:
         unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
         log_density = np.empty((bandwidths.size, len(x)))
         is_fast = self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1)
-        for fast, method in ((True, self._fast_log_densities), (False, self._log_densities)):
-            at = np.flatnonzero(is_fast == fast)
-            size = _BLOCK_OF_PRODUCTS if fast else _BLOCK
+        for samples, method, size in (
+            (np.flatnonzero(is_fast), self._fast_log_densities, _BLOCK_OF_PRODUCTS),
+            (np.flatnonzero(~is_fast), self._log_densities, _BLOCK),
+        ):
             step = max(1, size // max(len(self.rows), 1))
-            for first in range(0, at.size, step):
-                block = at[first : first + step]
+            for first in range(0, samples.size, step):
+                block = samples[first : first + step]
                 log_density[:, block] = method(x[block], bandwidths, shrinkages, units, unit_of_x[block])
         return log_density
 
@@ -266,7 +272,7 @@ class KernelRows:
         kernels.pulled_log_means(
             z @ c.T,
             0.5 * np.vecdot(z, z),
-            0.5 * np.vecdot(c, c),
+            0.5 * self._lengths,
             self.weights,
             unit_of_x,
             units,
@@ -279,10 +285,6 @@ class KernelRows:
         log_density: Floats = log_mean - log_norm[:, np.newaxis]
         return log_density
 
-    @cached_property
-    def _coordinates(self) -> Floats:
-        return self.transform.coordinates(self.transform.centered(self.rows))
-
     def terms(
         self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None
     ) -> Floats:
@@ -291,12 +293,12 @@ class KernelRows:
         Along a covariance only variables with categories have terms. `log_shares` (n_samples, n_columns)
         are logarithms of the frequencies of the samples' categories, by default those of the class.
         """
-        by_variable = []
-        if self.transform.is_diagonal:
-            by_variable.append(self._numeric_terms(x, bandwidth, shrinkage))
-        if self.transform.categories.columns.size or not by_variable:
-            by_variable.append(self._category_terms(x, bandwidth, log_shares))
-        return by_variable[0] if len(by_variable) == 1 else np.concatenate(by_variable, axis=1)
+        if not self.transform.is_diagonal:
+            return self._category_terms(x, bandwidth, log_shares)
+        terms = self._numeric_terms(x, bandwidth, shrinkage)
+        if not self.transform.categories.columns.size:
+            return terms
+        return np.concatenate([terms, self._category_terms(x, bandwidth, log_shares)], axis=1)
 
     def _numeric_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
         transform = self.transform
@@ -308,9 +310,7 @@ class KernelRows:
         terms *= 0.5
         terms += kernels.LOG_ROOT + math.log(bandwidth)
         if np.isnan(c).any():
-            deviation = transform.missing_deviation
-            alone = 0.5 * ((z - transform.missing_mean) / deviation) ** 2
-            alone += np.log(deviation) + kernels.LOG_ROOT
+            alone = transform.missing_exponents(z) + kernels.LOG_ROOT
             terms = np.where(np.isnan(c), alone[:, :, np.newaxis], terms)
         terms -= np.log(transform.factor)[:, np.newaxis]
         return terms
@@ -320,7 +320,6 @@ class KernelRows:
         rows, x = self.rows[:, categories.columns].T, x[:, categories.columns]
         log_p = categories.log_shares_at(x) if log_shares is None else log_shares
         by_row = level_exponents(log_p, categories.sizes, categories.precision, np.array([bandwidth]))
-        equal, other, gap = (np.broadcast_to(of, x.shape)[:, :, np.newaxis] for of in by_row)
-        of_values = np.where(x[:, :, np.newaxis] == rows, equal, other)
-        terms: Floats = np.where(np.isnan(rows), gap, of_values)
-        return terms
+        equal, other, missing = (np.broadcast_to(term, x.shape)[:, :, np.newaxis] for term in by_row)
+        terms = np.where(x[:, :, np.newaxis] == rows, equal, other)
+        return np.where(np.isnan(rows), missing, terms)

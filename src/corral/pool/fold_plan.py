@@ -1,44 +1,45 @@
-"""The rows of a search: which of them are predicted from all others, in which folds, and how they weigh."""
+"""The fold plan of a search: which rows are predicted, in which folds, and how much each of them counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from corral.array_types import Floats, Integers
+from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.splits import stratified_folds
 from corral.data.weights import effective_number
-from corral.pool.calibration import Target
 from corral.posterior import log_of_prior
 
 N_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """What members of a pool are judged by.
+class FoldPlan:
+    """Rows that are predicted without themselves, the folds that members are learnt without, and labels.
 
     Attributes
     ----------
     data : the rows of the search.
     points : (n_points,) which of them are predicted from all others.
-    divisions : (n_divisions, n_rows) which fifth each row belongs to; copies of a row to the same.
+    divisions : (n_divisions, n_rows) the fold of each row; duplicates of a row have the same.
     division : (n_points,) by which division each point is predicted. Where there are several, every point is
         among `points` once for each.
-    weights : (n_points,) that sum to 1, in each class to its prior.
     prior : (n_classes,)
     lapse : share of probabilities given to the prior.
+    weights : (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to
+        its prior; 0 for a point whose class has no row of another unit, and for those of `without`.
     """
 
     data: LabelledRows
     points: Integers
     divisions: Integers
     division: Integers
-    weights: Floats
     prior: Floats
     lapse: float
+    weights: Floats
 
     @classmethod
     def prepare(
@@ -49,26 +50,67 @@ class Trial:
         lapse: float,
         random: np.random.RandomState,
         n_divisions: int = 1,
-    ) -> Trial:
-        """Divide rows into fifths of each class, and weigh points as the priors weigh their classes."""
-        rank = data.content_order()
-        divisions = np.array([stratified_folds(data, rank, N_FOLDS, random) for _ in range(n_divisions)])
+    ) -> FoldPlan:
+        """Divide the rows of each class into folds, several times."""
+        order = data.content_order()
+        divisions = np.array([stratified_folds(data, order, N_FOLDS, random) for _ in range(n_divisions)])
         division = np.repeat(np.arange(n_divisions), points.size)
-        points = np.tile(points, n_divisions)
-        weights = _normalised_weights(data, points, prior)
-        return cls(data, points, divisions, division, weights, prior, lapse)
+        return cls._weighed(data, np.tile(points, n_divisions), divisions, division, prior, lapse)
 
-    def restricted_to(self, positions: Integers) -> Trial:
+    @classmethod
+    def without_folds(cls, data: LabelledRows, points: Integers, prior: Floats) -> FoldPlan:
+        """Leave points out one by one, where nothing else is learnt from labels."""
+        divisions, division = (
+            np.zeros((1, len(data.X)), dtype=np.int64),
+            np.zeros(points.size, dtype=np.int64),
+        )
+        return cls._weighed(data, points, divisions, division, prior, 0.0)
+
+    @classmethod
+    def _weighed(
+        cls,
+        data: LabelledRows,
+        points: Integers,
+        divisions: Integers,
+        division: Integers,
+        prior: Floats,
+        lapse: float,
+    ) -> FoldPlan:
+        plan = cls(data, points, divisions, division, prior, lapse, weights_by_prior(data, points, prior))
+        return plan.without(data.is_alone[points])
+
+    def restricted_to(self, positions: Integers) -> FoldPlan:
         """Keep some of the points, given by their positions in `rows`, and one division."""
-        points = self.rows[positions]
-        weights = _normalised_weights(self.data, points, self.prior)
-        division = np.zeros(points.size, dtype=np.int64)
-        return replace(self, points=points, divisions=self.divisions[:1], division=division, weights=weights)
+        points, division = self.rows[positions], np.zeros(positions.size, dtype=np.int64)
+        return self._weighed(self.data, points, self.divisions[:1], division, self.prior, self.lapse)
 
-    @property
+    def without(self, left_out: Bools) -> FoldPlan:
+        """Give points no weight where `left_out` (n_points,) is true."""
+        return replace(self, weights=_normalized(np.where(left_out, 0.0, self.weights)))
+
+    @cached_property
     def codes(self) -> Integers:
-        """The right classes of the points."""
+        """(n_points,) the right classes."""
         return self.data.codes[self.points]
+
+    @cached_property
+    def score_weights(self) -> Floats:
+        """(n_points,) weights by which the pool is scored: all points count, as the priors weigh classes."""
+        return _normalized(weights_by_prior(self.data, self.points, self.prior))
+
+    @cached_property
+    def log_prior(self) -> Floats:
+        """(n_classes,) logarithms of the prior, -inf for a class that is ruled out."""
+        return log_of_prior(self.prior)
+
+    @cached_property
+    def count(self) -> float:
+        """How many rows of equal weight all points are worth, also those that `without` leaves out.
+
+        The prior of fitted weights counts as one of so many rows. Several divisions of the rows say more of a
+        point, but do not make it several points.
+        """
+        return effective_number(self.data.all_weights[self.points]) / self.n_divisions
 
     @property
     def n_divisions(self) -> int:
@@ -81,10 +123,14 @@ class Trial:
         once: Integers = self.points[self.division == 0]
         return once
 
-    def target(self) -> Target:
-        """What is to be predicted. Several divisions say more of a point, but are not several points."""
-        target = make_target(self.data, self.points, self.prior)
-        return replace(target, count=target.count / self.n_divisions)
+    def log_loss(self, log_proba: Floats) -> float:
+        """Weighted mean log loss of log probabilities (n_points, n_classes)."""
+        return float(self.weights @ self.losses(log_proba))
+
+    def losses(self, log_proba: Floats) -> Floats:
+        """Log losses (n_points,) of log probabilities (n_points, n_classes), 0 for points without weight."""
+        right = log_proba[np.arange(self.codes.size), self.codes]
+        return np.where(self.weights > 0.0, -right, 0.0)
 
 
 def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
@@ -95,19 +141,7 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
     return shares
 
 
-def _normalised_weights(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
-    """Weights (n_points,) that sum to 1; all are 0 if only classes without rows have a prior."""
-    weights = weights_by_prior(data, points, prior)
-    weights /= max(weights.sum(), 1e-300)
-    return weights
-
-
-def make_target(data: LabelledRows, points: Integers, prior: Floats) -> Target:
-    """Weigh points as the priors weigh their classes; those without another row in their class not at all."""
-    target = Target(
-        codes=data.codes[points],
-        weights=weights_by_prior(data, points, prior),
-        log_prior=log_of_prior(prior),
-        count=effective_number(data.all_weights[points]),
-    )
-    return target.without(data.is_alone[points])
+def _normalized(weights: Floats) -> Floats:
+    """Weights that sum to 1; all are 0 if only classes without rows have a prior."""
+    normalized: Floats = weights / max(weights.sum(), 1e-300)
+    return normalized

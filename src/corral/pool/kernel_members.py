@@ -18,7 +18,7 @@ import numpy as np
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import ScaleKind
-from corral.pool.bandwidths import RefinementSample, refine
+from corral.pool.bandwidths import Refinement
 from corral.pool.densities import Mixture
 from corral.pool.exponents import KernelRows
 from corral.pool.member_kind import Kernels, MemberKind
@@ -26,9 +26,8 @@ from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.selection import choose_variables
 from corral.pool.transforms import ClassTransform, Covariance, learn_transforms
 
-# Bandwidths of shrunk kernels, in units of the deviations of the class. That of a normal density is 1.
-_BANDWIDTHS = np.array([0.25, 0.4, 0.55, 0.7, 0.85])
-_NORMAL = np.ones(1)
+# Bandwidths of shrunk kernels, in units of the deviations of the class.
+_BANDWIDTHS = (0.25, 0.4, 0.55, 0.7, 0.85)
 
 # Bandwidths of plain kernels, in units of the ranges of the variables, are powers of two with these
 # exponents. From so many rows on there are smaller ones, down to the distance between neighbours if that is
@@ -45,7 +44,6 @@ _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 # divisions.
 _REFINE_PARTS = 3
 _DIVISIONS_PER_REFINED = 3
-
 
 # Words of titles.
 _KERNELS, _DENSITIES = "kernels", "normal densities"
@@ -137,23 +135,15 @@ class ShrunkKernels(KernelMember):
 
     Attributes
     ----------
-    also_normal : whether a normal density is among the kernels.
+    bandwidths : that are tried. That of a normal density, which has one kernel for all rows of a class, is 1.
     """
 
-    also_normal: bool = True
+    bandwidths: tuple[float, ...] = (*_BANDWIDTHS, 1.0)
 
     def kernels(self) -> Kernels:
         """Bandwidths, with the shrinkages that keep the covariance of a class."""
-        bandwidths = np.concatenate([_BANDWIDTHS, _NORMAL]) if self.also_normal else _BANDWIDTHS
+        bandwidths = np.array(self.bandwidths)
         return Kernels(bandwidths, np.sqrt(1.0 - bandwidths**2))
-
-
-class NormalDensities(KernelMember):
-    """Normal densities: one kernel for all rows of a class."""
-
-    def kernels(self) -> Kernels:
-        """A bandwidth of 1, at which all rows are at the mean of their class."""
-        return Kernels(_NORMAL, np.zeros(1))
 
 
 @dataclass(frozen=True)
@@ -205,14 +195,14 @@ class RefinedKernels(KernelMember):
         transforms = super().learn(rows, prior, seed)
         if not transforms[0].used.size:
             return transforms
-        return refine(RefinementSample.choose(rows, self.scale, transforms, prior, seed))
+        return Refinement(rows, self.scale, transforms, prior, seed).fit()
 
 
 KERNEL_MEMBERS = (
-    ShrunkKernels("own_kernels", f"{_KERNELS} {_OWN}", "score", "own", also_normal=False),
-    NormalDensities("own_normal", f"{_DENSITIES} {_OWN}", "score", "own"),
-    ShrunkKernels("shared_kernels", f"{_KERNELS} {_SHARED}", "standard", "shared", also_normal=False),
-    NormalDensities("shared_normal", f"{_DENSITIES} {_SHARED}", "standard", "shared"),
+    ShrunkKernels("own_kernels", f"{_KERNELS} {_OWN}", "score", "own", _BANDWIDTHS),
+    ShrunkKernels("own_normal", f"{_DENSITIES} {_OWN}", "score", "own", (1.0,)),
+    ShrunkKernels("shared_kernels", f"{_KERNELS} {_SHARED}", "standard", "shared", _BANDWIDTHS),
+    ShrunkKernels("shared_normal", f"{_DENSITIES} {_SHARED}", "standard", "shared", (1.0,)),
     ShrunkKernels("diagonal_kernels", f"{_KERNELS} {_VARIANCES}", "standard", "diagonal"),
     ShrunkKernels("selected_kernels", f"{_KERNELS} {_SELECTED}", "rank", "selected"),
     PlainKernels("plain_kernels", f"plain {_KERNELS}", "range"),

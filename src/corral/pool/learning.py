@@ -1,12 +1,13 @@
 """The entry point of a fit: from labelled rows, here or on a cluster, to the fitted model.
 
-A class with more than `max_rows` rows is compressed: where all values are there and are numbers, its kernels
-are put on centroids of all its rows (`compression`), else on a subsample (`subsampled`).
+A class with more than `max_rows` rows is compressed. Its kernels are put on centroids of all its rows
+(`compression`), or on a subsample if values are missing or categories, or rows belong to groups: such rows
+have no means. Scales, means, covariances and frequencies of categories are learnt from a larger sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -16,14 +17,15 @@ import numpy as np
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import choose_sample, n_knots
+from corral.data.weights import shares_of_largest
 from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
-from corral.pool.compression import Compressed, ThinningPlan, compress_rows
+from corral.pool.centroids import Centroids
+from corral.pool.compression import CompressionPlan, compress_rows
 from corral.pool.members import MEMBER_KINDS, scales_of
-from corral.pool.model import PoolModel
+from corral.pool.model import Pool, PoolModel, Thinning, as_training_rows
 from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.search import fit_pool
-from corral.pool.subsampled import pool_of_drawn_rows
 
 
 class PoolSettings(NamedTuple):
@@ -45,18 +47,18 @@ class PoolSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LargeTable:
-    """A table some of whose classes have more than `max_rows` rows, wherever its rows lie.
+    """A table with classes of more than `max_rows` rows, wherever its rows lie.
 
     Attributes
     ----------
-    sample : a sample of each class, with the counts of all rows.
+    sample : a random sample of each class, in the order in which it was drawn, with the counts of all rows.
     sizes : (n_classes,) how many rows the classes have altogether.
     n_rows : how many training rows were given.
     n : how many rows of equal weight they are worth.
     n_copies : how many of them are duplicates of others.
     general : whether values are missing or categories, or rows belong to groups.
     training : the rows as they were given; None where the model keeps only those that it needs.
-    compress : puts all rows of large classes into the cells of a plan.
+    compress : averages all rows of the compressed classes, by class number.
     """
 
     sample: LabelledRows
@@ -66,7 +68,7 @@ class LargeTable:
     n_copies: int
     general: bool
     training: TrainingRows | None
-    compress: Callable[[ThinningPlan], Compressed]
+    compress: Callable[[CompressionPlan], Mapping[int, Centroids]]
 
 
 def learn_pool(
@@ -123,21 +125,25 @@ def learn_large_pool(
 ) -> PoolModel:
     """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
     sample = RowsInUnits.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
-    search = (settings.prior, random, computation)
+    arguments = (settings.prior, random, computation)
     if table.general:
-        data, thinning, pool = pool_of_drawn_rows(
-            sample, table.sizes, max_rows, table.n_rows, *search, empirical=settings.empirical
+        data, pool = _pool_of_subsample(
+            sample, table.sizes, max_rows, *arguments, empirical=settings.empirical
         )
+        nothing = data.take(np.empty(0, dtype=np.int64))
+        thinning = Thinning(nothing, [None] * data.labels.size, [], table.n_rows)
     else:
         lapse = 1.0 / (table.n + 2.0)
-        plan = ThinningPlan.learn(sample, table.sizes, max_rows, lapse, *search, empirical=settings.empirical)
-        data, thinning, pool = plan.conclude(table.compress(plan), table.n_rows)
+        plan = CompressionPlan.learn(
+            sample, table.sizes, max_rows, lapse, *arguments, empirical=settings.empirical
+        )
+        data, thinning, pool = plan.build(table.compress(plan), table.n_rows)
     return PoolModel(
         labels=data.labels,
         counts=data.counts,
         prior=settings.prior,
         n_copies=table.n_copies,
-        training=_kept(data.extended(thinning.held_out)) if table.training is None else table.training,
+        training=table.training or as_training_rows(data.extended(thinning.held_out)),
         data=data,
         min_effect=settings.min_effect,
         learnt_contrast=learn_contrast(table.sample, settings.min_effect),
@@ -146,7 +152,30 @@ def learn_large_pool(
     )
 
 
-def _kept(rows: LabelledRows) -> TrainingRows:
-    """The rows that a model needs, as training rows."""
-    groups = rows.units if rows.grouped else None
-    return TrainingRows(rows.X, rows.labels[rows.codes], rows.weights, rows.levels, groups)
+def _pool_of_subsample(
+    sample: RowsInUnits,
+    sizes: Integers,
+    max_rows: int,
+    prior: Floats,
+    random: np.random.RandomState,
+    computation: Computation,
+    *,
+    empirical: bool,
+) -> tuple[LabelledRows, Pool]:
+    """Fit a pool to the first `max_rows` rows of each class in a sample, and return these rows as well.
+
+    They are a random choice, so that whatever leaves rows out is as valid as with a smaller table.
+    """
+    first = np.concatenate([of_class[:max_rows] for of_class in sample.data.members()])
+    data = replace(_weighted(sample.data.take(first), sizes), counts=sample.data.counts)
+    sample = replace(sample, data=_weighted(sample.data, sizes))
+    if not data.mixed:  # then so few rows have missing values that the others will do
+        complete = ~np.isnan(sample.data.X).any(axis=1)
+        sample = replace(sample.take(np.flatnonzero(complete)), mixed=False)
+    return data, fit_pool(data, prior, random, computation, empirical=empirical, sample=sample)
+
+
+def _weighted(rows: LabelledRows, sizes: Integers) -> LabelledRows:
+    """Rescale weights so that the rows of class y weigh as much as sizes[y] rows."""
+    factors = sizes / np.maximum(np.bincount(rows.codes, minlength=sizes.size), 1)
+    return replace(rows, weights=shares_of_largest(factors[rows.codes] * rows.all_weights))

@@ -9,9 +9,8 @@ those before it, over its deviation: one more variable adds one more square.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -101,21 +100,6 @@ def product_log_densities(walk: SetWalk, start: Floats, T: Floats, unknown: Bool
     return known_only(walk.spread(out), start)
 
 
-class NormalWalk(NamedTuple):
-    """Coordinates that the steps of a walk add, with normal kernels of one covariance.
-
-    Attributes
-    ----------
-    directions : (n_steps, n_variables)
-    log_norm : (n_steps,) what log densities have beside the exponents.
-    Z : (n_steps, n_rows) coordinates of the rows.
-    """
-
-    directions: Floats
-    log_norm: Floats
-    Z: Floats
-
-
 def residual_directions(walk: SetWalk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
     """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
 
@@ -154,64 +138,66 @@ def residual_directions(walk: SetWalk, G: Floats, unknown: Bools) -> tuple[Float
     return directions, log_norm
 
 
-@dataclass(frozen=True, eq=False)
 class NormalKernels:
-    """Normal kernels of one covariance, perhaps times kernels of further variables.
+    """Kernels of one covariance on the rows of a class, times those of variables with categories.
 
-    Attributes
+    Parameters
     ----------
-    walk : over the variables.
-    G : (n_variables, n_axes) a root of the covariance, 0 for the further variables.
-    rows : (n_rows, n_variables) without gaps, 0 for the further variables.
-    term : (n_variables,) for these the number of their term, else -1.
+    mixture : the class.
+    walk : over its variables, those with categories last.
     """
 
-    walk: SetWalk
-    G: Floats
-    rows: Floats
-    term: Integers
+    def __init__(self, mixture: Mixture, walk: SetWalk) -> None:
+        transform, kept = mixture.transform, mixture.kernel_rows
+        n_numeric, n_used = transform.variables.size, mixture.used.size
+        self._walk = walk
+        # A root of the covariance and the rows, 0 for variables with categories, which have terms.
+        self._G, self._rows = np.zeros((n_used, n_numeric)), np.zeros((len(kept.rows), n_used))
+        self._G[:n_numeric] = mixture.bandwidth * np.linalg.inv(transform.factor).T
+        completed = complete(transform.precision, transform.centered(kept.rows))
+        self._rows[:, :n_numeric] = mixture.shrinkage * completed
+        self._term = np.maximum(np.arange(n_used) - n_numeric, -1)
 
     @cached_property
-    def _complete(self) -> NormalWalk:
-        """For samples without gaps, which nearly all are."""
-        kept, key = self.walk.directions, self.G.tobytes()
-        if key not in kept:
-            kept[key] = residual_directions(self.walk, self.G, self.term >= 0)
-        return self._along(*kept[key])
+    def _complete(self) -> tuple[Floats, Floats, Floats]:
+        """What `_coordinates` returns for samples that miss nothing, which most do."""
+        directions, key = self._walk.directions, self._G.tobytes()
+        if key not in directions:
+            directions[key] = residual_directions(self._walk, self._G, self._term >= 0)
+        return *directions[key], directions[key][0] @ self._rows.T
 
-    def _without(self, missing: Integers) -> NormalWalk:
-        """For samples that miss some of the variables."""
-        unknown = self.term >= 0
-        unknown[missing] = True
-        return self._along(*residual_directions(self.walk, self.G, unknown))
-
-    def _along(self, directions: Floats, log_norm: Floats) -> NormalWalk:
-        return NormalWalk(directions, log_norm, directions @ self.rows.T)
+    def _coordinates(self, missing: Integers) -> tuple[Floats, Floats, Floats]:
+        """See `residual_directions`, for samples that miss some variables, and (n_steps, n_rows) of rows."""
+        if not missing.size:
+            return self._complete
+        is_other = self._term >= 0
+        is_other[missing] = True
+        directions, log_norm = residual_directions(self._walk, self._G, is_other)
+        return directions, log_norm, directions @ self._rows.T
 
     def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
-        """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for gaps.
+        """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for missing values.
 
-        `T` (n_samples, n_terms, n_rows) are the terms of the further variables.
+        `T` (n_samples, n_terms, n_rows) are the terms of the variables with categories.
         """
-        of_steps = np.empty((len(x), self.walk.depth.size))
-        for at, missing in patterns(np.isnan(x)):
-            prepared = self._without(missing) if missing.size else self._complete
-            of_steps[at] = self._visit(prepared, x[at], start[at], T[at])
-        return known_only(self.walk.spread(of_steps), start)
+        of_steps = np.empty((len(x), self._walk.depth.size))
+        for samples, missing in patterns(np.isnan(x)):
+            of_steps[samples] = self._visit(missing, x[samples], start[samples], T[samples])
+        return known_only(self._walk.spread(of_steps), start)
 
-    def _visit(self, prepared: NormalWalk, x: Floats, start: Floats, T: Floats) -> Floats:
+    def _visit(self, missing: Integers, x: Floats, start: Floats, T: Floats) -> Floats:
         """Log densities (n_samples, n_steps) of samples that miss the same variables."""
-        depth, variable = self.walk.depth, self.walk.variable
-        out, (n, d) = np.empty((len(x), depth.size)), self.rows.shape
-        z = np.where(np.isnan(x), 0.0, x) @ prepared.directions.T
+        depth, variable = self._walk.depth, self._walk.variable
+        directions, log_norm, Z = self._coordinates(missing)
+        out, (n, d) = np.empty((len(x), depth.size)), self._rows.shape
         if out.size:
             kernels.walk_squares(
                 depth,
-                self.term[variable],
+                self._term[variable],
                 start,
                 np.ascontiguousarray(T),
-                z,
-                prepared.Z,
+                np.nan_to_num(x) @ directions.T,
+                Z,
                 np.ascontiguousarray(np.isnan(x)[:, variable]),
                 np.empty(n),
                 np.empty((d + 1, n)),
@@ -219,38 +205,32 @@ class NormalKernels:
                 np.empty(d + 1),
                 out,
             )
-        return out + prepared.log_norm
+        return out + log_norm
 
 
 def mixture_marginals(mixture: Mixture, sets: VariableSets, units: Integers) -> SetDensity:
     """Densities of sets of variables in a class whose rows have units (n_rows,)."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
-        return _nothing_known(sets)
+        return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)
     if mixture.is_normal and transform.is_diagonal:
-        return partial(_single_centre, mixture, sets)
+        return partial(_independent, mixture, sets)
     units = np.full(1, NO_UNIT) if mixture.is_normal else units
     walk, log_weights = sets.walk(used), np.log(kept.weights)
-    normal = None if transform.is_diagonal else _normal_kernels(mixture, walk)
+    normal = None if transform.is_diagonal else NormalKernels(mixture, walk)
 
     def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
         start = beginnings(log_weights, units, left_out)
         T = kept.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
         if normal is None:
             return product_log_densities(walk, start, T, np.isnan(x[:, used]))
-        return normal.log_densities(
-            np.hstack([transform.centered(x), x[:, transform.categories.columns]]), start, T
-        )
+        coordinates = np.hstack([transform.centered(x), x[:, transform.categories.columns]])
+        return normal.log_densities(coordinates, start, T)
 
     return log_density
 
 
-def _nothing_known(sets: VariableSets) -> SetDensity:
-    """A class of which nothing is known."""
-    return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)
-
-
-def _single_centre(
+def _independent(
     mixture: Mixture, sets: VariableSets, x: Floats, left_out: Integers, log_shares: Floats | None
 ) -> Floats:
     """A normal density of independent variables, which no row is left out of."""
@@ -258,14 +238,3 @@ def _single_centre(
     terms = mixture.kernel_rows.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
     by_variable[:, mixture.used] = -terms[:, :, 0]
     return sets.sums(np.where(np.isnan(x), 0.0, by_variable))
-
-
-def _normal_kernels(mixture: Mixture, walk: SetWalk) -> NormalKernels:
-    """Kernels of one covariance on the rows of a class, times those of variables with categories."""
-    transform, kept = mixture.transform, mixture.kernel_rows
-    n_used, n_all = transform.variables.size, mixture.used.size
-    G, rows = np.zeros((n_all, n_used)), np.zeros((len(kept.rows), n_all))
-    G[:n_used] = mixture.bandwidth * np.linalg.inv(transform.factor).T
-    rows[:, :n_used] = mixture.shrinkage * complete(transform.precision, transform.centered(kept.rows))
-    term = np.where(np.arange(n_all) < n_used, -1, np.arange(n_all) - n_used)
-    return NormalKernels(walk, G, rows, term)

@@ -7,7 +7,7 @@ the posterior gives a share of its probability to the prior, as that of a single
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -98,12 +98,6 @@ class CrossFitted(NamedTuple):
         check_shape("refined", self.refined, (n_members,))
         check_array("log_density_of_pool", self.log_density_of_pool, (self.points.size, n_classes))
 
-    def of_members(self, kept: Integers, weights: Floats) -> CrossFitted:
-        """Keep those of some members, with other weights."""
-        log_density = self.log_density[kept]
-        of_pool = np.tensordot(weights, log_density, 1)
-        return CrossFitted(self.points, log_density, self.refined[kept], of_pool)
-
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -146,9 +140,9 @@ class Pool:
 
     def shares(self) -> dict[str, float]:
         """Share of each member in the pool, by its title, the heaviest first."""
-        titles = [kind_of(identifier).title for identifier in self.table["member"]]
-        listed = zip(titles, self.table["share"].tolist(), strict=True)
-        return dict(sorted((pair for pair in listed if pair[1] > 0.0), key=lambda pair: -pair[1]))
+        order = np.argsort(-self.table["share"], kind="stable").tolist()
+        shares = ((kind_of(self.table["member"][m]).title, float(self.table["share"][m])) for m in order)
+        return {title: share for title, share in shares if share > 0.0}
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
@@ -157,13 +151,17 @@ class Pool:
 
     def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
         """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
-        found = np.zeros((len(weights), len(X), self.prior.size))
-        for member, of_member in zip(self.members, weights.T, strict=True):
-            log_density = member.log_densities(X, computation)
-            for k, weight in enumerate(of_member.tolist()):
-                if weight > 0.0:  # a member without weight may know nothing of a class
-                    found[k] += weight * log_density
-        return found
+        return weighted_sums((member.log_densities(X, computation) for member in self.members), weights)
+
+
+def weighted_sums(log_densities: Iterable[Floats], weights: Floats) -> Floats:
+    """Sums (n_sets, n_samples, n_classes) over members, of which one log density is held at a time."""
+    sums: list[Floats | float] = [0.0] * len(weights)
+    for log_density, of_member in zip(log_densities, weights.T, strict=True):
+        for k, weight in enumerate(of_member.tolist()):
+            if weight > 0.0:  # a member without weight may have no rows of a class
+                sums[k] = sums[k] + weight * log_density
+    return np.array(sums)
 
 
 class CellMeans(NamedTuple):
@@ -223,6 +221,12 @@ class Thinning:
         return known(log_density)
 
 
+def as_training_rows(rows: LabelledRows) -> TrainingRows:
+    """The rows that a model of compressed classes keeps, in the place of those that were given."""
+    groups = rows.units if rows.grouped else None
+    return TrainingRows(rows.X, rows.labels[rows.codes], rows.weights, rows.levels, groups)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PoolModel(LocalModel):
     """A pool of members, each with a density for each class.
@@ -276,15 +280,8 @@ class PoolModel(LocalModel):
         pool = replace(self.pool, members=[member.without_rows() for member in self.pool.members])
         if self.thinning is None:
             return replace(self, pool=pool)
-        X, y, weights, levels, groups = self.training
-        none = slice(0, 0)
-        training = TrainingRows(
-            X[none],
-            y[none],
-            None if weights is None else weights[none],
-            levels,
-            None if groups is None else groups[none],
-        )
+        X, y, *_ = self.training
+        training = self.training._replace(X=X[:0], y=y[:0], weights=None, groups=None)
         return replace(self, pool=pool, training=training)
 
     def unpacked(self) -> PoolModel:
@@ -292,23 +289,22 @@ class PoolModel(LocalModel):
         pool = replace(self.pool, members=[self._with_rows(member) for member in self.pool.members])
         if self.thinning is None:
             return replace(self, pool=pool)
-        rows = self.compared_rows
-        training = TrainingRows(
-            rows.X, self.labels[rows.codes], rows.weights, rows.levels, rows.units if rows.grouped else None
-        )
-        return replace(self, pool=pool, training=training)
+        return replace(self, pool=pool, training=as_training_rows(self.compared_rows))
 
     def _with_rows(self, member: Member) -> Member:
         """Put the kernels of a member on the rows of each class, or on the means of its cells."""
         scaled = member.scale.transform(self.data.X)
         densities = []
         for y, (density, of_class) in enumerate(zip(member.classes, self.data.members(), strict=True)):
-            rows = scaled[of_class]
-            cells = None if self.thinning is None else self.thinning.classes[y]
+            rows, cells = scaled[of_class], self._cells(y)
             if self.thinning is not None and cells is not None:
                 rows = cells.centres[self.thinning.kinds.index(kind_of(member.identifier).scale)]
             densities.append(density.on_rows(rows, self.data.weights_of(of_class)))
         return replace(member, classes=densities)
+
+    def _cells(self, a: int) -> CellMeans | None:
+        """What stands for the rows of a class; None if they have kernels each."""
+        return None if self.thinning is None else self.thinning.classes[a]
 
     @property
     def lapse(self) -> float:
@@ -325,15 +321,21 @@ class PoolModel(LocalModel):
         return [self._alone(m) for m in range(len(self.pool.members))]
 
     def _alone(self, m: int) -> PoolModel:
-        weights = 1.0 / self.pool.temperatures[m : m + 1]
-        pool = replace(
-            self.pool,
-            members=[self.pool.members[m]],
+        pool, member = self.pool, slice(m, m + 1)
+        weights, log_density = 1.0 / pool.temperatures[member], pool.cross_fitted.log_density[member]
+        alone = replace(
+            pool,
+            members=pool.members[member],
             weights=weights,
-            temperatures=self.pool.temperatures[m : m + 1],
-            cross_fitted=self.pool.cross_fitted.of_members(np.array([m]), weights),
+            temperatures=pool.temperatures[member],
+            cross_fitted=CrossFitted(
+                pool.cross_fitted.points,
+                log_density,
+                pool.cross_fitted.refined[member],
+                weights[0] * log_density[0],
+            ),
         )
-        return replace(self, pool=pool)
+        return replace(self, pool=alone)
 
     @cached_property
     def compared_rows(self) -> LabelledRows:
@@ -383,12 +385,12 @@ class PoolModel(LocalModel):
 
     def rows_behind(self, a: int) -> Integers:
         """How many training rows each row of a class in `data` stands for."""
-        thinned = None if self.thinning is None else self.thinning.classes[a]
-        return super().rows_behind(a) if thinned is None else thinned.counts
+        cells = self._cells(a)
+        return super().rows_behind(a) if cells is None else cells.counts
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a thinned class, some that are in no cell."""
-        if self.thinning is None or self.thinning.classes[a] is None:
+        if self.thinning is None or self._cells(a) is None:
             return super().examples(a)
         held_out = self.thinning.held_out
         of_class = held_out.members()[a]
@@ -431,12 +433,8 @@ class PoolModel(LocalModel):
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Estimates of rows of which values may be missing, by kernels that do not know them."""
         both = np.array([self.pool.weights, self.likeness_weights])
-        sums = np.zeros((2, points.size, self.prior.size))
-        for member, weights in zip(self.pool.members, both.T, strict=True):
-            log_density = self._without(member, points, X)
-            for k, weight in enumerate(weights.tolist()):
-                sums[k] += weight * log_density
-        return Estimates(*sums)
+        without = (self._without(member, points, X) for member in self.pool.members)
+        return Estimates(*weighted_sums(without, both))
 
     @cached_property
     def used(self) -> Bools:

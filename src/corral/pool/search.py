@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corral.array_types import Bools, Floats, Integers
+from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.splits import random_parts
 from corral.data.subsample import balanced_subsample, proportional_subsample
 from corral.parallel import Computation, on_threads, progress
 from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
-from corral.pool.fold_plan import N_FOLDS, Trial
-from corral.pool.members import MEMBER_KINDS, AnyKind, by_shared_fit, scales_of
-from corral.pool.model import CrossFitted, Pool, PoolScores
+from corral.pool.fold_plan import N_FOLDS, FoldPlan
+from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
+from corral.pool.model import CrossFitted, Pool
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.weights import Judged, heaviest_first, judge, score_points, tabulate, weigh
+from corral.pool.weights import heaviest_first, judge, score_points, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -61,36 +61,57 @@ def fit_pool(
         else RowsInUnits.in_units(data, sample.scales)
     )
     # Members are built with as many variables as they were tried with.
-    learnt_from = whole if sample is None else replace(sample, most_variables=whole.most_variables)
+    learnt_from = None if sample is None else replace(sample, most_variables=whole.most_variables)
+    lapse = 1.0 / (data.n + 2.0)
     found = search(
-        whole,
-        prior,
-        1.0 / (data.n + 2.0),
-        random,
-        computation,
-        kinds,
-        empirical=empirical,
-        learnt_from=None if sample is None else learnt_from,
+        whole, prior, lapse, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
     )
     with threadpool_limits(1, user_api="blas"):
         builds = [
-            partial(build_member, candidate, whole, learnt_from, prior, found.seed)
+            partial(build_member, candidate, whole, learnt_from or whole, prior, found.seed)
             for candidate in found.kept
         ]
         members = list(on_threads(builds, computation.n_jobs))
+    return make_pool(members, found.kept, found.weights, found.plan, found.points, found.judged, found.table)
+
+
+def make_pool(
+    members: Sequence[Member],
+    candidates: Sequence[Candidate],
+    weights: Floats,
+    plan: FoldPlan,
+    points: Integers,
+    judged: tuple[Floats, Floats],
+    table: dict[str, Any],
+) -> Pool:
+    """Put the members that are kept and what is known of them together.
+
+    Log densities of points are those of the first division alone. New rows are judged by one fit, and a mean
+    over divisions would vary less than theirs.
+
+    Parameters
+    ----------
+    members, candidates, weights : (n_members,) the heaviest first.
+    plan : by which they were tried.
+    points : (n_rows,) where `plan.rows` are among the rows of the model.
+    judged : see `weights.judge`.
+    table : columns about all members tried.
+    """
+    log_proba, log_density = judged
+    first, order = plan.division == 0, np.argsort(points)
     return Pool(
         members=members,
-        weights=found.weights,
-        temperatures=np.exp([-candidate.log_power for candidate in found.kept]),
-        prior=prior,
-        lapse=found.trial.lapse,
-        scores=found.scores,
-        table=found.table,
+        weights=weights,
+        temperatures=np.exp([-candidate.log_power for candidate in candidates]),
+        prior=plan.prior,
+        lapse=plan.lapse,
+        scores=score_points(log_proba, plan),
+        table=table,
         cross_fitted=CrossFitted(
-            found.points,
-            found.log_density,
-            found.refined,
-            found.in_one_division(found.judged.log_density),
+            points[order],
+            np.array([candidate.log_density[first][order] for candidate in candidates]),
+            np.array([candidate.kind.refined for candidate in candidates]),
+            log_density[first][order],
         ),
     )
 
@@ -100,70 +121,34 @@ class Search(NamedTuple):
 
     Attributes
     ----------
-    candidates : all kinds of members that were tried.
-    log_weights : (n_candidates,) logarithms of their weights, -inf for those that are dropped.
-    order : which candidates are kept, the heaviest first.
-    trial : points and folds.
+    kept : members that are kept, the heaviest first.
+    weights : (n_kept,) of these.
+    order : (n_kept,) where they are in the table.
+    table : columns about all members tried.
+    plan : points and folds.
     chosen : (n_chosen,) which rows the search has read.
-    scores : what to expect.
-    table : columns about all candidates.
-    seed : of the rows by which bandwidths are refined.
     parts : (n_chosen,) in which fifth each row is judged.
+    judged : see `weights.judge`.
     empirical : whether the prior was estimated from the rows.
-    judged : what points are given by choices in which they had no part.
+    seed : of the rows by which bandwidths are refined.
     """
 
-    candidates: Sequence[Candidate]
-    log_weights: Floats
+    kept: Sequence[Candidate]
+    weights: Floats
     order: Sequence[int]
-    trial: Trial
-    chosen: Integers
-    scores: PoolScores
     table: dict[str, Any]
-    seed: int
+    plan: FoldPlan
+    chosen: Integers
     parts: Integers
+    judged: tuple[Floats, Floats]
     empirical: bool
-    judged: Judged
-
-    @property
-    def kept(self) -> list[Candidate]:
-        """Candidates that are kept, the heaviest first."""
-        return [self.candidates[m] for m in self.order]
-
-    @property
-    def weights(self) -> Floats:
-        """Their weights."""
-        weights: Floats = np.exp(self.log_weights[list(self.order)])
-        return weights
+    seed: int
 
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
-        points: Integers = self.chosen[self.trial.rows]
+        points: Integers = self.chosen[self.plan.rows]
         return points
-
-    @property
-    def log_density(self) -> Floats:
-        """Log densities (n_kept, n_points, n_classes) of these rows, in the first division."""
-        return np.array([self.in_one_division(candidate.log_density) for candidate in self.kept])
-
-    def in_one_division(self, values: Floats) -> Floats:
-        """Values (n_points, n_classes) of these rows in the first division, from those in all.
-
-        New rows are judged by one fit. A mean over divisions would vary less than what is said of them.
-        """
-        first: Floats = values[self.trial.division == 0]
-        return first
-
-    @property
-    def refined(self) -> Bools:
-        """(n_kept,) whether bandwidths were fitted to labels."""
-        return np.array([candidate.kind.refined for candidate in self.kept])
-
-
-def n_divisions(n_rows: int) -> int:
-    """How often so many rows are divided into folds."""
-    return int(np.clip(_DIVIDED_ROWS // max(n_rows, 1), 1, _MOST_DIVISIONS))
 
 
 def search(
@@ -179,31 +164,38 @@ def search(
 ) -> Search:
     """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`.
 
-    Frames are learnt from the same rows, or from `learnt_from` if it is given.
+    Transforms are learnt from the same rows, or from `learnt_from` if it is given.
     """
     chosen = proportional_subsample(whole.data, whole.rank, SEARCH_ROWS, random)
-    some = whole.take(chosen)
-    points = balanced_subsample(some.data, some.rank, SEARCH_POINTS, random)
-    trial = Trial.prepare(some.data, points, prior, lapse, random, n_divisions(len(some.data.X)))
-    target = trial.target()
+    rows = whole.take(chosen)
+    points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
+    n_divisions = int(np.clip(_DIVIDED_ROWS // max(chosen.size, 1), 1, _MOST_DIVISIONS))
+    plan = FoldPlan.prepare(rows.data, points, prior, lapse, random, n_divisions)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
-    kinds = [kind.for_rows(*some.data.X.shape) for kind in kinds]
-    folds = folds_of(some, trial, kinds, learnt_from)
-    attempts = [partial(attempt, each, some, trial, target, seed, folds) for each in by_shared_fit(kinds)]
+    kinds = [kind.for_rows(*rows.data.X.shape) for kind in kinds]
+    folds = folds_of(rows, plan, kinds, learnt_from)
+    attempts = [partial(attempt, each, rows, plan, seed, folds) for each in by_shared_fit(kinds)]
     with (
         threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
         progress(len(kinds), "Search", computation.verbose) as advance,
     ):
         candidates = []
-        for found in on_threads(attempts, computation.n_jobs):
-            candidates.extend(found)
-            advance(len(found))
-        log_weights = weigh(candidates, target)
-        parts = random_parts(some.data, some.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
-        judged = judge(candidates, trial, target, parts, empirical=empirical)
-    scores = score_points(judged.log_proba, trial)
-    table = tabulate(candidates, log_weights, trial, target)
+        for tried in on_threads(attempts, computation.n_jobs):
+            candidates.extend(tried)
+            advance(len(tried))
+        log_weights = weigh(candidates, plan)
+        parts = random_parts(rows.data, rows.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
+        judged = judge(candidates, plan, parts, empirical=empirical)
     order = heaviest_first(candidates, log_weights)
     return Search(
-        candidates, log_weights, order, trial, chosen, scores, table, seed, parts, empirical, judged
+        kept=[candidates[m] for m in order],
+        weights=np.exp(log_weights[order]),
+        order=order,
+        table=tabulate(candidates, log_weights, plan),
+        plan=plan,
+        chosen=chosen,
+        parts=parts,
+        judged=judged,
+        empirical=empirical,
+        seed=seed,
     )

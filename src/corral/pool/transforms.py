@@ -156,6 +156,15 @@ class ClassTransform:
         coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
         return coordinates
 
+    def missing_exponents(self, z: Floats) -> Floats:
+        """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
+
+        They are those of a normal density with the mean and deviation of the class, but for its constant.
+        """
+        deviation = self.missing_deviation
+        exponents: Floats = 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
+        return exponents
+
     def with_bandwidths(self, bandwidths: Floats, precision: Floats) -> ClassTransform:
         """Divide coordinates along a diagonal by bandwidths (n_used,); categories get a precision."""
         return replace(
@@ -298,24 +307,20 @@ def learn_transforms(
     deviations = np.sqrt(moments.variances)
     if covariance == "none":
         zeros, ones = np.zeros(variables.size), np.ones(variables.size)
-        return [
-            ClassTransform(variables, zeros, ones, mean, deviation, of_class)
-            for mean, deviation, of_class in zip(moments.means, deviations, categories, strict=True)
-        ]
+        by_class = zip(moments.means, deviations, categories, strict=True)
+        return [ClassTransform(variables, zeros, ones, *of_class) for of_class in by_class]
     ranges = np.where(hardly_varies(x), spreads(x), 0.0)
+    used = np.ones(deviations.shape, dtype=bool)
     if covariance in ("own", "shared"):
         factors = _covariance_factors(moments, ranges, own=covariance == "own")
-        return [
-            ClassTransform.standard(variables, mean, factor, of_class)
-            for mean, factor, of_class in zip(moments.means, factors, categories, strict=True)
-        ]
-    deviations = np.where(ranges > 0.0, ranges, deviations)
-    used = np.ones(deviations.shape, dtype=bool)
-    if covariance == "selected":
-        used = differing(without_gaps(x), codes, weights, n_classes)
+    else:
+        if covariance == "selected":
+            used = differing(without_gaps(x), codes, weights, n_classes)
+        inverse = 1.0 / np.where(ranges > 0.0, ranges, deviations)
+        factors = [of_class[use] for of_class, use in zip(inverse, used, strict=True)]
     return [
-        ClassTransform.standard(variables[use], mean[use], 1.0 / deviation[use], of_class)
-        for use, mean, deviation, of_class in zip(used, moments.means, deviations, categories, strict=True)
+        ClassTransform.standard(variables[use], mean[use], factor, of_class)
+        for use, mean, factor, of_class in zip(used, moments.means, factors, categories, strict=True)
     ]
 
 

@@ -9,16 +9,16 @@ the weights of the others are fitted again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtr
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.pool.calibration import Target, fit_log_weights
+from corral.pool.calibration import fit_log_weights
 from corral.pool.cross_fitting import Candidate
-from corral.pool.fold_plan import Trial
+from corral.pool.fold_plan import FoldPlan
 from corral.pool.model import PoolScores
 from corral.posterior import log_of_prior, log_probability
 
@@ -37,11 +37,11 @@ _MORE_EVEN = 0.05
 _MOST_MEMBERS = 6
 
 
-def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
+def weigh(candidates: Sequence[Candidate], plan: FoldPlan) -> Floats:
     """Logarithms of the weights, -inf for candidates that are dropped."""
     kept = list(range(len(candidates)))
     while True:
-        fitted = fit_weights([candidates[m] for m in kept], target)
+        fitted = fit_weights([candidates[m] for m in kept], plan)
         log_weights = np.full(len(candidates), -np.inf)
         log_weights[kept] = fitted
         shares = shares_of(candidates, log_weights)[kept]
@@ -50,12 +50,12 @@ def weigh(candidates: Sequence[Candidate], target: Target) -> Floats:
         kept = [m for m in kept if m != kept[int(shares.argmin())]]
 
 
-def fit_weights(candidates: Sequence[Candidate], target: Target) -> Floats:
+def fit_weights(candidates: Sequence[Candidate], plan: FoldPlan) -> Floats:
     """Logarithms of the weights of candidates, all of which are kept."""
     log_density = np.array([candidate.log_density for candidate in candidates])
-    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ target.weights
+    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ plan.weights
     log_powers = np.array([candidate.log_power for candidate in candidates])
-    return fit_log_weights(log_density, target, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
+    return fit_log_weights(log_density, plan, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
 
 
 def log_prior_shares(losses: Floats) -> Floats:
@@ -79,48 +79,40 @@ def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list
     return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
 
 
-class Judged(NamedTuple):
-    """What points are given by choices in which they had no part.
-
-    Attributes
-    ----------
-    log_proba : (n_points, n_classes) log probabilities.
-    log_density : (n_points, n_classes) weighted sums of log densities.
-    """
-
-    log_proba: Floats
-    log_density: Floats
-
-
 def judge(
     candidates: Sequence[Candidate],
-    trial: Trial,
-    target: Target,
+    plan: FoldPlan,
     parts: Integers,
     *,
     empirical: bool,
-) -> Judged:
-    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors."""
+) -> tuple[Floats, Floats]:
+    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors.
+
+    Returns
+    -------
+    log_proba, log_density : (n_points, n_classes) log probabilities, and weighted sums of log densities, by
+        choices in which the points had no part.
+    """
     log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
-    data = trial.data
+    data = plan.data
     learnt = empirical and not even_classes(data)
     for part in np.unique(parts):
-        inside = parts[trial.points] == part
-        others = target.without(inside)
-        prior = trial.prior
+        inside = parts[plan.points] == part
+        others = plan.without(inside)
+        prior = plan.prior
         if learnt and (parts != part).any():
             left = np.where(parts == part, 0.0, data.all_weights)
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
             # A class that is all in this part has not been ruled out.
-            prior = (1.0 - trial.lapse) * shares + trial.lapse * prior
+            prior = (1.0 - plan.lapse) * shares + plan.lapse * prior
         refitted = [candidate.recalibrated(others) for candidate in candidates]
         weights = np.exp(weigh(refitted, others))
         log_density[inside] = np.tensordot(
             weights, np.array([candidate.log_density[inside] for candidate in refitted]), 1
         )
         score = log_of_prior(prior) + log_density[inside]
-        log_proba[inside] = log_probability(score, prior, trial.lapse)
-    return Judged(log_proba, log_density)
+        log_proba[inside] = log_probability(score, prior, plan.lapse)
+    return log_proba, log_density
 
 
 def even_classes(data: LabelledRows) -> bool:
@@ -137,27 +129,25 @@ def even_classes(data: LabelledRows) -> bool:
     return sizes.size > 1 and bool(chdtr(sizes.size - 1, squares) < _MORE_EVEN)
 
 
-def score_points(log_proba: Floats, trial: Trial) -> PoolScores:
+def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
     """Judge log probabilities (n_points, n_classes) of the points by their classes, weighed as the priors."""
-    codes, weights = trial.codes, trial.weights
+    codes, weights = plan.codes, plan.score_weights
     is_hit = log_proba.argmax(axis=1) == codes
     right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
-    of_rows = trial.data.all_weights[trial.points]
-    totals = np.bincount(codes, of_rows, minlength=trial.prior.size)
-    hits = np.bincount(codes, of_rows * is_hit, minlength=trial.prior.size)
+    of_rows = plan.data.all_weights[plan.points]
+    totals = np.bincount(codes, of_rows, minlength=plan.prior.size)
+    hits = np.bincount(codes, of_rows * is_hit, minlength=plan.prior.size)
     recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
     accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
     return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
 
 
-def tabulate(
-    candidates: Sequence[Candidate], log_weights: Floats, trial: Trial, target: Target
-) -> dict[str, Any]:
+def tabulate(candidates: Sequence[Candidate], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:
     """Tabulate all candidates, each on its own at its temperature."""
     scores = []
     for candidate in candidates:
-        score = target.log_prior + np.exp(candidate.log_power) * candidate.log_density
-        scores.append(score_points(log_probability(score, trial.prior, trial.lapse), trial))
+        score = plan.log_prior + np.exp(candidate.log_power) * candidate.log_density
+        scores.append(score_points(log_probability(score, plan.prior, plan.lapse), plan))
     return {
         "member": np.array([candidate.kind.identifier for candidate in candidates], dtype=object),
         "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),

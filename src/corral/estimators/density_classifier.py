@@ -1,0 +1,581 @@
+"""DensityClassifier: all that classifiers by class densities do with one fitted model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from corral.array_types import Bools, Floats
+from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.subsample import random_rows
+from corral.estimators.base import TableEstimator
+from corral.estimators.collections import by_rows
+from corral.estimators.decisions import check_costs, check_reject_cost, least_costly
+from corral.estimators.description import Description, class_description
+from corral.estimators.evaluated_rows import LEVEL, Assessment, evaluate_rows
+from corral.estimators.explanation import Explanation
+from corral.estimators.validation import (
+    check_integer,
+    check_kind_of_labels,
+    check_number,
+    feature_names,
+    refuse_groups_of_whole_classes,
+    row_names,
+    sort_rows,
+    unchanged_by_errors,
+)
+from corral.estimators.warned import warn_of_unknown_columns
+from corral.evidence.explanations import evidence_of_classes
+from corral.markers.contrast import learn_contrast
+from corral.model import LocalModel
+
+
+class DensityClassifier(ClassifierMixin, TableEstimator):
+    """A classifier by class densities, which keeps all that it has learnt in `model_`."""
+
+    model_: LocalModel
+
+    def __corral_validate__(self) -> None:
+        """Refuse a model of another table; `load_model` calls it."""
+        self._validate_columns(self.model_.n_features, self.model_.data.levels)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Store the rows of each class and find the variables that describe it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows: numbers, and in frames also text, categories and booleans, all with gaps (NaN,
+            None, pandas' NA, polars' null). If a pandas frame has an index that names rows, `explain` does,
+            too: one that has a name, or does not hold whole numbers.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor; weight 0 equals removal.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
+            group out. Two groups count as one if more than half of the different rows of the smaller one are
+            copies of rows of the other, as those of a patient who was entered twice; else copies in several
+            groups, such as blanks, are rows of each of them. Some class must have rows of two groups. The
+            tests of `describe` count rows that are alike within groups as fewer.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            rows = self._check_rows(X, y, sample_weight, groups, reset=True)
+            self._name_rows(X)
+            return self._learn_at_once(rows)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
+
+        The rows are all kept, so this saves no memory or time over `fit`. Names of rows are not. New levels
+        are learnt, but for columns whose order counts (ordered categories), where they are refused.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training rows.
+        y : array-like of shape (n_samples,)
+            Their classes, new ones allowed, but not of another kind: text, numbers or booleans.
+        classes : array-like of shape (n_classes,), default=None
+            All classes to expect. A class without rows so far has density zero.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, compared with all rows so far.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together; given for all parts or for none. Groups of different parts are
+            different. One group for each class is accepted, where `fit` refuses it: others may follow.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            first = not hasattr(self, "model_")
+            if not first and not self.model_.has_all_rows:
+                raise ValueError(
+                    f"partial_fit needs the {self.model_.n_rows} rows of the fit, of which the model has "
+                    f"{len(self.model_.training.X)}: fit all rows together."
+                )
+            encoding = None if first else self.encoding_
+            rows = self._check_rows(X, y, sample_weight, groups, reset=first)
+            if not first and (groups is None) != (self.model_.training.groups is None):
+                raise ValueError("groups must be given for all parts of the rows, or for none.")
+            self._name_rows(None)
+            expected = None if first else self.classes_
+            if expected is not None:
+                check_kind_of_labels(rows.y, expected, "the classes so far are")
+            if classes is not None:
+                named = np.unique(classes)
+                check_kind_of_labels(rows.y, named, "`classes` holds")
+                unknown = np.setdiff1d(rows.y, named)
+                if unknown.size:
+                    raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
+                expected = named if expected is None else np.union1d(expected, named)
+            if encoding is not None:  # new levels may have changed the numbers of levels
+                training = self.model_.training
+                recoded = encoding.recoded(training.X, self.encoding_)
+                rows = training._replace(X=recoded, levels=self.encoding_.counts).extended(rows)
+            return self._learn(rows, sort_rows(rows, expected))
+
+    @by_rows()
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Most probable class of each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        log_proba = self.predict_log_proba(X)
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        return labels
+
+    @by_rows("classes")
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class for each row of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    @by_rows("classes")
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_P : ndarray of shape (n_samples, n_classes)
+        """
+        log_density = self.log_density(X)
+        return self.model_.posterior(log_density)
+
+    @by_rows("classes")
+    def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of prior times density of each class, the density to the power that calibrates it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_joint : ndarray of shape (n_samples, n_classes)
+        """
+        log_density = self.log_density(X)
+        return self.model_.joint(log_density)
+
+    @by_rows("classes")
+    def log_density(self, X: ArrayLike) -> Floats:
+        """Logarithm of each class's density, in scaled units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples, n_classes)
+        """
+        samples = self._check_samples(X)
+        return self.model_.log_densities(samples, self._computation())
+
+    @by_rows(dtype=object)
+    def decide(
+        self, X: ArrayLike, costs: ArrayLike | Mapping[Any, Any], reject_cost: float | None = None
+    ) -> NDArray[Any]:
+        """Label of least expected cost for each row of `X`.
+
+        The expected cost of a label is the sum over the classes of their probabilities times the costs of
+        deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
+        in which classes are as frequent as `class_prior_` says. `CorralClassifier` calibrates. The
+        probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
+        uniform by default.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        costs : array-like of shape (n_classes, n_classes), DataFrame or dict
+            What it costs to decide for the class of a column where that of a row is true: in the order of
+            `classes_`, or with labels as the index and the columns of a frame, or as
+            ``{true: {decided: cost}}``, where right decisions that are not named cost nothing. Gains are
+            negative costs.
+        reject_cost : float, default=None
+            What it costs to decide for none. By default there is always a decision.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), object
+            None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
+
+        See Also
+        --------
+        corral.CorralClassifier.predict_set : Labels that are possible, without costs.
+
+        Examples
+        --------
+        >>> from corral import CorralClassifier
+        >>> from corral.datasets import make_shifted_groups
+        >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
+        >>> classifier = CorralClassifier(random_state=0).fit(X, y)
+        >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
+        >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
+        True
+        """
+        matrix = check_costs(costs, self.classes_)
+        if reject_cost is not None:
+            check_reject_cost("reject_cost", reject_cost)
+        return least_costly(self.predict_proba(X), matrix, self.classes_, reject_cost)
+
+    @by_rows("classes")
+    def typicality(self, X: ArrayLike) -> Floats:
+        """How typical each row of `X` is of each class, as a p-value.
+
+        It is the share of training rows of the class that are at most as typical of it as the row. A row that
+        comes from the same source as the training rows of the class has a typicality of at most 0.05 in about
+        5 of 100 cases. *About*, since training rows are drawn by chance as well, and since a new row is
+        compared with all of them, but a training row with the others alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows. Training rows are in the density that judges them, and seem more typical than they are.
+
+        Returns
+        -------
+        typicality : ndarray of shape (n_samples, n_classes)
+            At least 1 / (n + 1) for a class of n rows. A class with a single row has no other to compare
+            with, and is judged by the rows of all classes.
+
+        See Also
+        --------
+        is_novel : Whether a row is like no class at all.
+        predict_set : Which labels a row may have.
+
+        Notes
+        -----
+        Rows are compared by the log density of the class, each training row being left out with its copies
+        and its group; a value more than three standard deviations from every value of its column in the class
+        counts against a row. The guide says how, also for missing values. In pools everything that the
+        score uses is learnt without the fold of a training row. In `RodeoClassifier` units and bandwidths
+        have seen it, so that with few rows, many variables or long tails more than 5 of 100 rows may have a
+        typicality of 0.05.
+
+        Examples
+        --------
+        >>> from corral import CorralClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = CorralClassifier(random_state=0).fit(X[1:], y[1:])
+        >>> classifier.typicality(X[:1]).round(2)
+        array([[0.94, 0.02, 0.02]])
+        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
+        array([[0.02, 0.02, 0.02]])
+        """
+        return evaluate_rows(self, X).judgement.typicality
+
+    @by_rows(dtype=np.bool_)
+    def is_novel(self, X: ArrayLike, level: float = LEVEL) -> Bools:
+        """Whether each row of `X` is unlike all training rows: "none of these".
+
+        Such rows are also called outliers or anomalies. A new kind of row that lies close to a known class is
+        not found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        level : float, default=0.01
+            A row is novel if, at its best class, it is less typical than all but this share of the training
+            rows of all classes together, each left out. With fewer than 1 / level rows it must be less
+            typical than every one of them by a margin, which makes up for the rows that are missing.
+
+        Returns
+        -------
+        novel : ndarray of shape (n_samples,), bool
+            About a share `level` of rows that are like the training rows is novel, too.
+
+        See Also
+        --------
+        typicality : The same by class, as a p-value.
+
+        Examples
+        --------
+        >>> from corral import CorralClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = CorralClassifier(random_state=0).fit(X[:100], y[:100])  # setosa and versicolor
+        >>> bool(classifier.is_novel(X[100:]).mean() > 0.3)  # virginica, which is next to versicolor
+        True
+        >>> classifier.is_novel(10 * X[:1])
+        array([ True])
+        """
+        share = check_number("level", level, 0.0, 1.0, inclusive=True)
+        return evaluate_rows(self, X).judgement.is_novel(share)
+
+    @by_rows("classes", dtype=np.bool_)
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
+        """Labels that each row of `X` may have: sets that hold the right one about as often as asked.
+
+        With ``coverage=0.95``, about 95 in 100 new rows of each class get a set that holds their class, rare
+        classes like frequent ones, if new rows come from the same source as the training rows of the class
+        (if they are *exchangeable* with them). With groups, new groups must come from the same source.
+
+        A label is left out of the set if it is less probable for the row than for nearly all training rows
+        that do have it: all but a share 1 - `coverage`. A training row is judged without itself, a new row by
+        all training rows. That is nearly the same, but not quite, so that coverage is *about* what is asked
+        for, as of all methods that leave out one row at a time [1]_.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        coverage : float, default=0.9
+            How often a set shall hold the right label. A class of n rows can be left out of sets only if
+            1 - coverage is at least 1 / (n + 1): for 0.95 it needs 19 rows, and with fewer it is in all sets
+            that are not empty. A class of one row is judged by the rows of all classes.
+
+        Returns
+        -------
+        sets : ndarray of shape (n_samples, n_classes), bool
+            Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
+            the row is clearly less typical than every training row (`is_novel` at any level), which lowers
+            the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would
+            be empty holds the label that `predict` returns, so that classes that are nearly always told right
+            are covered more often than asked for. A set may lack that label, where it is less probable than
+            it usually is for rows of its class, and hold another, as of a class with few rows.
+
+        See Also
+        --------
+        is_novel : Whether a row is like no class at all.
+        decide : The label of least expected cost.
+
+        Notes
+        -----
+        Given the training rows, the coverage of a class of n rows varies around the one asked for with a
+        standard deviation of about sqrt(coverage * (1 - coverage) / (n + 2)): by 0.06 at 0.9 with 20 rows.
+
+        References
+        ----------
+        .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani. Predictive inference with the
+           jackknife+. Annals of Statistics 49 (2021).
+
+        Examples
+        --------
+        >>> from corral import CorralClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = CorralClassifier(random_state=0).fit(X[::2], y[::2])
+        >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
+        >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
+        0.95
+        >>> float(sets.sum(axis=1).mean().round(2))  # labels in a set
+        1.01
+        """
+        wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
+        return evaluate_rows(self, X).prediction_sets(wanted)
+
+    def assess(self, X: ArrayLike) -> Assessment:
+        """Probabilities, typicality and novelty of each row of `X`, in the time of one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        assessment : Assessment
+            With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
+
+        See Also
+        --------
+        predict_proba : Probabilities alone.
+        typicality : Typicality alone.
+        """
+        return evaluate_rows(self, X).assessment()
+
+    def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
+        """Why each row of `X` gets its label and not another one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples to explain.
+        against : label or array-like of shape (n_samples,), default=None
+            The class to compare with the predicted one; by default, and for samples that are predicted to be
+            of this class, the second most probable.
+        n_rows : int, default=5
+            How many of the training rows that support the label are listed.
+
+        Returns
+        -------
+        explanation : Explanation
+            Per sample and variable the bandwidths and the evidence for the label, which adds up to the log
+            odds; per sample the training rows with the largest share of the label's density, numbered by
+            their position in the `X` given to `fit`; whether it is novel, and which variables make it unlike
+            the class nearest to it.
+        """
+        n_listed = check_integer("n_rows", n_rows)
+        return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
+
+    def describe(self) -> Description:
+        """What marks each class: variables in which it differs from its background, strongest first.
+
+        Which variables these are is found from the training rows, by ranks and with error control, whatever
+        the densities use. The evidence says what the labels rest on; it is computed once, from at most 50
+        rows of each class and, with more than ten variables, 4 pairs of orders in which they become known.
+
+        Returns
+        -------
+        description : Description
+            Print it, or look at `Description.to_frame`.
+
+        See Also
+        --------
+        explain : Why single rows got their labels.
+        corral.RelevanceDisplay : Draws it.
+        """
+        check_is_fitted(self)
+        model = self.model_
+        return class_description(
+            model.labels,
+            feature_names(self),
+            model.contrast,
+            missing=model.gap_contrast,
+            levels=self.encoding_.names_of_levels(),
+            evidence=evidence_of_classes(model, self._computation()),
+        )
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+
+        As in `describe`, each row is left out: what a variable adds to the log odds of the class and the most
+        probable other one.
+        """
+        check_is_fitted(self)
+        evidence = evidence_of_classes(self.model_, self._computation())
+        importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        return importances
+
+    def selection_frequency(
+        self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
+    ) -> Floats:
+        """How often each variable is selected when the training rows are halved at random.
+
+        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
+        It needs all training rows, of which a file does not keep those of classes that are thinned.
+
+        Parameters
+        ----------
+        n_resamples : int, default=20
+            Number of halves, each drawn without replacement within each class.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        frequency : ndarray of shape (n_classes, n_features)
+            Share of the halves in which the variable was selected: near 1 or 0 where the selection is
+            stable.
+        """
+        check_is_fitted(self)
+        n = check_integer("n_resamples", n_resamples)
+        random = check_random_state(random_state)
+        rows = self.model_.all_rows
+        counts = np.zeros((rows.labels.size, rows.X.shape[1]))
+        for _ in range(n):
+            halves = [
+                of_class[random_rows(of_class.size, -(-of_class.size // 2), random)]
+                for of_class in rows.members()
+            ]
+            half = rows.take(np.sort(np.concatenate(halves)))
+            counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
+        return counts / n
+
+    # What has been learnt is in model_, and read from there under scikit-learn's names.
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels."""
+        return self.model_.labels
+
+    @property
+    def class_count_(self) -> Floats:
+        """Number of training rows of each class, weights counted."""
+        return self.model_.counts
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Probability of each class before a sample is seen."""
+        return self.model_.prior
+
+    @property
+    def n_copies_(self) -> int:
+        """Number of training rows that are copies of others."""
+        return self.model_.n_copies
+
+    def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
+        samples = super()._check_samples(X)
+        warn_of_unknown_columns(self.model_, samples, feature_names(self))
+        return samples
+
+    def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
+        """Find the markers of each class in some of the rows."""
+        return learn_contrast(data, self.model_.min_effect).markers
+
+    def _learn_at_once(self, training: TrainingRows) -> Self:
+        """Fit validated rows that no others follow, and set `model_`."""
+        data = sort_rows(training)
+        refuse_groups_of_whole_classes(training, data)
+        return self._learn(training, data)
+
+    @abstractmethod
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        """Fit validated rows, also given sorted by class, and set `model_`; some classes may have no rows."""
+
+    def _name_rows(self, X: Any) -> None:
+        """Keep the names of the training rows, if they have any, and forget others."""
+        for name in ("row_names_in_", "row_names_column_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        named = row_names(X)
+        if named is not None:
+            self.row_names_in_, self.row_names_column_ = named
