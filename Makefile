@@ -8,6 +8,8 @@ ARGS   ?=
 PY := $(VENV)/bin/python
 # Files that take long have few tests: a worker that has finished takes over half of what the busiest has left.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
+# Python without the ending .py, which ruff reads only if it is named.
+SCRIPTS := .ci/check_dist .ci/oldest
 
 # The real data sets are read from the folder CORRAL_DATA names.
 ifeq ($(origin CORRAL_DATA),undefined)
@@ -52,8 +54,8 @@ build/axe/package/axe.min.js:
 	cd build/axe && npm pack --silent axe-core@4.14.0 && tar -xzf axe-core-*.tgz
 
 lint: $(VENV)/.has-lint ## check style, format and the order of imports
-	$(PY) -m ruff check
-	$(PY) -m ruff format --check
+	$(PY) -m ruff check . $(SCRIPTS)
+	$(PY) -m ruff format --check . $(SCRIPTS)
 	$(VENV)/bin/lint-imports
 
 types: $(VENV)/.has-dev ## check types, of what the package imports as well
