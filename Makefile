@@ -89,11 +89,13 @@ clean: ## remove everything that make, the tests and the checks have written, .v
 
 # One stamp for what has been installed; a change of pyproject.toml or of the version makes them all stale.
 $(VENV)/.has-package: pyproject.toml src/corral/__init__.py | $(PY)
-	$(PY) -m pip install -q -e .
+	@echo "Installing corral and what it needs into $(VENV); this takes a minute or two."
+	$(PY) -m pip install -e .
 	@touch $@
 
 $(VENV)/.has-%: pyproject.toml src/corral/__init__.py | $(PY)
-	$(PY) -m pip install -q -e '.[$*]'
+	@echo "Installing corral and what it needs into $(VENV); this takes a minute or two."
+	$(PY) -m pip install -e '.[$*]'
 	@touch $@ $(VENV)/.has-package
 
 $(PY):
