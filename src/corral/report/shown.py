@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step
 from corral.estimators.tables import UnknownLevelsWarning
+from corral.estimators.validation import check_known_labels
 from corral.evaluation.held_out import HeldOut, take_rows
 
 
@@ -91,7 +91,7 @@ class Shown(NamedTuple):
         """
         estimator = last_step(whole)
         rows = rows_of_last_step(whole, X)
-        truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
+        truth = None if y is None else check_known_labels(y, len(rows), estimator.classes_)
         if held_out is not None:
             _check_held_out(held_out, truth, len(rows), estimator.classes_)
         judged, evaluated = _judged(estimator, rows, truth, held_out)
@@ -192,18 +192,6 @@ def _check_held_out(held_out: HeldOut, truth: NDArray[Any] | None, n: int, class
         raise ValueError(
             "held_out has other labels of its rows than y: hand over the X and y it was made of."
         )
-
-
-def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels of the rows, all of them known to the estimator."""
-    labels: NDArray[Any] = column_or_1d(y)
-    if len(labels) != n:
-        raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
-    known = set(classes.tolist())
-    for i, label in enumerate(labels.tolist()):
-        if label not in known:
-            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
-    return labels.astype(classes.dtype)
 
 
 def _draw(
