@@ -34,13 +34,13 @@ from corral import (
     estimate_sample_sizes,
     load_model,
     save_model,
+    sentences,
     write_report,
 )
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
 from corral.evaluation.scores import grouped_interval
 from corral.planning import LearningCurve
-from corral.report import words
 from support.exploring import examples
 from support.report_data import data_of
 
@@ -334,7 +334,7 @@ def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
     X, y = rows
     page = page_of(clone(estimator).fit(X, y), X, y if known else None, folder=tmp_path)
     headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
-    assert headings == ["Summary", *QUESTIONS, "Data, parameters, versions"]
+    assert headings == ["Summary", *QUESTIONS, "Parameters and versions"]
 
 
 def test_recalls_have_wilson_intervals(rows, tmp_path):
@@ -506,33 +506,29 @@ def test_the_accuracy_is_said_once(rows, tmp_path):
     text = Outline(page_of(fitted, X[1::2], y[1::2], **options)).text
     accuracy = held_out.scores().accuracy
     assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
-    assert "to expect by cross-validation" not in text
+    assert "in cross-validation" not in text
     text = Outline(page_of(fitted, X[::2], y[::2], folder=tmp_path)).text
     assert f"about {fitted.cv_accuracy_:.1%} should get the right label" in text
     assert text.index("should get the right label") < text.index("may be training rows")
 
 
-def test_words_on_rows_of_which_none_is_novel():
-    assert words.novelty([0] * 3, [], {}) == [
+def test_words_on_rows_that_are_novel():
+    assert sentences.novel_rows(0, 3) == (
         "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
         "of all classes together."
-    ]
-
-
-def test_words_on_many_rows_that_are_novel_by_one_variable():
-    unlike = [dict.fromkeys(["length", "mass"][: 1 + i % 3 // 2], 1.0) for i in range(9)]
-    said = words.novelty([*[1] * 9, 0], [*unlike, {}], {})
-    assert "most often length (in 9 of 9): see whether the units" in said[1]
+    )
+    assert sentences.novel_rows(1, 2).endswith("Its label means little.")
+    counts = {"length": 9, "mass": 3}
+    assert "most often length (in 9 of 9): see whether the units" in sentences.why_novel(9, 10, counts, {})
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
         (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = words.novelty([1] * 9, unlike, {"length": (new, known)})
-        assert f"most often length (in 9 of 9{expected}): see whether" in said[1]
-    assert len(words.novelty([1, *[0] * 9], unlike[:1], {})) == 1
-    assert words.novelty([1, 0], unlike[:1], {})[0].endswith("Its label means little.")
+        said = sentences.why_novel(9, 9, counts, {"length": (new, known)})
+        assert f"most often length (in 9 of 9{expected}): see whether" in said
+    assert sentences.why_novel(1, 10, {"length": 1}, {}) == ""
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
@@ -542,7 +538,7 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     assert "CorralClassifier learnt 3 classes from 120 rows with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
     assert f"Of new rows like the training rows, about {fitted.cv_accuracy_:.1%} should get the right" in text
-    assert "accuracy to expect by cross-validation" in text
+    assert f"with a log loss of {fitted.cv_log_loss_:.3f}" in text
     for name, share in fitted.model_.pool.shares().items():
         assert name in text
         assert f"counts for {share:.0%}" in text
@@ -597,7 +593,7 @@ def test_lspc_has_labels_and_errors_only(rows, tmp_path):
     fitted = LSPClassifier(random_state=0).fit(X, y)
     page = page_of(fitted, X, y, folder=tmp_path)
     ids = Outline(page).ids
-    assert {"summary", "rows", "errors", "data-used"} <= set(ids)
+    assert {"summary", "rows", "errors", "parameters"} <= set(ids)
     assert not {"relevance", "classes"} & set(ids)
     row = data_of(page)["rows"][7]
     itself = X.iloc[[row["position"]]]
