@@ -206,9 +206,9 @@ def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int
 
 
 def needless_variables(needless: Sequence[str], carrying: Sequence[str], n_variables: int) -> str:
-    """Say which variables neither describe a class nor carry evidence, and which only carry evidence."""
+    """Say which variables neither describe a class nor carry evidence; empty if there are none."""
     if not needless:
-        return "Every variable describes a class or carries evidence: none need be left out."
+        return ""
     describe, carry, they, them = (
         ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
     )
@@ -503,13 +503,6 @@ def copied_rows(n_copies: int, n_rows: int) -> str:
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
-def copied_training_rows(n_copies: int, n_rows: int) -> str:
-    """Say how many training rows are copies, and what to do."""
-    if not n_copies:
-        return "No training row is a copy of another."
-    return f"{copied_rows(n_copies, n_rows)} Look whether rows were entered twice."
-
-
 def groups_of_rows(n_groups: int | None) -> str:
     """Say how many groups the training rows have, or that groups may have been overlooked."""
     if n_groups is None:
@@ -521,11 +514,6 @@ def groups_of_rows(n_groups: int | None) -> str:
         f"The training rows are of {counted(n_groups, 'group')}, and were left out by groups: rows of new "
         "groups tell more than further rows of these."
     )
-
-
-def no_small_class(n_rows: int) -> str:
-    """Say that all classes have rows enough."""
-    return f"No class is small: each has at least {n_rows} training rows."
 
 
 def novel_rows(n_novel: int, n_rows: int) -> str:

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
@@ -136,14 +137,10 @@ def test_boxes_are_those_of_the_local_bandwidths(fitted, X_test, name):
 
 
 def test_rows_belong_to_the_class_they_are_assigned_to(fitted, X_test):
-    display = BandwidthDisplay.from_estimator(fitted["range"], X_test)
-    assert [len(part) for part in display.bandwidths] == np.bincount(fitted["range"].predict(X_test))[
-        1:
-    ].tolist()
-
-
-def test_a_class_without_rows_has_an_empty_panel(fitted, X_test):
-    display = BandwidthDisplay.from_estimator(fitted["range"], X_test, np.full(30, 2))
+    model = fitted["range"]
+    display = BandwidthDisplay.from_estimator(model, X_test)
+    assert [len(part) for part in display.bandwidths] == np.bincount(model.predict(X_test))[1:].tolist()
+    display = BandwidthDisplay.from_estimator(model, X_test, np.full(30, 2))
     assert texts(display.axes_[0].texts) == texts(display.axes_[2].texts) == ["no rows"]
     assert display.axes_[0].get_title() == "1 (0 rows)"
     assert len(display.axes_[1].patches) == 10
@@ -195,14 +192,6 @@ def test_the_map_is_that_of_the_effects(fitted, name):
     assert display.figure_ is display.ax_.figure
 
 
-def test_red_is_high_and_blue_is_low(fitted):
-    image = RelevanceDisplay.from_estimator(fitted["range"]).im_
-    low, middle, high = (image.cmap(image.norm(effect)) for effect in (-1.0, 0.0, 1.0))
-    assert high[0] > 2 * high[2]
-    assert low[2] > 2 * low[0]
-    assert min(middle[:3]) > 0.9
-
-
 def test_markers_tell_how_a_class_differs():
     """Two classes: columns that are high, wide, of two modes, a flag, and nothing."""
     rng = np.random.default_rng(0)
@@ -220,8 +209,6 @@ def test_markers_tell_how_a_class_differs():
     shapes = [line.get_marker() for line in display.ax_.lines]
     assert all(one != other for one, other in itertools.combinations(shapes, 2))
     assert texts(display.ax_.get_legend().texts) == list(markers(display))
-    assert (display.im_.get_array()[:, 0] * [-1.0, 1.0] > 0.5).all()
-    assert (display.im_.get_array()[:, 1] * [-1.0, 1.0] > 0.3).all()
     heights, widths, others = display.ax_.images
     assert heights is display.im_
     assert [image.cmap.name for image in (heights, widths, others)] == ["RdBu_r", "PRGn_r", "BrBG_r"]
@@ -349,12 +336,8 @@ def test_the_path_ends_at_the_local_bandwidths(data, fitted, X_test, name):
             assert isinstance(path, RodeoPath)
             assert_array_equal(path.bandwidths[-1], h[i, a])
             assert_array_equal(path.bandwidths[0], model.model_.densities[a].grid[0])
-            used = (
-                model.relevant_[a]
-                if name == "selected" and model.relevant_[a].any()
-                else np.ones(10, dtype=bool)
-            )
-            assert_array_equal(path.tested[0], used)
+            is_selected = name == "selected" and model.relevant_[a].any()
+            assert_array_equal(path.tested[0], model.relevant_[a] if is_selected else [True] * 10)
             assert not path.at_floor.any()
 
 
@@ -362,10 +345,11 @@ def test_the_path_of_a_density_and_of_a_loaded_model(data, X_test, fitted, tmp_p
     density = RodeoDensity().fit(data[0])
     path = density.bandwidth_path(X_test[:1])
     assert_array_equal(path.bandwidths[-1], density.local_bandwidths(X_test[:1])[0])
+    display = RodeoPathDisplay.from_estimator(density, X_test, sample=2)
+    assert display.axes_[0].get_title() == "sample 2"
     save_model(fitted["range"], tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
     expected = fitted["range"].bandwidth_path(X_test[:1], 2)
-    assert_array_equal(loaded.bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
+    assert_array_equal(load_model(tmp_path / "model").bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
 
 
 def stopped(axes):
@@ -421,8 +405,6 @@ def test_the_path_is_by_default_that_of_the_predicted_class(fitted, X_test):
     model = fitted["range"]
     display = RodeoPathDisplay.from_estimator(model, X_test, sample=25)
     assert display.axes_[0].get_title() == f"sample 25 in class {model.predict(X_test)[25]}"
-    density = RodeoDensity().fit(X_test)
-    assert RodeoPathDisplay.from_estimator(density, X_test, sample=2).axes_[0].get_title() == "sample 2"
 
 
 # Names, sizes and where to draw
@@ -482,22 +464,11 @@ def all_displays(model, X):
 
 def test_names_are_shown_as_they_are(named, X_test):
     bandwidths, relevance, explanation, path = all_displays(named, pd.DataFrame(X_test, columns=NAMES))
-    shown = [
-        "$\\frac{",
-        "<img src=x>",
-        "a_b^c",
-        "a name that is much\N{HORIZONTAL ELLIPSIS}",
-        "5%",
-        "_id",
-        *"wxyz",
-    ]
+    shown = [*NAMES[:3], "a name that is much\N{HORIZONTAL ELLIPSIS}", *NAMES[4:]]
     assert texts(bandwidths.axes_[-1].get_xticklabels()) == shown
     assert texts(relevance.ax_.get_xticklabels()) == shown
-    assert texts(relevance.ax_.get_yticklabels()) == [
-        "$x$",
-        "a class that is too\N{HORIZONTAL ELLIPSIS}",
-        "b",
-    ]
+    labels = ["$x$", "a class that is too\N{HORIZONTAL ELLIPSIS}", "b"]
+    assert texts(relevance.ax_.get_yticklabels()) == labels
     lines = {label.split(" = ")[0] for label in texts(explanation.axes_[0].get_yticklabels())}
     assert lines == {*shown, "priors", "log odds"}
     path.plot(max_variables=10)
@@ -547,26 +518,21 @@ def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
 # Bad input
 
 
+METHODS = dict(zip(DISPLAYS, ["local_bandwidths", "describe", "explain", "bandwidth_path"], strict=True))
+
+
 @pytest.mark.parametrize("model", [RodeoClassifier(), CorralClassifier(), RodeoDensity(), MarkerSelector()])
-def test_estimators_that_are_not_fitted(model, X_test):
-    draws = [
-        lambda: BandwidthDisplay.from_estimator(model, X_test),
-        lambda: RelevanceDisplay.from_estimator(model),
-        lambda: ExplanationDisplay.from_estimator(model, X_test),
-        lambda: RodeoPathDisplay.from_estimator(model, X_test),
-    ]
-    for draw, method in zip(draws, ["local_bandwidths", "fit", "explain", "bandwidth_path"], strict=True):
-        with pytest.raises(NotFittedError if hasattr(model, method) else TypeError):
-            draw()
-    assert plt.get_fignums() == []
-
-
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_estimators_of_another_kind(data, X_test, display):
-    other = GaussianNB().fit(*data)
+def test_estimators_that_are_not_fitted_or_of_another_kind(data, X_test, display, model):
     arguments = () if display is RelevanceDisplay else (X_test,)
+    with pytest.raises((NotFittedError, TypeError)) as refused:
+        display.from_estimator(clone(model), *arguments)
+    if hasattr(model, METHODS[display]):
+        assert refused.type is NotFittedError
+    other = GaussianNB().fit(*data)
     with pytest.raises(TypeError, match=f"^{display.__name__} cannot draw a GaussianNB: it has no "):
         display.from_estimator(other, *arguments)
+    assert plt.get_fignums() == []
 
 
 @pytest.mark.parametrize("display", [ExplanationDisplay, RodeoPathDisplay])

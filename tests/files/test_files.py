@@ -248,26 +248,14 @@ def test_a_new_file_is_not_run_as_the_owner_of_the_old_one(density, tmp_path):
 
 
 def test_modes_of_files_that_commands_write(folder):
-    for name in ("m.corral", "r.html", "o.csv", "why.svg"):
+    names = ("m.corral", "r.html", "o.csv", "why.svg")
+    for name in names:
         Path(name).touch()
         Path(name).chmod(0o600)
-    run(
-        "fit",
-        "t.csv",
-        "-t",
-        "species",
-        "--id",
-        "id",
-        "--estimator",
-        "rodeo",
-        "-m",
-        "m.corral",
-        "-r",
-        "r.html",
-    )
-    run("predict", "m.corral", "t.csv", "--out", "o.csv")
+    run(*FIT, "--model", "m.corral", "--report", "r.html")
+    run(*PREDICT)
     run("explain", "m.corral", "t.csv", "--row", 0, "--plot", "why.svg")
-    assert [mode(name) for name in ("m.corral", "r.html", "o.csv", "why.svg")] == [0o600] * 4
+    assert [mode(name) for name in names] == [0o600] * 4
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -314,21 +302,6 @@ def test_links_that_lead_to_no_file(density, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*none to write m\.corral to"):
         save_model(density, link)
     assert link.is_symlink()
-
-
-def test_predictions_through_a_link(folder):
-    Path("store").mkdir()
-    Path("o.csv").symlink_to("store/predictions")
-    run("predict", "m.corral", "t.csv", "--id", "id", "--out", "o.csv")
-    assert Path("o.csv").is_symlink()
-    assert pd.read_csv("store/predictions")["label"].size == 90
-    assert sorted(path.name for path in folder.rglob("*")) == [
-        "m.corral",
-        "o.csv",
-        "predictions",
-        "store",
-        "t.csv",
-    ]
 
 
 # Errors name the file
@@ -458,23 +431,16 @@ def test_a_file_that_stays_is_not_said_to_be_replaced(written, folder, frame):
     assert Path(written_by(arguments)).read_bytes() == before
 
 
-def test_another_table_is_no_place_for_a_model_or_report(folder, frame):
-    frame.to_csv("data2.csv", index=False)
-    expected = f"data2.csv {NOT_OF_ITS_KIND}"
-    assert refused(*FIT, "--model", "data2.csv") == expected.format("a model of corral")
-    assert refused(*FIT, "--report", "data2.csv") == expected.format("a report of corral")
-    assert refused(*FIT, "--model", "n.corral", "--report", "data2.csv").startswith("data2.csv is there")
-    Path("link.corral").symlink_to("data2.csv")
-    assert refused(*FIT, "--model", "link.corral").startswith("link.corral is there and is not a model")
-
-
 def test_files_of_one_kind_are_no_files_of_another(folder):
     for arguments in WRITING.values():
         run(*arguments, "--quiet")
-    for file in ("n.html", "n.csv", "n.png", "n.svg", "n.pdf", "n.parquet"):
+    others = ["n.csv", "n.png", "n.svg", "n.pdf", "n.parquet"]
+    for file in ("n.html", *others):
         assert "is not a model of corral" in refused(*FIT, "--model", file)
-    for file in ("n.corral", "n.csv", "n.png", "n.svg", "n.pdf", "n.parquet"):
+    for file in ("n.corral", *others):
         assert "is not a report of corral" in refused(*FIT, "--report", file)
+    Path("link.corral").symlink_to("n.csv")
+    assert "link.corral is there and is not a model" in refused(*FIT, "--model", "link.corral")
     Path("n.csv").rename("n.svg")
     assert "is not a plot" in refused(*WRITING["svg"])
 

@@ -34,7 +34,17 @@ def page_words(
     judged = shown.judged
     predictions = None if judged is None else judged.predictions
     return {
-        "summary": _summary(estimator, description, judged, rows, source, steps_before),
+        "summary": [
+            sentences.fitted_model(
+                type(estimator).__name__,
+                estimator.classes_.size,
+                estimator.class_count_.sum(),
+                estimator.n_features_in_,
+                steps_before,
+                source,
+            ),
+            *_summary(estimator, description, judged, rows),
+        ],
         "classes": [
             {
                 "name": str(label),
@@ -67,17 +77,10 @@ def page_words(
 
 
 def _summary(
-    estimator: Any,
-    description: Description | None,
-    judged: Judged | None,
-    rows: Sequence[Mapping[str, Any]],
-    source: str | None,
-    steps_before: Sequence[str],
+    estimator: Any, description: Description | None, judged: Judged | None, rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """What was fitted, how good it is, how many rows are novel, and how many variables describe classes."""
-    kind, n_classes = type(estimator).__name__, estimator.classes_.size
-    n_rows, n_variables = estimator.class_count_.sum(), estimator.n_features_in_
-    said = [sentences.fitted_model(kind, n_classes, n_rows, n_variables, steps_before, source)]
+    """Say how good a model is, how many rows are novel, and how many variables describe classes."""
+    said = []
     if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
         said.append(sentences.expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
     if judged is not None:
@@ -143,11 +146,10 @@ def _what_next(
     said = []
     if judged is not None:
         accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
-        useless = sentences.below_most_frequent(accuracy, baseline)
-        said += [sentences.begun(useless)] if useless else []
-    counts = estimator.class_count_.astype(int).tolist()
+        said.append(sentences.begun(sentences.below_most_frequent(accuracy, baseline)))
+    counts = map(int, estimator.class_count_)
     small = small_classes(dict(zip(map(str, estimator.classes_.tolist()), counts, strict=True)))
-    said += [sentences.begun(str(finding)) for finding in small] or [sentences.no_small_class(min(counts))]
+    said += [sentences.begun(str(finding)) for finding in small]
     if sample_sizes is None and hasattr(estimator, "cv_log_loss_"):
         said.append(sentences.ASK_FOR_SAMPLE_SIZES)
     if judged is not None:
@@ -162,8 +164,9 @@ def _what_next(
         )
         groups = estimator.model_.training.groups
         said.append(sentences.groups_of_rows(None if groups is None else np.unique(groups).size))
-        said.append(sentences.copied_training_rows(estimator.n_copies_, estimator.model_.n_rows))
-    return said
+        if estimator.n_copies_:
+            said.append(sentences.copied_rows(estimator.n_copies_, estimator.model_.n_rows))
+    return [sentence for sentence in said if sentence]
 
 
 def _least_known(predictions: HeldOut) -> list[str]:
