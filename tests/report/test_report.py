@@ -149,18 +149,6 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert values == [float(f"{value:.4g}") for value in X.iloc[int(i)]]
 
 
-def test_the_map_equals_describe(rows, classifier, tmp_path):
-    data, found = data_of(page_of(classifier, rows[0], folder=tmp_path)), classifier.describe()
-    assert_array_equal(data["markers"], found.markers)
-    assert found.markers.any()
-    assert_array_equal(data["order"], found.order)
-    for a, j in np.ndindex(3, 6):
-        assert f"{data['effects'][a][j]:.2f}" == f"{found.effect[a, j]:z.2f}"
-        assert f"{data['evidence'][a][j]:.2f}" == f"{found.evidence[a, j]:z.2f}"
-        assert f"{data['pvalues'][a][j]:.1g}" == f"{found.pvalue[a, j]:.1g}"
-        assert f"{data['variables'][j]} {data['differences'][a][j]}" == found.phrase(a, j)
-
-
 def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
     X, y = rows
     kept = np.flatnonzero((y != "one") | (np.cumsum(y == "one") <= 2))  # two rows of one

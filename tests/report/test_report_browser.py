@@ -461,8 +461,8 @@ def test_a_class_shows_its_six_strongest_variables(usual, model):
             f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
         ]
         assert strongest.tolist() != list(range(6)) or a == 0
-        listed = [line[0] for line in cells(usual, ".class-page:not([hidden]) > .table")]
-        assert listed == [f"x{j}" for j in found.order[a]]
+        listed = [(line[0], line[-1]) for line in cells(usual, ".class-page:not([hidden]) > .table")]
+        assert listed == [(f"x{j}", signed(found.evidence[a, j])) for j in found.order[a]]
         said = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > ul li")
         assert [line.text for line in said] == found.lines(a)
 

@@ -78,12 +78,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
             "a model file holds no pipeline: save its last step, save_model(pipeline[-1], path), and give "
             "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
         )
-    packed = pack_estimator(estimator)
     writer = Writer()
     header = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("corral", "numpy", "scikit-learn")},
-        **{name: writer.encode(value, name) for name, value in packed.items()},
+        **{name: writer.encode(value, name) for name, value in pack_estimator(estimator).items()},
     }
     text = json.dumps(header, allow_nan=False)
     checksum = _checksum(text, writer.digests)

@@ -155,14 +155,13 @@ def write_report(
         raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
     max_rows = check_integer("max_samples", max_samples)
+    heading = title or (f"Classes of {source}" if source else "Classification report")
 
     def make_page() -> bytes:
         rows, random = X if hasattr(X, "shape") else np.asarray(X), check_random_state(random_state)
         shown = choose_rows(estimator, rows, y, held_out, max_rows, random)
         contents = Contents.gather(final, shown, sample_sizes, source, steps_in_words(estimator))
-        return _render(
-            template, contents, title or (f"Classes of {source}" if source else "Classification report")
-        )
+        return _render(template, contents, heading)
 
     if path is None:
         return Page(make_page().decode("utf-8"))

@@ -92,19 +92,12 @@ def choose_rows(
     truth = None if y is None else check_known_labels(y, len(rows), last.classes_)
     if held_out is not None:
         _check_held_out(held_out, truth, len(rows), last.classes_)
-    predictions, evaluated = held_out, None
-    positions = None if held_out is None else held_out.positions
-    on_page = positions is not None
-    # Other labels tell without a prediction of all rows, which may take long.
-    if truth is not None and not on_page and (held_out is None or np.array_equal(held_out.truth, truth)):
-        evaluated = _evaluated(last, rows)
-        proba = _proba(last, rows, evaluated)
-        predictions = HeldOut(last.classes_, truth, proba) if held_out is None else held_out
-        on_page = np.array_equal(predictions.proba, proba)
-    judged = None if predictions is None else Judged(predictions, held_out is not None, on_page)
-    positions = np.arange(len(rows)) if positions is None else positions
+    judged, evaluated = _judged(last, rows, truth, held_out)
+    positions = np.arange(len(rows))
+    if held_out is not None and held_out.positions is not None:
+        positions = held_out.positions
     codes = np.full(len(rows), -1) if truth is None else np.searchsorted(last.classes_, truth)
-    known = judged.predictions.proba if judged is not None and on_page else None
+    known = judged.predictions.proba if judged is not None and judged.on_page else None
     chosen = _draw(codes[positions], known, np.argsort(positions), random)[:max_rows]
     order = positions[chosen]
     if held_out is not None and held_out.parts:
@@ -124,6 +117,22 @@ def choose_rows(
         codes[order],
         positions.size,
     )
+
+
+def _judged(
+    estimator: Any, rows: Any, truth: NDArray[Any] | None, held_out: HeldOut | None
+) -> tuple[Judged | None, EvaluatedRows | None]:
+    """Find predictions whose truth is known, and the densities of all rows if these had to be evaluated."""
+    if held_out is not None and held_out.positions is not None:
+        return Judged(held_out, unseen=True, on_page=True), None
+    # Other labels tell without a prediction of all rows, which may take long.
+    if truth is None or (held_out is not None and not np.array_equal(held_out.truth, truth)):
+        return None if held_out is None else Judged(held_out, unseen=True, on_page=False), None
+    evaluated = _evaluated(estimator, rows)
+    proba = _proba(estimator, rows, evaluated)
+    predictions = HeldOut(estimator.classes_, truth, proba) if held_out is None else held_out
+    on_page = np.array_equal(predictions.proba, proba)
+    return Judged(predictions, held_out is not None, on_page), evaluated
 
 
 def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
